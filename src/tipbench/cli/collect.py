@@ -1,0 +1,97 @@
+"""`tipbench collect`: phase A."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from tipbench.cli.flags import config_flag, gather, option_flags
+from tipbench.cli.progress import duration, shown_progress
+from tipbench.cli.workplace import err, out, remember_place, ui_hint, workplace
+from tipbench.collect.plan import Plan
+from tipbench.engines.catalog import open_engines
+from tipbench.options import Options
+from tipbench.pipeline import Collected, Workplace, collect_cells, plan_collection
+from tipbench.settings import Settings
+from tipbench.suites.load import load_suite
+from tipbench.suites.suite import Suite
+from tipbench.untrusted import printable
+
+_KEYS = (
+    "models", "prompts", "experiment", "n_tips", "diversity", "n_scenarios", "temperature", "repeats", "seed",
+    "max_tokens", "max_model_b", "suite", "ollama_url", "mlflow_url",
+)  # fmt: skip
+
+
+@click.command(
+    epilog="Examples:\n\n\b\n"
+    "  tipbench collect --models qwen2.5:0.5b,gemma3:1b --prompts v1,v3-few-shot --dry-run\n"
+    "  tipbench collect --models embedded/smollm2:135m --experiment tip-bench-first\n"
+    "  tipbench collect --config bench.yaml --n-tips 3\n\n"
+    "Exit status: 0 all cells answered, 1 some cells failed, 2 nothing was done."
+)
+@option_flags(*_KEYS)
+@config_flag
+@click.option("--dry-run", is_flag=True, help="Show cells, models with their sizes and the time, generate nothing.")
+def command(config: Path | None, dry_run: bool, **given: Any) -> int:
+    """Phase A: generate candidates for every (model × prompt × scenario).
+
+    Every cell becomes an MLflow run with the tag judge_pending=true. Starting the same command again does only
+    what is missing.
+    """
+    options = gather(given, config)
+    suite = load_suite(options.suite)
+    with (
+        workplace(options.mlflow_url, options.experiment) as work,
+        open_engines(options, Settings()) as engines,
+    ):
+        if dry_run:
+            show_plan(options, suite, plan_collection(options, suite, engines.of, work.store))
+            return 0
+        collected = run_collection(options, suite, engines.of, work)
+        out.print(f"Next: tipbench judge --experiment {options.experiment} --export judge.json", soft_wrap=True)
+        return 1 if collected.failures else 0
+
+
+def run_collection(options: Options, suite: Suite, engine_of: Any, work: Workplace) -> Collected:
+    """Collects with progress, and says what came of it."""
+    with shown_progress(err) as watcher:
+        started = work.clock()
+        collected = collect_cells(options, suite, engine_of, work, watcher)
+    remember_place(work, options.experiment)
+    show_summary(options, collected, work.clock() - started)
+    out.print(f"Look at the runs: {ui_hint(work)}", soft_wrap=True)
+    return collected
+
+
+def show_plan(options: Options, suite: Suite, plan: Plan) -> None:
+    table = Table(title=f"Models (limit: {options.max_model_b:g} billion parameters)", title_justify="left")
+    for column in ("model", "engine", "parameters", "size", "quantization"):
+        table.add_column(column)
+    for model in plan.models:
+        billions = "unknown" if model.billions is None else f"{model.billions:.3g} B"
+        source = " (by name)" if model.parameters_from == "name" else ""
+        size = "unknown" if model.size_bytes is None else f"{model.size_bytes / 1e6:.0f} MB"
+        table.add_row(printable(model.name), model.engine, billions + source, size, model.quantization or "unknown")
+    out.print(table)
+    scenarios = len(suite.first_scenarios(options.n_scenarios))
+    out.print(
+        f"{len(plan.models)} models × {len(options.prompt_names)} prompts × {scenarios} scenarios × "
+        f"{options.repeats} repeats = {plan.cells} cells, {plan.stored} of them stored already."
+    )
+    basis = "from earlier cells of these models" if plan.measured else "a rule of thumb for a CPU"
+    out.print(f"{len(plan.to_do)} to generate: about {duration(plan.seconds)} ({basis}).")
+
+
+def show_summary(options: Options, collected: Collected, seconds: float) -> None:
+    parts = [f"{collected.answered} cells answered with {collected.candidates} candidates"]
+    if collected.empty:
+        parts.append(f"{collected.empty} of them without a usable one")
+    if collected.stored_before:
+        parts.append(f"{collected.stored_before} stored before")
+    out.print(f"{options.experiment}: {', '.join(parts)}, in {duration(seconds)}.", soft_wrap=True)
+    if collected.failures:
+        out.print(f"{len(collected.failures)} cells FAILED; they are stored with their reasons, the first ones:")
+        for failure in collected.failures[:5]:
+            out.print(f"  {printable(failure.cell.label)}: {printable(failure.reason, 200)}", soft_wrap=True)

@@ -1,0 +1,100 @@
+"""`tipbench compare`: phase C."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from tipbench.cli.flags import gather, option_flags
+from tipbench.cli.workplace import chosen_rubric, note, out, workplace
+from tipbench.compare.leaderboard import Leaderboard
+from tipbench.compare.report import FORMATS, figure, headline, prompt_label
+from tipbench.compare.scores import check_scores_file, single_scores, write_scores
+from tipbench.pipeline import compare
+from tipbench.untrusted import printable
+
+_WIDE = 130  # columns of a terminal from which on everything is shown
+
+
+@click.command(
+    epilog="Examples:\n\n\b\n"
+    "  tipbench compare --experiment tip-bench-first\n"
+    "  tipbench compare --experiment tip-bench-first --format markdown > leaderboard.md\n"
+    "  tipbench compare --experiment tip-bench-first --scores scores.csv"
+)
+@option_flags("experiment", "mlflow_url")
+@click.option("--suite", help="Use this suite's rubric instead of the one kept with the experiment.")
+@click.option("--format", "form", type=click.Choice(["table", *FORMATS]), default="table", help="[default: table]")
+@click.option(
+    "--scores",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write every single score to this .csv or .json file.",
+)
+def command(suite: str | None, form: str, scores: Path | None, **given: Any) -> int:
+    """Phase C: the leaderboard per (model, prompt), best composite first.
+
+    Cells that failed or still wait for a judge are counted beside it, never dropped. Provisional scores are shown
+    only while no counted judge has scored anything, and are marked.
+    """
+    options = gather(given)
+    if scores:
+        check_scores_file(scores)
+    with workplace(options.mlflow_url, options.experiment) as work:
+        experiment = work.store.experiment(options.experiment)
+        board = compare(work.store, experiment, chosen_rubric(work, experiment, suite))
+        show_leaderboard(board, form)
+        if scores:
+            rows = single_scores(work.store, experiment)
+            write_scores(scores, rows)
+            note(f"{len(rows)} single scores written to {scores}")
+    return 0
+
+
+def show_leaderboard(board: Leaderboard, form: str = "table") -> None:
+    if form != "table":
+        click.echo(FORMATS[form](board))
+        return
+    out.print(headline(board), style="bold yellow" if board.provisional else "bold", soft_wrap=True)
+    out.print(_table(board))
+    if board.other_rubrics:
+        out.print(f"{board.other_rubrics} cells are scored by another rubric and count as pending here.")
+
+
+def _table(board: Leaderboard) -> Table:
+    wide = out.width >= _WIDE
+    flags = () if wide else board.flags
+    names = ["composite", *(name for name in board.scores if name != "composite" and name not in flags)]
+    table = Table(
+        title=f"Leaderboard of {printable(board.experiment)}",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        caption=None if wide else "A wider terminal, or --format markdown, shows flags and times too.",
+        caption_justify="left",
+    )
+    table.add_column("#", justify="right")
+    table.add_column("model", overflow="fold", no_wrap=wide)
+    table.add_column("prompt", overflow="fold", no_wrap=wide)
+    for name in names:
+        table.add_column(name.replace("_", " "), justify="right", overflow="fold", min_width=5)
+    table.add_column("judged · pending · failed", justify="right", overflow="fold", min_width=9)
+    if wide:
+        table.add_column("empty", justify="right")
+        table.add_column("s/cell", justify="right")
+    for rank, standing in enumerate(board.standings, start=1):
+        figures = [figure(standing.means.get(name)) for name in names]
+        table.add_row(
+            str(rank) if standing.composite is not None else "–",
+            printable(standing.model),
+            printable(prompt_label(board, standing)),
+            Text(figures[0], style="bold"),
+            *figures[1:],
+            f"{standing.judged} · {standing.pending} · {standing.failed}",
+            *([str(standing.empty), figure(standing.generate_s)] if wide else []),
+        )
+    return table

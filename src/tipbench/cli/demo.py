@@ -1,0 +1,52 @@
+"""`tipbench demo`: the whole path once, with nothing but this package."""
+
+import click
+
+from tipbench.cli.run import run_all
+from tipbench.cli.workplace import note, out, workplace
+from tipbench.engines.catalog import open_engines
+from tipbench.engines.embedded import DEFAULT_MODEL
+from tipbench.engines.weights import KNOWN, pull, weights_path
+from tipbench.options import make_options
+from tipbench.settings import Settings
+from tipbench.suites.load import load_suite
+from tipbench.tracking.address import own_database
+
+EXPERIMENT = "tip-bench-demo"
+_WEIGHTS = KNOWN[DEFAULT_MODEL.removeprefix("embedded/")]
+
+
+@click.command(epilog="Example:\n\n\b\n  tipbench demo")
+def command() -> int:
+    """See the whole path once: a real model, a leaderboard.
+
+    An embedded model (135 million parameters, 98 MB, Apache-2.0) answers all prompts and scenarios, a judge of rules
+    scores the answers, and MLflow keeps everything in a file of tipbench's own. No server is needed.
+    """
+    settings = Settings()
+    if not weights_path(settings.home / "weights", _WEIGHTS.name).is_file():
+        note(f"Installing the weights of {_WEIGHTS.name} ({_WEIGHTS.megabytes} MB, {_WEIGHTS.licence}) …")
+        pull(settings.home / "weights", _WEIGHTS)
+    settings.home.mkdir(parents=True, exist_ok=True)
+    options = make_options(
+        {
+            "models": DEFAULT_MODEL,
+            "experiment": EXPERIMENT,
+            "n_tips": 5,
+            "max_tokens": 256,
+            "judge": "lexical",
+            "mlflow_url": own_database(settings),
+        }
+    )
+    suite = load_suite(options.suite)
+    with workplace(options.mlflow_url) as work, open_engines(options, settings) as engines:
+        status = run_all(options, suite, engines.of, work)
+    out.print(
+        "\nThis was a weak model, scored by rules. What to do next:\n"
+        f"  judge it yourself      tipbench judge --experiment {EXPERIMENT} --export judge.json\n"
+        "  see what you have      tipbench doctor\n"
+        "  bench real models      tipbench collect --models qwen2.5:0.5b,gemma3:1b --experiment tip-bench-first\n"
+        "  write your own suite   tipbench suite new my-suite",
+        soft_wrap=True,
+    )
+    return status

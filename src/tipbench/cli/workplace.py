@@ -1,0 +1,59 @@
+"""Opens what the stages need: the store that the options name, the clock and fresh identifiers."""
+
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+from tipbench.pipeline import Workplace, current_rubric
+from tipbench.settings import Settings
+from tipbench.suites.load import load_suite
+from tipbench.suites.rubric import Rubric
+from tipbench.tracking.address import open_store, remember
+from tipbench.tracking.embedded import SCHEME
+from tipbench.tracking.interface import Experiment
+
+_PIPED_WIDTH = 160  # where there is no terminal to fit into, as in a file or a log
+
+out = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
+err = Console(stderr=True, highlight=False, markup=False)
+
+
+@contextmanager
+def workplace(mlflow_url: str | None, experiment: str | None = None) -> Iterator[Workplace]:
+    """The store and what goes with it; says where results go when the user did not."""
+    settings = Settings()
+    opened = open_store(mlflow_url, settings, experiment)
+    try:
+        if opened.notice:
+            note(opened.notice)
+        yield Workplace(opened.store, time.time, lambda: uuid.uuid4().hex[:16])
+        if opened.store.files_refused:
+            note(f"Texts were stored as tags, because files were refused: {opened.store.files_refused}")
+    finally:
+        opened.store.close()
+
+
+def note(text: str) -> None:
+    """One line for the user, apart from what may be piped on."""
+    err.print(text, style="dim", soft_wrap=True)
+
+
+def remember_place(work: Workplace, experiment: str) -> None:
+    remember(Settings(), experiment, work.store.address)
+
+
+def chosen_rubric(work: Workplace, experiment: Experiment, suite: str | None) -> Rubric:
+    """The rubric of the suite that was named, else the one kept with the experiment."""
+    return load_suite(suite).rubric if suite else current_rubric(work.store, experiment)
+
+
+def ui_hint(work: Workplace) -> str:
+    """How to look at the results in MLflow's own pages."""
+    address = work.store.address
+    if address.startswith(SCHEME):
+        return f"mlflow ui --backend-store-uri '{address}'"
+    return address

@@ -1,0 +1,54 @@
+"""The loop: generate a cell, store it, go on. A failed cell is an outcome like any other."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from tipbench import __version__
+from tipbench.collect.answer import read_answer
+from tipbench.engines.interface import Engine
+from tipbench.errors import EngineError
+from tipbench.records import Cell, Failure, Outcome, RubricText
+from tipbench.suites.suite import Suite
+from tipbench.tracking.interface import Experiment
+from tipbench.tracking.runs import cell_draft
+from tipbench.tracking.store import RunStore
+
+Clock = Callable[[], float]
+
+
+def collect(
+    cells: Sequence[Cell],
+    engine_of: Callable[[str], Engine],
+    suite: Suite,
+    store: RunStore,
+    experiment: Experiment,
+    clock: Clock,
+) -> Iterator[Outcome]:
+    """Yields each outcome once it is stored. Never are two models in memory: one leaves before the next comes."""
+    rubric = rubric_text(suite)
+    loaded: str | None = None
+    try:
+        for cell in cells:
+            if loaded and loaded != cell.model.name:
+                engine_of(loaded).unload(loaded)
+            loaded = cell.model.name
+            started = clock()
+            outcome = generate(cell, engine_of(cell.model.name), suite)
+            span_ms = (round(started * 1000), round(clock() * 1000))
+            store.write_run(experiment, cell_draft(outcome, rubric, suite.name, __version__, span_ms))
+            yield outcome
+    finally:
+        if loaded:
+            engine_of(loaded).unload(loaded)
+
+
+def generate(cell: Cell, engine: Engine, suite: Suite) -> Outcome:
+    try:
+        generation = engine.generate(cell.request)
+    except EngineError as error:
+        return Failure(cell, str(error))
+    return read_answer(suite, cell, generation)
+
+
+def rubric_text(suite: Suite) -> RubricText:
+    rubric = suite.rubric
+    return RubricText(rubric.name, rubric.digest, rubric.text, rubric.lowest())

@@ -1,0 +1,60 @@
+"""What a collection will do: the cells that are missing, and about how long they will take."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from tipbench.records import Cell, ModelInfo, StoredCell
+
+# Rules of thumb for models that were never timed here: a CPU reads all weights for each token, at some
+# 10 GB/s; weights come from disk at some 0.5 GB/s; a short text has some 40 tokens.
+_BYTES_A_SECOND = 10e9
+_LOADED_A_SECOND = 0.5e9
+_TOKENS_A_CANDIDATE = 40
+_BYTES_A_PARAMETER = 0.6
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells to generate now, those that are stored already, and the time it may take."""
+
+    models: tuple[ModelInfo, ...]
+    to_do: tuple[Cell, ...]
+    stored: int
+    seconds: float
+    measured: bool  # the estimate comes from earlier cells of all these models
+
+    @property
+    def cells(self) -> int:
+        return len(self.to_do) + self.stored
+
+
+def make_plan(models: Sequence[ModelInfo], cells: Sequence[Cell], stored: Sequence[StoredCell]) -> Plan:
+    """Leaves out what is stored: the same key is never generated twice."""
+    known = {cell.key for cell in stored}
+    to_do = tuple(cell for cell in cells if cell.key not in known)
+    timed = _seconds_by_model(stored)
+    wanted = Counter(cell.model.name for cell in to_do)
+    seconds = 0.0
+    for model in models:
+        if wanted[model.name]:
+            one = timed.get(model.name) or _guess(next(cell for cell in to_do if cell.model.name == model.name))
+            seconds += one * wanted[model.name]
+    measured = bool(to_do) and all(model.name in timed for model in models)
+    return Plan(tuple(models), to_do, len(cells) - len(to_do), seconds, measured)
+
+
+def _seconds_by_model(stored: Sequence[StoredCell]) -> Mapping[str, float]:
+    times: dict[str, list[float]] = {}
+    for cell in stored:
+        if "gen/generate_s" in cell.metrics:
+            seconds = cell.metrics["gen/generate_s"] + cell.metrics.get("gen/load_s", 0.0)
+            times.setdefault(cell.model, []).append(seconds)
+    return {model: fmean(seconds) for model, seconds in times.items()}
+
+
+def _guess(cell: Cell) -> float:
+    size = cell.model.size_bytes or (cell.model.parameters or 1e9) * _BYTES_A_PARAMETER
+    tokens = min(cell.request.max_tokens, cell.n_tips * _TOKENS_A_CANDIDATE)
+    return size / _LOADED_A_SECOND + tokens * size / _BYTES_A_SECOND

@@ -1,0 +1,137 @@
+"""The leaderboard per (model, prompt): means over the shared scenarios, and what is missing from them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from tipbench.records import Standing, StoredCell
+from tipbench.suites.rubric import Rubric
+from tipbench.tracking.runs import BY_RULE
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """The standings, best composite first, and by whom and by which rubric they were scored."""
+
+    experiment: str
+    rubric: str
+    rubric_digest: str
+    scores: tuple[str, ...]  # names of the means, the composite last
+    flags: tuple[str, ...]  # those among them that are flags
+    judges: tuple[str, ...]
+    provisional: bool  # no counted judge has scored anything yet; the figures are a rule's
+    other_rubrics: int  # cells scored by another rubric, which count as pending here
+    standings: tuple[Standing, ...]
+
+    @property
+    def judged(self) -> int:
+        return sum(standing.judged for standing in self.standings)
+
+    @property
+    def pending(self) -> int:
+        return sum(standing.pending for standing in self.standings)
+
+    @property
+    def failed(self) -> int:
+        return sum(standing.failed for standing in self.standings)
+
+
+def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric) -> Leaderboard:
+    """Counted scores if there are any, else provisional ones; the two are never mixed."""
+    counted = any(_is_counted(cell, rubric) and cell.judged_by != BY_RULE for cell in cells)
+    scores_of = _counted_scores(rubric) if counted else _provisional_scores(rubric)
+    groups: dict[tuple[str, str, str], list[StoredCell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.model, cell.prompt, cell.prompt_digest), []).append(cell)
+    standings = [_standing(group, rubric, scores_of) for group in groups.values()]
+    judges = {
+        note.judge
+        for cell in cells
+        for note in cell.judges
+        if note.rubric_digest == rubric.digest and note.provisional != counted
+    }
+    return Leaderboard(
+        experiment=experiment,
+        rubric=rubric.name,
+        rubric_digest=rubric.digest,
+        scores=rubric.score_names,
+        flags=tuple(rubric.flags),
+        judges=tuple(sorted(judges)),
+        provisional=not counted,
+        other_rubrics=sum(1 for cell in cells if cell.judged_rubric not in (None, rubric.digest)),
+        standings=tuple(sorted(standings, key=_best_first)),
+    )
+
+
+ScoresOf = Callable[[StoredCell], Mapping[str, float] | None]
+
+
+def _is_counted(cell: StoredCell, rubric: Rubric) -> bool:
+    return cell.judged_rubric == rubric.digest and "composite" in cell.metrics
+
+
+def _counted_scores(rubric: Rubric) -> ScoresOf:
+    def scores(cell: StoredCell) -> Mapping[str, float] | None:
+        if _is_empty(cell):
+            return rubric.lowest()
+        if not _is_counted(cell, rubric):
+            return None
+        return {name: cell.metrics[name] for name in rubric.score_names}
+
+    return scores
+
+
+def _provisional_scores(rubric: Rubric) -> ScoresOf:
+    def scores(cell: StoredCell) -> Mapping[str, float] | None:
+        if _is_empty(cell):
+            return rubric.lowest()
+        for note in cell.judges:
+            if note.provisional and note.rubric_digest == rubric.digest:
+                return {name: cell.metrics[f"judge/{note.judge}/{name}"] for name in rubric.score_names}
+        return None
+
+    return scores
+
+
+def _standing(cells: Sequence[StoredCell], rubric: Rubric, scores_of: ScoresOf) -> Standing:
+    answered = [cell for cell in cells if cell.failure is None]
+    judged = [cell for cell in answered if _is_empty(cell) or _is_counted(cell, rubric)]
+    by_scenario: dict[str, list[Mapping[str, float]]] = {}
+    for cell in answered:
+        scores = scores_of(cell)
+        if scores is not None:
+            by_scenario.setdefault(cell.scenario, []).append(scores)
+    # Repeats are averaged within their scenario first: the scenario is the unit.
+    means = {
+        name: fmean(fmean(scores[name] for scores in repeats) for repeats in by_scenario.values())
+        for name in rubric.score_names
+        if by_scenario
+    }
+    return Standing(
+        model=cells[0].model,
+        prompt=cells[0].prompt,
+        prompt_digest=cells[0].prompt_digest,
+        means=means,
+        scored=sum(len(repeats) for repeats in by_scenario.values()),
+        judged=len(judged),
+        pending=len(answered) - len(judged),
+        failed=len(cells) - len(answered),
+        empty=sum(_is_empty(cell) for cell in answered),
+        generate_s=_mean(cell.metrics.get("gen/generate_s") for cell in answered),
+        output_tokens=_mean(cell.metrics.get("gen/output_tokens") for cell in answered),
+        diversity=_mean(cell.metrics.get("answer/diversity") for cell in answered),
+    )
+
+
+def _is_empty(cell: StoredCell) -> bool:
+    return cell.failure is None and cell.candidates == 0
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _best_first(standing: Standing) -> tuple[float, str, str, str]:
+    best = -standing.composite if standing.composite is not None else float("inf")
+    return (best, standing.model, standing.prompt, standing.prompt_digest)

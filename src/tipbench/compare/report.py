@@ -1,0 +1,101 @@
+"""A leaderboard as JSON, CSV or Markdown. The terminal's table is drawn by the command line."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tipbench.compare.leaderboard import Leaderboard
+from tipbench.identity import SHORT
+from tipbench.records import Standing
+from tipbench.untrusted import json_text, printable
+
+
+def headline(board: Leaderboard) -> str:
+    """Where the figures come from, in a sentence."""
+    counts = f"{board.judged} cells judged, {board.pending} pending, {board.failed} failed"
+    if not board.judges:
+        return f"Nothing is judged yet: {counts}."
+    names = ", ".join(board.judges)
+    if board.provisional:
+        return f"PROVISIONAL: scored by rules ({names}), not yet by a person or an agent: {counts}."
+    return f"Judged by {names} against {board.rubric}: {counts}."
+
+
+def prompt_label(board: Leaderboard, standing: Standing) -> str:
+    """The prompt's version, with its digest where one version has two texts."""
+    same = {s.prompt_digest for s in board.standings if (s.model, s.prompt) == (standing.model, standing.prompt)}
+    return f"{standing.prompt}@{standing.prompt_digest[:SHORT]}" if len(same) > 1 else standing.prompt
+
+
+def rows(board: Leaderboard) -> list[dict[str, Any]]:
+    return [
+        {
+            "rank": rank if standing.composite is not None else None,
+            "model": standing.model,
+            "prompt": standing.prompt,
+            "prompt_digest": standing.prompt_digest,
+            "composite": standing.composite,
+            **{name: standing.means.get(name) for name in board.scores if name != "composite"},
+            "scored": standing.scored,
+            "judged": standing.judged,
+            "pending": standing.pending,
+            "failed": standing.failed,
+            "empty": standing.empty,
+            "generate_s": standing.generate_s,
+            "output_tokens": standing.output_tokens,
+            "diversity": standing.diversity,
+        }
+        for rank, standing in enumerate(board.standings, start=1)
+    ]
+
+
+def as_json(board: Leaderboard) -> str:
+    return json_text(
+        {
+            "experiment": board.experiment,
+            "rubric": {"name": board.rubric, "digest": board.rubric_digest},
+            "judges": list(board.judges),
+            "provisional": board.provisional,
+            "cells": {"judged": board.judged, "pending": board.pending, "failed": board.failed},
+            "scored_by_other_rubrics": board.other_rubrics,
+            "standings": rows(board),
+        }
+    )
+
+
+def as_csv(board: Leaderboard) -> str:
+    out = io.StringIO()
+    table = [{**row, "provisional": board.provisional} for row in rows(board)]
+    writer = csv.DictWriter(out, list(table[0]) if table else ["rank"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table)
+    return out.getvalue().rstrip("\n")
+
+
+def as_markdown(board: Leaderboard) -> str:
+    names = ["composite", *(name for name in board.scores if name != "composite")]
+    head = ["#", "model", "prompt", *names, "judged", "pending", "failed"]
+    lines = [f"**{headline(board)}**", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for rank, standing in enumerate(board.standings, start=1):
+        figures = [figure(standing.means.get(name)) for name in names]
+        counts = [str(standing.judged), str(standing.pending), str(standing.failed)]
+        label = [_cell(standing.model), _cell(prompt_label(board, standing))]
+        place = str(rank) if standing.composite is not None else "–"
+        lines.append(f"| {' | '.join([place, *label, *figures, *counts])} |")
+    return "\n".join(lines)
+
+
+def figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _cell(text: str) -> str:
+    return printable(text, 200).replace("|", "\\|")
+
+
+FORMATS: Mapping[str, Callable[[Leaderboard], str]] = {
+    "json": as_json,
+    "csv": as_csv,
+    "markdown": as_markdown,
+}

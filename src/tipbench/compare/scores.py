@@ -1,0 +1,93 @@
+"""Every single score of an experiment, with where it came from: for whoever wants to analyse it elsewhere."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tipbench.errors import InvalidInput
+from tipbench.records import StoredCell
+from tipbench.tracking.batches import batch_runs, read_verdicts
+from tipbench.tracking.interface import Experiment
+from tipbench.tracking.runs import stored_candidates, stored_cell, stored_runs
+from tipbench.tracking.store import RunStore
+from tipbench.untrusted import json_text, printable
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def single_scores(store: RunStore, experiment: Experiment) -> list[dict[str, Any]]:
+    """One row a judged candidate and judge."""
+    runs = {run.run_id: run for run in stored_runs(store, experiment)}
+    texts: dict[str, tuple[str, ...]] = {}
+    rows = []
+    for batch in batch_runs(store, experiment):
+        for verdict in read_verdicts(store, batch):
+            run = runs.get(verdict.slot.run_id)
+            if run is None:
+                continue
+            if run.run_id not in texts:
+                texts[run.run_id] = stored_candidates(store, run).texts
+            cell = stored_cell(run)
+            rows.append(
+                {
+                    **_where(cell),
+                    "judge": batch.tags["tipbench.judge"],
+                    "provisional": batch.tags["tipbench.provisional"] == "true",
+                    "batch": batch.tags["tipbench.batch"],
+                    "rubric_digest": batch.tags["tipbench.rubric_digest"],
+                    "candidate": verdict.slot.candidate,
+                    **verdict.scores,
+                    **{name: int(value) for name, value in verdict.flags.items()},
+                    "composite": verdict.composite,
+                    "note": verdict.note,
+                    "text": texts[run.run_id][verdict.slot.candidate],
+                }
+            )
+    return rows
+
+
+def write_scores(path: Path, rows: list[dict[str, Any]]) -> None:
+    """As CSV or JSON, by the file's ending."""
+    check_scores_file(path)
+    try:
+        path.write_text(_WRITERS[path.suffix](rows), encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be written: {error.strerror or error}") from None
+
+
+def check_scores_file(path: Path) -> None:
+    if path.suffix not in _WRITERS:
+        raise InvalidInput(f"scores can be written as .csv or .json; {path} is neither")
+
+
+def _where(cell: StoredCell) -> dict[str, Any]:
+    return {
+        "run_id": cell.run_id,
+        "model": cell.model,
+        "prompt": cell.prompt,
+        "scenario": cell.scenario,
+        **{f"factor.{name}": level for name, level in sorted(cell.factors.items())},
+        "repeat": cell.repeat,
+    }
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns)
+    writer.writeheader()
+    writer.writerows({key: _inert(value) for key, value in row.items()} for row in rows)
+    return out.getvalue()
+
+
+def _inert(value: Any) -> Any:
+    """A spreadsheet would run what a model wrote behind an equals sign; an apostrophe before it makes it text."""
+    if isinstance(value, str):
+        value = printable(value)
+        return "'" + value if value.startswith(_FORMULA) else value
+    return value
+
+
+_WRITERS: Mapping[str, Callable[[list[dict[str, Any]]], str]] = {".csv": _csv, ".json": json_text}

@@ -1,0 +1,1 @@
+"""Engines: what holds a model and generates with it. One interface, one file for each."""

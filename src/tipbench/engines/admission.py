@@ -1,0 +1,53 @@
+"""Which models may run at all: refused before the first generation, all of them in one message."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from tipbench.engines.interface import Engine
+from tipbench.errors import ModelMissing, Problems
+from tipbench.records import ModelInfo
+
+_SIZE_IN_NAME = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
+
+
+def parameters_from_name(name: str) -> int | None:
+    """The number of parameters that a name like `qwen2.5:1.5b` claims."""
+    match = _SIZE_IN_NAME.search(name)
+    if not match:
+        return None
+    return round(float(match[1]) * (1e9 if match[2].lower() == "b" else 1e6))
+
+
+def admit(models: Sequence[str], engine_of: Callable[[str], Engine], max_model_b: float) -> list[ModelInfo]:
+    """What the models are; raises with every one that is missing, too large or of unknown size."""
+    admitted, problems = [], []
+    for model in models:
+        try:
+            info = engine_of(model).describe(model)
+        except ModelMissing as error:
+            problems.append(str(error))
+            continue
+        refusal = _refusal(info, max_model_b)
+        if refusal:
+            problems.append(refusal)
+        admitted.append(info)
+    if problems:
+        raise Problems("these models can't be used, so nothing was generated:", problems)
+    return admitted
+
+
+def _refusal(info: ModelInfo, max_model_b: float) -> str | None:
+    if max_model_b == 0:
+        return None
+    if info.billions is None:
+        return (
+            f"{info.name}: its size is unknown ({info.engine} does not say), so it can't be held against "
+            f"--max-model-b {max_model_b:g}; --max-model-b 0 lifts the limit"
+        )
+    if info.billions > max_model_b:
+        source = "by its name; the engine does not say" if info.parameters_from == "name" else "by its metadata"
+        return (
+            f"{info.name}: {info.billions:.2f} billion parameters ({source}) is over --max-model-b {max_model_b:g}; "
+            f"take a smaller model, or raise the limit if the machine has the memory"
+        )
+    return None

@@ -1,0 +1,123 @@
+"""Ollama over its chat API. Every call carries `keep_alive=0`: the model leaves memory with its answer."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tipbench.engines.admission import parameters_from_name
+from tipbench.engines.http import EngineHttp, error_text
+from tipbench.engines.interface import CONTEXT_TOKENS, bare_name
+from tipbench.errors import EngineError, GenerationFailed, ModelMissing
+from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
+from tipbench.untrusted import printable
+
+_NANO = 1e9
+_UNLOAD_LIMIT_S = 60.0
+_POLL_S = 0.05
+
+
+class OllamaEngine:
+    """One Ollama server."""
+
+    name = "ollama"
+
+    def __init__(self, url: str, timeout_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.address = url
+        self._sleep = sleep
+        self._http = EngineHttp(url, "Ollama", "start it with 'ollama serve', or set --ollama-url", timeout_s)
+
+    def describe(self, model: str) -> ModelInfo:
+        tag = bare_name(model, self.name)
+        response = self._http.post("/api/show", {"model": tag})
+        if response.status_code in (400, 404):
+            raise ModelMissing(f"{model}: Ollama at {self.address} does not have it; run 'ollama pull {tag}'")
+        shown = self._http.json(response)
+        listed = next((entry for entry in self._tags() if entry.get("name") in (tag, f"{tag}:latest")), {})
+        return _model_info(model, shown, listed)
+
+    def models(self) -> list[ModelInfo]:
+        return [self.describe(str(entry["name"])) for entry in self._tags()]
+
+    def generate(self, request: GenerationRequest) -> Generation:
+        body = {
+            "model": bare_name(request.model, self.name),
+            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+            "stream": False,
+            "keep_alive": 0,
+            "options": {
+                "temperature": request.temperature,
+                "seed": request.seed,
+                "num_predict": request.max_tokens,
+                "num_ctx": CONTEXT_TOKENS,
+            },
+        }
+        reply = self._http.json(self._http.post("/api/chat", body, generation=True))
+        message = reply.get("message")
+        if not isinstance(message, dict) or not isinstance(message.get("content"), str):
+            raise GenerationFailed(f"Ollama's reply holds no message: {printable(str(reply), 200)}")
+        thinking = message.get("thinking")
+        text = f"<think>{thinking}</think>{message['content']}" if thinking else message["content"]
+        return Generation(
+            text=text,
+            finish_reason=str(reply.get("done_reason") or "unknown"),
+            prompt_tokens=_integer(reply.get("prompt_eval_count")),
+            output_tokens=_integer(reply.get("eval_count")),
+            load_s=_seconds(reply.get("load_duration")),
+            generate_s=_seconds(reply.get("eval_duration")),
+        )
+
+    def unload(self, model: str) -> None:
+        """Unloading is asynchronous: the server says done while the model is still listed, so it is polled."""
+        tag = bare_name(model, self.name)
+        response = self._http.post("/api/generate", {"model": tag, "keep_alive": 0})
+        if response.status_code >= 400 and response.status_code != 404:
+            raise EngineError(f"Ollama at {self.address} does not unload {tag}: {error_text(response)}")
+        waited = 0.0
+        while any(held.name in (tag, f"{tag}:latest") for held in self.resident()):
+            if waited > _UNLOAD_LIMIT_S:
+                raise EngineError(
+                    f"{tag} is still in the memory of Ollama at {self.address} after {_UNLOAD_LIMIT_S:g} s; "
+                    f"another client may be using it: 'ollama ps' shows it, 'ollama stop {tag}' ends it"
+                )
+            self._sleep(_POLL_S)
+            waited += _POLL_S
+
+    def resident(self) -> list[ResidentModel]:
+        entries = self._http.json(self._http.get("/api/ps")).get("models") or []
+        return [
+            ResidentModel(str(e.get("name")), int(e.get("size") or 0), int(e.get("size_vram") or 0)) for e in entries
+        ]
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _tags(self) -> list[dict[str, Any]]:
+        return list(self._http.json(self._http.get("/api/tags")).get("models") or [])
+
+
+def _model_info(model: str, shown: dict[str, Any], listed: dict[str, Any]) -> ModelInfo:
+    details = shown.get("details") or {}
+    facts = shown.get("model_info") or {}
+    told = _integer(facts.get("general.parameter_count")) or parameters_from_name(
+        str(details.get("parameter_size") or "")
+    )
+    named = parameters_from_name(model)
+    context = next((value for key, value in facts.items() if key.endswith(".context_length")), None)
+    return ModelInfo(
+        name=model,
+        engine="ollama",
+        parameters=told or named,
+        parameters_from="metadata" if told else "name" if named else "unknown",
+        digest=listed.get("digest"),
+        size_bytes=_integer(listed.get("size")),
+        quantization=details.get("quantization_level"),
+        context_length=_integer(context),
+    )
+
+
+def _integer(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _seconds(nanoseconds: Any) -> float | None:
+    return nanoseconds / _NANO if isinstance(nanoseconds, int | float) else None

@@ -1,0 +1,98 @@
+"""Any server that speaks OpenAI's chat API: llama.cpp's server, vLLM, LM Studio.
+
+Such servers hold their model for themselves: there is nothing to unload, and most don't tell a model's size.
+"""
+
+import time
+from typing import Any
+
+from tipbench.engines.http import EngineHttp
+from tipbench.engines.interface import bare_name
+from tipbench.errors import EngineUnreachable, GenerationFailed, ModelMissing
+from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
+from tipbench.untrusted import printable
+
+
+class OpenAICompatibleEngine:
+    """One OpenAI-compatible server."""
+
+    name = "openai"
+
+    def __init__(self, url: str, key: str, timeout_s: float) -> None:
+        self.address = url.rstrip("/")
+        headers = {"Authorization": f"Bearer {key}"} if key else None
+        advice = "start the server, or set TIPBENCH_OPENAI_URL to its base URL (it usually ends in /v1)"
+        self._http = EngineHttp(self.address, "the OpenAI-compatible server", advice, timeout_s, headers)
+
+    def describe(self, model: str) -> ModelInfo:
+        listed = {info.name: info for info in self.models()}
+        if model not in listed:
+            there = ", ".join(listed) or "none"
+            raise ModelMissing(f"{model}: the server at {self.address} does not have it; it has {there}")
+        return listed[model]
+
+    def models(self) -> list[ModelInfo]:
+        response = self._http.get("/models")
+        if response.status_code in (401, 403):
+            raise EngineUnreachable(f"{self.address} refuses us ({response.status_code}); set TIPBENCH_OPENAI_KEY")
+        entries = self._http.json(response).get("data") or []
+        return [_model_info(entry) for entry in entries]
+
+    def generate(self, request: GenerationRequest) -> Generation:
+        body = {
+            "model": bare_name(request.model, self.name),
+            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "max_tokens": request.max_tokens,
+            "stream": False,
+        }
+        started = time.monotonic()
+        reply = self._http.json(self._http.post("/chat/completions", body, generation=True))
+        return read_completion(reply, time.monotonic() - started)
+
+    def unload(self, model: str) -> None:
+        """Nothing to do: the server decides what it holds."""
+
+    def resident(self) -> list[ResidentModel]:
+        return []
+
+    def close(self) -> None:
+        self._http.close()
+
+
+def read_completion(reply: dict[str, Any], elapsed_s: float, load_s: float | None = None) -> Generation:
+    """A chat completion as OpenAI shapes it; llama.cpp adds exact timings."""
+    try:
+        choice = reply["choices"][0]
+        message = choice["message"]
+        content = message.get("content") or ""
+        thinking = message.get("reasoning_content") or ""
+        text = f"<think>{thinking}</think>{content}" if thinking else str(content)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise GenerationFailed(f"the server's reply holds no message: {printable(str(reply), 200)}") from None
+    usage = reply.get("usage") or {}
+    timings = reply.get("timings") or {}
+    generate_ms = timings.get("predicted_ms")
+    return Generation(
+        text=text,
+        finish_reason=str(choice.get("finish_reason") or "unknown"),
+        prompt_tokens=usage.get("prompt_tokens"),
+        output_tokens=usage.get("completion_tokens"),
+        load_s=load_s,
+        generate_s=elapsed_s if generate_ms is None else generate_ms / 1000,
+    )
+
+
+def _model_info(entry: dict[str, Any]) -> ModelInfo:
+    """llama.cpp's server tells a model's size in `meta`, vLLM its context in `max_model_len`."""
+    meta = entry.get("meta") or {}
+    parameters = meta.get("n_params")
+    return ModelInfo(
+        name=f"openai/{entry.get('id')}",
+        engine="openai",
+        parameters=parameters,
+        parameters_from="metadata" if parameters else "unknown",
+        size_bytes=meta.get("size"),
+        context_length=meta.get("n_ctx_train") or entry.get("max_model_len"),
+    )

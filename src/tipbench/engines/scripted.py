@@ -1,0 +1,130 @@
+"""A fake engine that ships with the package: for tests, and for trying a suite without any model.
+
+`scripted/NAME` answers every request with a JSON list of made-up tips that depends on nothing but the request.
+`scripted/FILE.yaml` does what the file says:
+
+    parameters: 1500000000     # what describe() tells; leave it out for "unknown"
+    missing: true              # the model isn't there
+    rules:                     # the first rule whose text stands in the prompt answers; none: made-up tips
+      - when: "Maya"
+        answer: '["Do this first."]'
+      - when: ""
+        fail: "the runner died"
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tipbench.engines.interface import bare_name
+from tipbench.errors import GenerationFailed, InvalidInput, ModelMissing
+from tipbench.identity import data_digest, text_digest
+from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
+
+_VERBS = ("Start", "Close", "Move", "Split", "Finish", "Pause", "Send", "Draft", "Skip", "Batch")
+_THINGS = (
+    "the report",
+    "two messages",
+    "the hardest task",
+    "one meeting",
+    "the review",
+    "the plan",
+    "your notes",
+)
+_TIMES = ("before 10:00", "for 25 minutes", "after lunch", "right now", "until the next call", "by 16:30")
+_TIPS_MADE_UP = 5
+
+
+class Rule(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    when: str = ""
+    answer: str | None = None
+    fail: str | None = None
+
+
+class Script(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    parameters: int | None = Field(None, ge=1)
+    missing: bool = False
+    rules: list[Rule] = Field(default_factory=list)
+
+
+class ScriptedEngine:
+    """Answers without a model, the same request always in the same way."""
+
+    name = "scripted"
+    address = "in process"
+
+    def __init__(self) -> None:
+        self._scripts: dict[str, Script] = {}
+
+    def describe(self, model: str) -> ModelInfo:
+        script = self._script(model)
+        if script.missing:
+            raise ModelMissing(f"{model}: the script says that it is missing")
+        told = script.parameters
+        return ModelInfo(
+            model,
+            self.name,
+            told,
+            "metadata" if told else "unknown",
+            text_digest(f"{model}{script!r}"),
+            context_length=8192,
+        )
+
+    def models(self) -> list[ModelInfo]:
+        return []
+
+    def generate(self, request: GenerationRequest) -> Generation:
+        prompt = "\n".join(message.content for message in request.messages)
+        rule = next((rule for rule in self._script(request.model).rules if rule.when in prompt), Rule())
+        if rule.fail is not None:
+            raise GenerationFailed(rule.fail)
+        text = rule.answer if rule.answer is not None else _made_up(request)
+        return Generation(text, "stop", len(prompt) // 4, len(text) // 4, 0.0, 0.001)
+
+    def unload(self, model: str) -> None:
+        """Nothing is ever loaded."""
+
+    def resident(self) -> list[ResidentModel]:
+        return []
+
+    def close(self) -> None:
+        """Nothing is ever open."""
+
+    def _script(self, model: str) -> Script:
+        name = bare_name(model, self.name)
+        if not name.endswith(".yaml"):
+            return Script(parameters=1_000_000_000)
+        if name not in self._scripts:
+            self._scripts[name] = _read_script(Path(name))
+        return self._scripts[name]
+
+
+def _read_script(path: Path) -> Script:
+    try:
+        return Script.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+    except (OSError, yaml.YAMLError, ValidationError) as error:
+        raise InvalidInput(f"script {path} can't be used: {' '.join(str(error).split())}") from None
+
+
+def _made_up(request: GenerationRequest) -> str:
+    source: dict[str, Any] = {
+        "model": request.model,
+        "messages": [[m.role, m.content] for m in request.messages],
+        "seed": request.seed,
+        "temperature": request.temperature,
+    }
+    number = int(data_digest(source), 16)
+    tips = []
+    for _ in range(_TIPS_MADE_UP):
+        number, verb = divmod(number, len(_VERBS))
+        number, thing = divmod(number, len(_THINGS))
+        number, when = divmod(number, len(_TIMES))
+        tips.append(f"{_VERBS[verb]} {_THINGS[thing]} {_TIMES[when]}.")
+    return json.dumps(tips)

@@ -1,0 +1,79 @@
+"""The exception tree. Each message says what was wrong, with which value, and what to do next.
+
+TipbenchError
+├── InvalidInput            a flag, a file or a name that can't be used
+│   ├── SuiteError          a suite's files, with file and line
+│   └── JudgeFileError      a judge file that does not fit its batch
+├── EngineError             an engine, or a model on it
+│   ├── EngineUnreachable   nothing answers at the engine's address
+│   ├── ModelMissing        the engine does not have the model
+│   └── GenerationFailed    the engine had the model and gave no answer
+├── TrackingError           the MLflow server or database
+│   ├── TrackingUnreachable nothing answers at its address
+│   ├── TrackingRefused     it answers, and refuses us (host check, credentials)
+│   └── StoredDataDamaged   what was read back is not what was written
+└── MissingExtra            an optional part of tipbench is not installed
+"""
+
+from collections.abc import Sequence
+
+
+class TipbenchError(Exception):
+    """Anything that ends a command with a message instead of a traceback."""
+
+
+class InvalidInput(TipbenchError):
+    """A flag, a file or a name that can't be used; nothing was changed."""
+
+
+class Problems(InvalidInput):
+    """Several problems found in one go, so that a user mends them in one go."""
+
+    def __init__(self, headline: str, problems: Sequence[str]) -> None:
+        self.headline = headline
+        self.problems = tuple(problems)
+        super().__init__("\n".join([headline, *(f"  - {problem}" for problem in problems)]))
+
+
+class SuiteError(Problems):
+    """A suite whose files don't fit together; each problem names its file and line."""
+
+
+class JudgeFileError(Problems):
+    """A judge file that does not fit the batch it answers; nothing was written."""
+
+
+class EngineError(TipbenchError):
+    """An engine, or a model on it."""
+
+
+class EngineUnreachable(EngineError):
+    """Nothing answers at the engine's address."""
+
+
+class ModelMissing(EngineError):
+    """The engine does not have the model."""
+
+
+class GenerationFailed(EngineError):
+    """The engine had the model and gave no answer."""
+
+
+class TrackingError(TipbenchError):
+    """The MLflow server or database."""
+
+
+class TrackingUnreachable(TrackingError):
+    """Nothing answers at the tracking address."""
+
+
+class TrackingRefused(TrackingError):
+    """The tracking server answers and refuses us: host check or credentials."""
+
+
+class StoredDataDamaged(TrackingError):
+    """What was read back is not what was written."""
+
+
+class MissingExtra(TipbenchError):
+    """An optional part of tipbench is not installed."""

@@ -1,0 +1,132 @@
+"""The configuration table as one schema: command line, config file, API and DAG conf all use it."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from tipbench.errors import InvalidInput, Problems
+from tipbench.untrusted import printable
+
+MAX_TIPS = 50
+
+
+class Options(BaseModel):
+    """What a run is asked to do. Field names are the keys everywhere; flags write them with dashes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+    models: str = Field(
+        "qwen2.5:0.5b,qwen2.5:1.5b,gemma3:1b,llama3.2:3b",
+        description="Models, comma-separated: a bare name is an Ollama tag; embedded/… and openai/… name "
+        "the other engines.",
+    )
+    prompts: str = Field("v1,v2-mentor,v3-few-shot", description="Prompt versions, comma-separated.")
+    n_tips: int = Field(5, ge=1, le=MAX_TIPS, description="Candidates to generate per scenario.")
+    n_scenarios: int = Field(0, ge=0, description="Use only the first N scenarios (0 = all).")
+    temperature: float = Field(0.7, ge=0, le=5, description="Generation temperature.")
+    experiment: str = Field("tip-bench-auto", min_length=1, max_length=200, description="MLflow experiment name.")
+    max_model_b: float = Field(
+        4.0, ge=0, description="Refuse models larger than this, in billions of parameters (0 = no limit)."
+    )
+    ollama_url: str = Field("http://localhost:11434", description="Ollama endpoint.")
+    mlflow_url: str | None = Field(
+        None,
+        description="MLflow server, or sqlite:///FILE. Default: $MLFLOW_TRACKING_URI, else "
+        "http://localhost:5000 if MLflow answers there, else a database of tipbench's own.",
+    )
+    diversity: bool = Field(False, description="Ask for candidates that differ from each other.")
+    suite: str = Field("tip", description="A built-in suite's name, or the folder of your own.")
+    repeats: int = Field(1, ge=1, le=1000, description="How often each cell is generated, each with its own seed.")
+    seed: int = Field(0, ge=0, lt=2**31, description="Start of all randomness: the same seed, the same requests.")
+    max_tokens: int | None = Field(
+        None, ge=1, le=32_768, description="Longest answer in tokens. Default: what the suite says."
+    )
+    judge: str | None = Field(None, description="Judge that runs by itself (lexical). Default: export for a person.")
+
+    @field_validator("models", "prompts")
+    @classmethod
+    def _names(cls, value: str) -> str:
+        names = split_names(value)
+        if not names:
+            raise ValueError("names nothing; give at least one")
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            raise ValueError(f"names {', '.join(doubled)} twice")
+        return value
+
+    @field_validator("experiment")
+    @classmethod
+    def _experiment_name(cls, value: str) -> str:
+        if value != printable(value, limit=1000) or value != value.strip():
+            raise ValueError("has characters that can't be printed, or spaces around it")
+        return value
+
+    @field_validator("ollama_url")
+    @classmethod
+    def _http(cls, value: str) -> str:
+        if not value.startswith(("http://", "https://")):
+            raise ValueError("must start with http:// or https://")
+        return value.rstrip("/")
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        return split_names(self.models)
+
+    @property
+    def prompt_names(self) -> tuple[str, ...]:
+        return split_names(self.prompts)
+
+
+class OptionField(NamedTuple):
+    """One row of the table, for whoever draws a flag, a form field or a parameter from it."""
+
+    key: str
+    flag: str
+    type: type
+    default: Any
+    help: str
+
+
+def split_names(value: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in value.split(",") if name.strip())
+
+
+def option_fields() -> Iterator[OptionField]:
+    for key, info in Options.model_fields.items():
+        kind = next((t for t in (bool, int, float, str) if info.annotation in (t, t | None)), str)
+        yield OptionField(key, "--" + key.replace("_", "-"), kind, info.default, info.description or "")
+
+
+def make_options(given: Mapping[str, Any], source: str = "the options") -> Options:
+    """Options from plain data; every problem is told at once, by key and value."""
+    try:
+        return Options.model_validate(dict(given))
+    except ValidationError as error:
+        raise Problems(f"{source} can't be used:", [_explain(e) for e in error.errors()]) from None
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The keys of a YAML or JSON config file, unchecked but for their shape."""
+    import yaml
+
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"config file {path} can't be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise InvalidInput(f"config file {path} is not YAML or JSON: {' '.join(str(error).split())}") from None
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise InvalidInput(f"config file {path} must hold keys and values, like 'n_tips: 5'; it holds a list or text")
+    return data
+
+
+def _explain(error: Any) -> str:
+    key = ".".join(str(part) for part in error["loc"]) or "options"
+    if error["type"] == "extra_forbidden":
+        return f"{key}: there is no such key; the keys are {', '.join(Options.model_fields)}"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"{key}: {message[0].lower() + message[1:]} (given: {printable(repr(error.get('input')), 80)})"

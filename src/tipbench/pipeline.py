@@ -1,0 +1,153 @@
+"""The story: collect → judge → compare. What `tipbench run` and every runner call."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from tipbench import __version__
+from tipbench.collect.grid import grid
+from tipbench.collect.loop import Clock, collect
+from tipbench.collect.plan import Plan, make_plan
+from tipbench.compare.leaderboard import Leaderboard, leaderboard
+from tipbench.engines.admission import admit
+from tipbench.engines.interface import Engine
+from tipbench.errors import InvalidInput
+from tipbench.judge.apply import Applied, apply_file
+from tipbench.judge.export import export_batch
+from tipbench.judge.judges.catalog import check_judge, judge_named
+from tipbench.judge.judges.interface import JudgeName
+from tipbench.judge.pending import pending_runs
+from tipbench.judge.verify import read_judge_file
+from tipbench.options import Options
+from tipbench.records import Answer, Failure, Outcome
+from tipbench.suites.load import parse_rubric
+from tipbench.suites.rubric import Rubric
+from tipbench.suites.suite import Suite
+from tipbench.tracking.batches import batch_runs
+from tipbench.tracking.interface import Experiment
+from tipbench.tracking.runs import stored_cell, stored_rubric, stored_runs
+from tipbench.tracking.store import RunStore
+from tipbench.untrusted import json_text
+
+
+class Watcher(Protocol):
+    """Somebody who wants to see how a collection goes."""
+
+    def planned(self, plan: Plan) -> None: ...
+
+    def done(self, outcome: Outcome) -> None: ...
+
+
+@dataclass
+class Collected:
+    """What a collection did."""
+
+    planned: int
+    stored_before: int
+    answered: int = 0
+    empty: int = 0
+    candidates: int = 0
+    failures: list[Failure] = field(default_factory=list)
+
+    def count(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Answer):
+            self.answered += 1
+            self.empty += not outcome.candidates
+            self.candidates += len(outcome.candidates)
+        else:
+            self.failures.append(outcome)
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What the stages work with; whoever starts them chooses the concrete parts."""
+
+    store: RunStore
+    clock: Clock
+    new_id: Callable[[], str]
+
+    @property
+    def now_ms(self) -> int:
+        return round(self.clock() * 1000)
+
+
+def plan_collection(options: Options, suite: Suite, engine_of: Callable[[str], Engine], store: RunStore) -> Plan:
+    """Checks everything that can be wrong before the first generation, and writes nothing."""
+    suite.first_scenarios(options.n_scenarios)
+    for version in options.prompt_names:
+        suite.prompt(version)
+    if options.judge:
+        check_judge(options.judge)
+    models = admit(options.model_names, engine_of, options.max_model_b)
+    experiment = store.find_experiment(options.experiment)
+    stored = [stored_cell(run) for run in stored_runs(store, experiment)] if experiment else []
+    return make_plan(models, grid(options, suite, models), stored)
+
+
+def collect_cells(
+    options: Options, suite: Suite, engine_of: Callable[[str], Engine], work: Workplace, watcher: Watcher
+) -> Collected:
+    """Phase A: every cell that is not stored yet is generated and stored."""
+    plan = plan_collection(options, suite, engine_of, work.store)
+    experiment = work.store.ensure_experiment(
+        options.experiment, {"tipbench.suite": suite.name, "tipbench.version": __version__}
+    )
+    watcher.planned(plan)
+    collected = Collected(planned=plan.cells, stored_before=plan.stored)
+    for outcome in collect(plan.to_do, engine_of, suite, work.store, experiment, work.clock):
+        collected.count(outcome)
+        watcher.done(outcome)
+    return collected
+
+
+def something_pending(work: Workplace, experiment: Experiment, rubric: Rubric, judge: JudgeName) -> bool:
+    return bool(pending_runs(work.store, experiment, judge.name, rubric))
+
+
+def export_for_judge(
+    work: Workplace, experiment: Experiment, rubric: Rubric, judge: JudgeName, seed: int, path: Path
+) -> int:
+    """Phase B, first half: the pending candidates go into a file. Returns their number."""
+    if path.exists():
+        raise InvalidInput(f"{path} exists and may hold somebody's scores; move it away or name another file")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"{path} can't be written: there is no folder {path.parent}")
+    file = export_batch(work.store, experiment, rubric, judge, seed, work.new_id(), work.now_ms)
+    scratch = path.with_name(path.name + ".part")
+    try:
+        scratch.write_text(json_text(file), encoding="utf-8")
+        scratch.replace(path)
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be written: {error.strerror or error}") from None
+    return len(file["items"])
+
+
+def apply_scores(work: Workplace, experiment: Experiment, path: Path) -> Applied:
+    """Phase B, second half: a filled-in file is checked as a whole and then written back."""
+    return apply_file(work.store, experiment, read_judge_file(path), work.now_ms)
+
+
+def run_judge(work: Workplace, experiment: Experiment, rubric: Rubric, name: str, seed: int) -> Applied:
+    """Phase B by a judge that runs by itself, through the same file and the same checks."""
+    judge = judge_named(name, rubric)
+    file = export_batch(work.store, experiment, rubric, judge.identity, seed, work.new_id(), work.now_ms)
+    return apply_file(work.store, experiment, judge.score(file), work.now_ms)
+
+
+def compare(store: RunStore, experiment: Experiment, rubric: Rubric) -> Leaderboard:
+    """Phase C: the leaderboard per (model, prompt)."""
+    cells = [stored_cell(run) for run in stored_runs(store, experiment)]
+    return leaderboard(experiment.name, cells, rubric)
+
+
+def current_rubric(store: RunStore, experiment: Experiment) -> Rubric:
+    """The rubric of the newest scores, or, before there are any, the one that the newest cell carries."""
+    applied = [run for run in batch_runs(store, experiment) if run.tags.get("tipbench.applied") == "true"]
+    runs = applied or stored_runs(store, experiment)
+    if not runs:
+        raise InvalidInput(
+            f"experiment '{experiment.name}' holds no cells yet; "
+            f"collect some: tipbench collect --experiment {experiment.name}"
+        )
+    return parse_rubric(stored_rubric(store, runs[-1]), f"rubric.md of run {runs[-1].run_id}")

@@ -1,0 +1,76 @@
+"""Settings of the installation, one table. The only reader of environment variables.
+
+What shapes a run's results is an option (`options.py`); what depends on the machine is a setting.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Setting(NamedTuple):
+    name: str
+    default: str
+    help: str
+    secret: bool = False
+
+
+TABLE: tuple[Setting, ...] = (
+    Setting("TIPBENCH_HOME", "", "Folder of tipbench's own state; default: the user's data folder."),
+    Setting("TIPBENCH_ENGINE_TIMEOUT", "600", "Seconds that one generation may take."),
+    Setting("TIPBENCH_OPENAI_URL", "http://localhost:8080/v1", "Base URL for openai/… models."),
+    Setting("TIPBENCH_OPENAI_KEY", "", "API key for openai/… models, if the server wants one.", secret=True),
+    Setting(
+        "TIPBENCH_MLFLOW_HOST",
+        "",
+        "Host header to send to the MLflow server, when its check refuses the name in the URL.",
+    ),
+    Setting("MLFLOW_TRACKING_URI", "", "MLflow server, or sqlite:///FILE; --mlflow-url goes before it."),
+    Setting("MLFLOW_TRACKING_USERNAME", "", "User name for the MLflow server.", secret=True),
+    Setting("MLFLOW_TRACKING_PASSWORD", "", "Password for the MLflow server.", secret=True),
+    Setting("MLFLOW_TRACKING_TOKEN", "", "Bearer token for the MLflow server.", secret=True),
+    Setting("MLFLOW_TRACKING_INSECURE_TLS", "false", "true: accept any certificate of the MLflow server."),
+    Setting("MLFLOW_TRACKING_SERVER_CERT_PATH", "", "File of certificates to trust for the MLflow server."),
+    Setting("MLFLOW_TRACKING_CLIENT_CERT_PATH", "", "File with our own certificate and key for it."),
+)
+_DEFAULTS = {setting.name: setting.default for setting in TABLE}
+
+
+class Settings:
+    """The table's values in one environment, read when asked for."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = os.environ if environment is None else environment
+
+    def get(self, name: str) -> str:
+        return self._environment.get(name, "").strip() or _DEFAULTS[name]
+
+    def is_set(self, name: str) -> bool:
+        return bool(self._environment.get(name, "").strip())
+
+    def is_true(self, name: str) -> bool:
+        return self.get(name).lower() in ("1", "true", "yes")
+
+    @property
+    def home(self) -> Path:
+        """Where everything of our own lives; nothing is lost because somebody changed directory."""
+        given = self.get("TIPBENCH_HOME")
+        if given:
+            return Path(given).expanduser().absolute()
+        from platformdirs import user_data_path
+
+        return user_data_path("tipbench", appauthor=False)
+
+    @property
+    def engine_timeout_s(self) -> float:
+        from tipbench.errors import InvalidInput
+
+        given = self.get("TIPBENCH_ENGINE_TIMEOUT")
+        try:
+            seconds = float(given)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds < 86_400:
+            raise InvalidInput(f"TIPBENCH_ENGINE_TIMEOUT must be seconds between 0 and 86400; it is {given!r}")
+        return seconds

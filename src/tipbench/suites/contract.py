@@ -1,0 +1,164 @@
+"""The output contract: what an answer must look like, and how candidates are still found when it doesn't."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHT_END = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_JSON_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?', re.DOTALL)
+_ARRAY_OPENED = re.compile(r"\[\s*[\"{]")
+_LIST_ITEM = re.compile(r"^\s{0,8}(?:\(?\d{1,3}[.):]|[-*•–—+])\s+(\S.*)$")
+_BRACKETS_TRIED = 20
+_LONGEST_READ = 200_000  # characters; what a model writes beyond that is no list of short texts
+
+
+class ReadAnswer(NamedTuple):
+    """What was read from a raw answer."""
+
+    candidates: tuple[str, ...]
+    found: int
+    format_ok: bool
+    read_as: str
+
+
+class Contract(BaseModel):
+    """`output` of suite.yaml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal["json_array", "lines", "text"]
+    max_tokens: int = Field(512, ge=1, le=32_768)
+
+    def read(self, raw: str, n: int) -> ReadAnswer:
+        """The first `n` candidates of an answer, found strictly if it keeps the contract, else tolerantly."""
+        text = without_thoughts(raw).strip()
+        if self.format == "text":
+            return ReadAnswer((text,) if text else (), int(bool(text)), bool(text), "contract" if text else "nothing")
+        strict = _strict_json(text) if self.format == "json_array" else _strict_lines(text)
+        if strict is not None and len(strict) == n:
+            return ReadAnswer(tuple(strict), n, True, "contract")
+        for name, reader in _TOLERANT:
+            found = [item for item in (_clean(item) for item in reader(text[:_LONGEST_READ])) if item]
+            if found:
+                return ReadAnswer(tuple(found[:n]), len(found), False, name)
+        if self.format == "lines" and text:
+            found = [line.strip() for line in text.splitlines() if line.strip()]
+            return ReadAnswer(tuple(found[:n]), len(found), False, "lines")
+        return ReadAnswer((), 0, False, "nothing")
+
+
+def without_thoughts(raw: str) -> str:
+    """The answer without a reasoning model's thinking; some chat templates leave the opening tag out."""
+    return _THOUGHT_END.sub("", _THOUGHT.sub("", raw))
+
+
+def _strict_json(text: str) -> list[str] | None:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(data, list) and all(isinstance(item, str) and item.strip() for item in data):
+        return [item.strip() for item in data]
+    return None
+
+
+def _strict_lines(text: str) -> list[str] | None:
+    lines = text.splitlines()
+    if any(not line.strip() or _LIST_ITEM.match(line) for line in lines):
+        return None
+    return [line.strip() for line in lines]
+
+
+def _json_anywhere(text: str) -> list[str]:
+    """A JSON array or object somewhere in the answer: in a fence, or after some words."""
+    decoder = json.JSONDecoder()
+    for part in [*_FENCE.findall(text), text]:
+        starts = [match.start() for match in re.finditer(r"[\[{]", part)][:_BRACKETS_TRIED]
+        for start in starts:
+            try:
+                data, _ = decoder.raw_decode(part, start)
+            except (ValueError, RecursionError):
+                continue
+            if found := _strings(data):
+                return found
+    return []
+
+
+def _strings(data: Any) -> list[str]:
+    """The candidates in decoded JSON: strings, or the first string of each object, or a list inside an object."""
+    if isinstance(data, dict):
+        lists = [value for value in data.values() if isinstance(value, list)]
+        if lists:
+            return _strings(lists[0])
+        return [value for value in data.values() if isinstance(value, str)]
+    if not isinstance(data, list):
+        return []
+    found = []
+    for item in data:
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, dict):
+            found.extend([value for value in item.values() if isinstance(value, str)][:1])
+    return found
+
+
+def _json_cut_off(text: str) -> list[str]:
+    """The complete strings of an array that breaks off or is broken; keys of objects are left out."""
+    opened = _ARRAY_OPENED.search(text)
+    if not opened:
+        return []
+    found = []
+    for match in _JSON_STRING.finditer(text, opened.start()):
+        if match[2]:
+            continue
+        try:
+            found.append(str(json.loads(f'"{match[1]}"', strict=False)))
+        except ValueError:
+            found.append(match[1])
+    return found
+
+
+def _single_quoted(text: str) -> list[str]:
+    """An array with single quotes, as Python prints lists."""
+    start = text.find("['")
+    if start < 0:
+        return []
+    end = text.find("']", start)
+    inner = text[start + 2 : end if end >= 0 else len(text)]
+    return re.split(r"'\s*,\s*'", inner)
+
+
+def _list_items(text: str) -> list[str]:
+    """Numbered or bulleted lines; a line without a mark continues the item above it."""
+    items: list[str] = []
+    open_item = False
+    for line in text.splitlines():
+        match = _LIST_ITEM.match(line)
+        if match:
+            items.append(match[1])
+            open_item = True
+        elif not line.strip() or line.lstrip().startswith("```"):
+            open_item = False
+        elif open_item:
+            items[-1] += " " + line.strip()
+    return items
+
+
+def _clean(item: str) -> str:
+    """Without what belongs to the list and not to the text: quotes around it, bold marks, a trailing comma."""
+    item = item.strip()
+    item = re.sub(r"^(\"|“)(.*)(\"|”),?$", r"\2", item, flags=re.DOTALL).strip()
+    return re.sub(r"^\*\*(.+?)\*\*", r"\1", item).strip()
+
+
+_TOLERANT: tuple[tuple[str, Callable[[str], list[str]]], ...] = (
+    ("json", _json_anywhere),
+    ("json cut off", _json_cut_off),
+    ("single quotes", _single_quoted),
+    ("list", _list_items),
+)

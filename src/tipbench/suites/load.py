@@ -1,0 +1,259 @@
+"""Loads a suite's folder and tells everything that is wrong with it, by file and line, in one go."""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from tipbench.errors import InvalidInput, SuiteError
+from tipbench.identity import text_digest
+from tipbench.records import Scenario
+from tipbench.suites.files import PromptFront, ScenarioEntry, SuiteFile
+from tipbench.suites.front_matter import split_front_matter
+from tipbench.suites.located_yaml import DataPath, LocatedData, load_located
+from tipbench.suites.rubric import Rubric, RubricFront, missing_levels
+from tipbench.suites.suite import Prompt, Suite
+from tipbench.suites.templates import TemplateProblem, TextTemplate
+
+_RESERVED = ("scenario", "n_tips", "diversity")
+_Model = TypeVar("_Model")
+
+
+def built_in_suites() -> dict[str, Path]:
+    """The suites that ship with the package, by name."""
+    data = Path(str(files("tipbench.suites") / "data"))
+    return {folder.name: folder for folder in sorted(data.iterdir()) if (folder / "suite.yaml").is_file()}
+
+
+def load_suite(name_or_path: str) -> Suite:
+    """A built-in suite by its name, or one from a folder."""
+    built_in = built_in_suites()
+    if name_or_path in built_in:
+        return _Loader(built_in[name_or_path]).load()
+    folder = Path(name_or_path).expanduser()
+    if not folder.is_dir():
+        raise InvalidInput(
+            f"there is no suite '{name_or_path}': it is neither built in ({', '.join(built_in)}) nor a folder; "
+            f"'tipbench suite new NAME' makes one"
+        )
+    return _Loader(folder.absolute()).load()
+
+
+def parse_rubric(text: str, source: str = "rubric.md") -> Rubric:
+    """A rubric from its text, as it was stored with a run."""
+    problems: list[str] = []
+    rubric = _read_rubric(text, source, problems)
+    if rubric is None or problems:
+        raise SuiteError(f"{source} can't be used:", problems)
+    return rubric
+
+
+class _Loader:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.problems: list[str] = []
+
+    def load(self) -> Suite:
+        suite_file, located = self._suite_file()
+        rubric_text = self._text("rubric.md")
+        rubric = None if rubric_text is None else _read_rubric(rubric_text, "rubric.md", self.problems)
+        scenarios = self._scenarios(suite_file) if suite_file else ()
+        prompts = self._prompts(scenarios)
+        if suite_file:
+            self._check_names(suite_file, located)
+        if self.problems or suite_file is None or rubric is None:
+            raise SuiteError(f"the suite in {self.folder} can't be used:", self.problems)
+        return Suite(
+            name=suite_file.name,
+            title=suite_file.title,
+            folder=self.folder,
+            experiment_prefix=suite_file.experiment_prefix,
+            scenarios=scenarios,
+            prompts=prompts,
+            rubric=rubric,
+            contract=suite_file.output,
+        )
+
+    def _text(self, name: str) -> str | None:
+        path = self.folder / name
+        try:
+            return path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            self.problems.append(f"{name}: the file is missing")
+        except (OSError, UnicodeDecodeError) as error:
+            self.problems.append(f"{name}: can't be read: {error}")
+        return None
+
+    def _suite_file(self) -> tuple[SuiteFile | None, LocatedData]:
+        text = self._text("suite.yaml")
+        located = load_located(text or "")
+        if text is None:
+            return None, located
+        return _validated(TypeAdapter(SuiteFile), located, "suite.yaml", self.problems), located
+
+    def _check_names(self, suite_file: SuiteFile, located: LocatedData) -> None:
+        self.problems.extend(
+            f"suite.yaml:{located.line(('factors', factor))}: a factor can't be called '{factor}': "
+            f"templates use that name for something else"
+            for factor in suite_file.factors
+            if factor in _RESERVED
+        )
+
+    def _scenarios(self, suite_file: SuiteFile) -> tuple[Scenario, ...]:
+        text, template_text = self._text("scenarios.yaml"), self._text("scenario.md")
+        if text is None or template_text is None:
+            return ()
+        located = load_located(text)
+        entries = _validated(TypeAdapter(list[ScenarioEntry]), located, "scenarios.yaml", self.problems)
+        template = self._template("scenario.md", template_text, 1)
+        if entries is None or template is None:
+            return ()
+        if not entries:
+            self.problems.append("scenarios.yaml:1: there is no scenario; add at least one")
+        scenarios = []
+        seen: dict[str, int] = {}
+        for index, entry in enumerate(entries):
+            line = located.line((index, "id"))
+            if entry.id in seen:
+                self.problems.append(f"scenarios.yaml:{line}: the id '{entry.id}' is taken (line {seen[entry.id]})")
+            seen.setdefault(entry.id, line)
+            variables = self._variables(suite_file, entry, located, index)
+            if variables is not None:
+                rendered = self._rendered("scenario.md", template, 1, variables, f"scenario {entry.id}")
+                if rendered is not None:
+                    scenarios.append(Scenario(entry.id, entry.factors, variables, rendered))
+        return tuple(scenarios)
+
+    def _variables(
+        self, suite_file: SuiteFile, entry: ScenarioEntry, located: LocatedData, index: int
+    ) -> dict[str, Any] | None:
+        """What templates can use for one scenario; None where its factors or details don't fit."""
+        problems: list[tuple[DataPath, str]] = [
+            (("factors",), f"factor '{factor}' has no level here")
+            for factor in suite_file.factors
+            if factor not in entry.factors
+        ]
+        for factor, level in entry.factors.items():
+            if factor not in suite_file.factors:
+                known = ", ".join(suite_file.factors)
+                problems.append((("factors", factor), f"there is no factor '{factor}' in suite.yaml (it has {known})"))
+            elif level not in suite_file.factors[factor]:
+                known = ", ".join(suite_file.factors[factor])
+                problems.append((("factors", factor), f"factor '{factor}' has no level '{level}' (it has {known})"))
+        problems += [
+            (("details", key), f"a detail can't be called '{key}': that name is taken")
+            for key in entry.details
+            if key in _RESERVED or key in suite_file.factors
+        ]
+        for path, message in problems:
+            self.problems.append(f"scenarios.yaml:{located.line((index, *path))}: scenario '{entry.id}': {message}")
+        if problems:
+            return None
+        levels = {factor: {**suite_file.factors[factor][lvl], "id": lvl} for factor, lvl in entry.factors.items()}
+        return {**levels, **entry.details}
+
+    def _prompts(self, scenarios: tuple[Scenario, ...]) -> dict[str, Prompt]:
+        paths = sorted((self.folder / "prompts").glob("*.md"))
+        if not paths:
+            self.problems.append("prompts/: there is no prompt; add a file such as prompts/v1.md")
+        prompts = {}
+        for path in paths:
+            prompt = self._prompt(f"prompts/{path.name}", path.stem, scenarios)
+            if prompt:
+                prompts[prompt.version] = prompt
+        return prompts
+
+    def _prompt(self, name: str, version: str, scenarios: tuple[Scenario, ...]) -> Prompt | None:
+        text = self._text(name)
+        if text is None:
+            return None
+        if "," in version or version != version.strip():
+            self.problems.append(f"{name}: a prompt's name can't hold commas or outer spaces")
+        front, body, body_line, system_line = PromptFront(), text, 1, 1
+        split = split_front_matter(text)
+        if split:
+            located = load_located(split.yaml, split.yaml_line)
+            checked = _validated(TypeAdapter(PromptFront), located, name, self.problems)
+            if checked is None:
+                return None
+            # A block scalar's text starts on the line after its key.
+            front, system_line = checked, located.line(("system",)) + 1
+            body, body_line = split.body, split.body_line
+        user = self._template(name, body, body_line)
+        system = self._template(name, front.system, system_line) if front.system else None
+        if user is None or (front.system and system is None):
+            return None
+        if not body.strip():
+            self.problems.append(f"{name}:{body_line}: the prompt is empty")
+        for template, line in ((user, body_line), (system, system_line)):
+            if template and not self._renders(name, template, line, scenarios):
+                return None
+        return Prompt(version, front.description, system, user, text_digest(text))
+
+    def _renders(self, name: str, template: TextTemplate, line: int, scenarios: tuple[Scenario, ...]) -> bool:
+        """Renders the template for every scenario, so that no typo is left for the middle of a run."""
+        for scenario in scenarios:
+            for n_tips, diversity in ((1, False), (5, True)):
+                values = {
+                    **scenario.variables,
+                    "scenario": scenario.text,
+                    "n_tips": n_tips,
+                    "diversity": diversity,
+                }
+                if self._rendered(name, template, line, values, f"scenario {scenario.id}") is None:
+                    return False
+        return True
+
+    def _template(self, name: str, source: str, first_line: int) -> TextTemplate | None:
+        try:
+            return TextTemplate(source)
+        except TemplateProblem as problem:
+            self.problems.append(f"{name}:{first_line + problem.line - 1}: {problem}")
+            return None
+
+    def _rendered(
+        self, name: str, template: TextTemplate, first_line: int, values: dict[str, Any], what: str
+    ) -> str | None:
+        try:
+            return template.render(values)
+        except TemplateProblem as problem:
+            message = f"{name}:{first_line + problem.line - 1}: {problem} (for {what})"
+            if not any(known.startswith(message.split(" (for ")[0]) for known in self.problems):
+                self.problems.append(message)
+            return None
+
+
+def _read_rubric(text: str, name: str, problems: list[str]) -> Rubric | None:
+    split = split_front_matter(text)
+    if split is None:
+        problems.append(f"{name}:1: the front matter is missing: YAML between two '---' lines at the top")
+        return None
+    located = load_located(split.yaml, split.yaml_line)
+    front = _validated(TypeAdapter(RubricFront), located, name, problems)
+    if front is None:
+        return None
+    problems.extend(f"{name}:{split.body_line}: {problem}" for problem in missing_levels(front, split.body))
+    return Rubric(text, front, split.body)
+
+
+def _validated(adapter: TypeAdapter[_Model], located: LocatedData, name: str, problems: list[str]) -> _Model | None:
+    problems.extend(f"{name}:{line}: {message}" for line, message in located.problems)
+    if located.problems:
+        return None
+    try:
+        return adapter.validate_python(located.data, strict=True)
+    except ValidationError as error:
+        for detail in error.errors():
+            path = tuple(part for part in detail["loc"] if part != "[key]")
+            where = ".".join(str(part) for part in path)
+            message = str(detail["msg"]).removeprefix("Value error, ")
+            if detail["type"] == "extra_forbidden":
+                message = "there is no such key here; a typo?"
+            elif detail["type"] == "missing":
+                message = "is missing"
+            problems.append(f"{name}:{located.line(path)}: {where + ': ' if where else ''}{message}")
+        return None
+
+
+__all__ = ["built_in_suites", "load_suite", "parse_rubric"]

@@ -1,0 +1,68 @@
+"""YAML that remembers the line of every value, so that a problem can be shown where it stands."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+DataPath = tuple[str | int, ...]
+_DEEPEST = 40
+_MOST_VALUES = 50_000
+
+
+@dataclass
+class LocatedData:
+    """Plain data and, for each path into it, the line (counted from 1) where that value stands."""
+
+    data: Any
+    lines: dict[DataPath, int] = field(default_factory=dict)
+    problems: list[tuple[int, str]] = field(default_factory=list)
+
+    def line(self, path: DataPath) -> int:
+        """The line of the value, or of the nearest thing around it that has one."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+
+def load_located(text: str, first_line: int = 1) -> LocatedData:
+    """Reads one YAML document; what is wrong with it ends up in `problems`, nothing is raised."""
+    located = LocatedData(data=None)
+    try:
+        loader = yaml.SafeLoader(text)
+        try:
+            node = loader.get_single_node()
+            if node is not None:
+                located.data = _convert(loader, node, (), located, first_line)
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = first_line + (mark.line if mark else 0)
+        located.problems.append((line, f"not valid YAML: {error.problem or error.context}"))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        located.problems.append((first_line, f"not valid YAML: {' '.join(str(error).split())}"))
+    return located
+
+
+def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: DataPath, located: LocatedData, first_line: int) -> Any:
+    if len(path) > _DEEPEST or len(located.lines) > _MOST_VALUES:
+        raise yaml.MarkedYAMLError(problem="nested too deep, or too many values", problem_mark=node.start_mark)
+    located.lines.setdefault(path, node.start_mark.line + first_line)
+    if isinstance(node, yaml.MappingNode):
+        result: dict[Hashable, Any] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + first_line
+            key = loader.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                located.problems.append((line, f"the key {key!r} is not text; put it in quotes"))
+                key = str(key)
+            if key in result:
+                located.problems.append((line, f"the key '{key}' stands here a second time"))
+            located.lines[(*path, key)] = line
+            result[key] = _convert(loader, value_node, (*path, key), located, first_line)
+        return result
+    if isinstance(node, yaml.SequenceNode):
+        return [_convert(loader, child, (*path, index), located, first_line) for index, child in enumerate(node.value)]
+    return loader.construct_object(node, deep=True)

@@ -1,0 +1,137 @@
+"""The rubric: the anchor of every judge. A Markdown file that describes itself in its front matter."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from tipbench.identity import text_digest
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
+_RESERVED = ("composite",)
+
+
+class Criterion(BaseModel):
+    """A question that a judge answers on a scale of whole numbers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    min: int = Field(ge=-100, le=100)
+    max: int = Field(ge=-100, le=100)
+    weight: float = 1.0
+    question: str = ""
+    lexical: Literal["overlap", "concrete", "calm"] = "overlap"  # the rule that the lexical judge goes by
+
+    @model_validator(mode="after")
+    def _scale(self) -> "Criterion":
+        if not self.min < self.max <= self.min + 20:
+            raise ValueError(f"a scale must rise by 1 to 20 steps; this one goes from {self.min} to {self.max}")
+        return self
+
+
+class Flag(BaseModel):
+    """A yes or no that code checks where it can; without a check the judge must answer it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    weight: float
+    check: Literal["contract", "max_chars", "max_words"] | None = None
+    limit: int | None = Field(None, ge=1)
+    question: str = ""
+
+    @model_validator(mode="after")
+    def _limit_fits(self) -> "Flag":
+        if (self.check in ("max_chars", "max_words")) != (self.limit is not None):
+            raise ValueError("'limit' goes with the checks max_chars and max_words, and only with them")
+        return self
+
+    @property
+    def worst(self) -> bool:
+        """The value that lowers the composite."""
+        return self.weight < 0
+
+
+class RubricFront(BaseModel):
+    """The front matter of rubric.md."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
+    criteria: dict[Name, Criterion] = Field(min_length=1, max_length=12)
+    flags: dict[Name, Flag] = Field(default_factory=dict, max_length=12)
+
+    @model_validator(mode="after")
+    def _names_apart(self) -> "RubricFront":
+        names = [*self.criteria, *self.flags, *_RESERVED]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            raise ValueError(f"the names {', '.join(doubled)} stand for two things; rename one of each")
+        return self
+
+
+class Rubric:
+    """Criteria, flags and their weights, and the text that judges read."""
+
+    def __init__(self, text: str, front: RubricFront, body: str) -> None:
+        self.text = text
+        self.digest = text_digest(text)
+        self.name = front.name
+        self.criteria = front.criteria
+        self.flags = front.flags
+        self.body = body
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """Everything a verdict holds a number for, the composite last."""
+        return (*self.criteria, *self.flags, "composite")
+
+    def composite(self, scores: Mapping[str, float], flags: Mapping[str, float]) -> float:
+        return sum(c.weight * scores[name] for name, c in self.criteria.items()) + sum(
+            f.weight * flags[name] for name, f in self.flags.items()
+        )
+
+    def lowest(self) -> dict[str, float]:
+        """The rubric's minimum: what an answer without a usable candidate scores."""
+        scores = {name: float(c.min if c.weight >= 0 else c.max) for name, c in self.criteria.items()}
+        flags = {name: float(f.worst) for name, f in self.flags.items()}
+        return {**scores, **flags, "composite": self.composite(scores, flags)}
+
+    def highest_composite(self) -> float:
+        scores = {name: float(c.max if c.weight >= 0 else c.min) for name, c in self.criteria.items()}
+        return self.composite(scores, {name: float(not f.worst) for name, f in self.flags.items()})
+
+    def checked_flags(self, candidate: str, format_ok: bool) -> dict[str, bool]:
+        """The flags that code can tell about a candidate."""
+        checked: dict[str, bool] = {}
+        for name, flag in self.flags.items():
+            if flag.check == "contract":
+                checked[name] = format_ok
+            elif flag.check == "max_chars" and flag.limit:
+                checked[name] = len(candidate) > flag.limit
+            elif flag.check == "max_words" and flag.limit:
+                checked[name] = len(candidate.split()) > flag.limit
+        return checked
+
+
+def missing_levels(front: RubricFront, body: str) -> list[str]:
+    """Criteria without a `##` section, and levels of a scale without a `###` heading in it."""
+    problems = []
+    sections = _sections(body)
+    for name, criterion in front.criteria.items():
+        section = sections.get(name.replace("_", " "))
+        if section is None:
+            problems.append(f"criterion '{name}' has no section; add a heading '## {name.replace('_', ' ').title()}'")
+            continue
+        headings = set(re.findall(r"^### +(-?\d+) *$", section, re.MULTILINE))
+        missing = [str(n) for n in range(criterion.min, criterion.max + 1) if str(n) not in headings]
+        if missing:
+            problems.append(
+                f"criterion '{name}' does not say what {', '.join(missing)} means; add a heading '### {missing[0]}'"
+            )
+    return problems
+
+
+def _sections(body: str) -> dict[str, str]:
+    parts = re.split(r"^## +(.+?) *$", body, flags=re.MULTILINE)
+    return {title.strip().lower(): text for title, text in zip(parts[1::2], parts[2::2], strict=True)}

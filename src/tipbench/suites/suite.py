@@ -1,0 +1,58 @@
+"""A loaded suite: everything about a task that the code itself must not know."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tipbench.errors import InvalidInput
+from tipbench.records import Message, Scenario
+from tipbench.suites.contract import Contract
+from tipbench.suites.rubric import Rubric
+from tipbench.suites.templates import TextTemplate
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One prompt version."""
+
+    version: str
+    description: str
+    system: TextTemplate | None
+    user: TextTemplate
+    digest: str
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Scenarios, prompts, rubric and output contract of one task."""
+
+    name: str
+    title: str
+    folder: Path
+    experiment_prefix: str
+    scenarios: tuple[Scenario, ...]
+    prompts: Mapping[str, Prompt]
+    rubric: Rubric
+    contract: Contract
+
+    def prompt(self, version: str) -> Prompt:
+        if version not in self.prompts:
+            raise InvalidInput(
+                f"suite '{self.name}' has no prompt '{version}'; it has {', '.join(self.prompts)} (in {self.folder})"
+            )
+        return self.prompts[version]
+
+    def first_scenarios(self, n: int) -> tuple[Scenario, ...]:
+        """The first `n` scenarios, all of them for 0."""
+        if n > len(self.scenarios):
+            raise InvalidInput(
+                f"--n-scenarios {n} is more than suite '{self.name}' has: {len(self.scenarios)} (0 takes all)"
+            )
+        return self.scenarios[:n] if n else self.scenarios
+
+    def messages(self, prompt: Prompt, scenario: Scenario, n_tips: int, diversity: bool) -> tuple[Message, ...]:
+        """The prompt as it is sent."""
+        values = {**scenario.variables, "scenario": scenario.text, "n_tips": n_tips, "diversity": diversity}
+        system = prompt.system.render(values) if prompt.system else ""
+        user = Message("user", prompt.user.render(values))
+        return (Message("system", system), user) if system else (user,)

@@ -1,0 +1,43 @@
+"""Templates of a suite: Jinja2, sandboxed because a suite may come from somebody else, and strict."""
+
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+_ENVIRONMENT = ImmutableSandboxedEnvironment(
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=False,
+    autoescape=False,
+)
+
+
+class TemplateProblem(Exception):
+    """What is wrong in a template, and in which line of it."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class TextTemplate:
+    """One template; rendering it with the same values gives the same text."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        try:
+            self._template = _ENVIRONMENT.from_string(source)
+        except TemplateSyntaxError as error:
+            raise TemplateProblem(error.lineno, f"template error: {error.message}") from None
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        try:
+            return self._template.render(values).strip()
+        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+            frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<template>"]
+            line = (frames[-1].lineno or 1) if frames else 1
+            raise TemplateProblem(line, f"template error: {error}") from None

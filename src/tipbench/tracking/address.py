@@ -1,0 +1,92 @@
+"""Which MLflow to use. What the user names is used and never anything else; without that, a server on this
+machine or a database of our own, and one line that says so."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tipbench.errors import InvalidInput, TipbenchError
+from tipbench.identity import text_digest
+from tipbench.settings import Settings
+from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
+from tipbench.tracking.interface import MlflowApi
+from tipbench.tracking.mlflow_client import MlflowClient, without_credentials
+from tipbench.tracking.store import RunStore
+
+DEFAULT_SERVER = "http://localhost:5000"
+
+
+class OpenedStore(NamedTuple):
+    store: RunStore
+    notice: str  # what a user should know about the choice; empty when they made it
+
+
+def open_store(url: str | None, settings: Settings, experiment: str | None = None) -> OpenedStore:
+    """The store at the URL, or at $MLFLOW_TRACKING_URI, or where it falls back to without both."""
+    named = url or settings.get("MLFLOW_TRACKING_URI")
+    if named:
+        opened = OpenedStore(RunStore(_open(named, settings)), "")
+    else:
+        opened = _fallback(settings)
+        if experiment:
+            _check_home(settings, experiment, opened.store.address)
+    return opened
+
+
+def remember(settings: Settings, experiment: str, address: str) -> None:
+    """Notes where an experiment is kept, so that it is never silently continued elsewhere."""
+    path = _note(settings, experiment)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_suffix(".part")
+    scratch.write_text(json.dumps({"experiment": experiment, "kept_at": address}))
+    scratch.replace(path)
+
+
+def own_database(settings: Settings) -> str:
+    return f"{SCHEME}{settings.home / 'mlflow.db'}"
+
+
+def _fallback(settings: Settings) -> OpenedStore:
+    client = MlflowClient(DEFAULT_SERVER, settings)
+    try:
+        client.list_experiments("")
+    except TipbenchError:
+        client.close()
+    else:
+        return OpenedStore(RunStore(client), f"Results go to the MLflow server at {DEFAULT_SERVER}.")
+    settings.home.mkdir(parents=True, exist_ok=True)
+    store = RunStore(EmbeddedMlflow(own_database(settings)))
+    return OpenedStore(
+        store, f"No MLflow server at {DEFAULT_SERVER}: results go to tipbench's own database, {store.address}"
+    )
+
+
+def _open(url: str, settings: Settings) -> MlflowApi:
+    kinds: dict[str, Callable[[], MlflowApi]] = {
+        SCHEME: lambda: EmbeddedMlflow(url),
+        "http://": lambda: MlflowClient(url, settings),
+        "https://": lambda: MlflowClient(url, settings),
+    }
+    for start, make in kinds.items():
+        if url.startswith(start) and len(url) > len(start):
+            return make()
+    raise InvalidInput(
+        f"MLflow address {without_credentials(url)!r} can't be used; give http://…, https://… or sqlite:///FILE"
+    )
+
+
+def _check_home(settings: Settings, experiment: str, address: str) -> None:
+    path = _note(settings, experiment)
+    if not path.is_file():
+        return
+    kept_at = str(json.loads(path.read_text())["kept_at"])
+    if kept_at != address:
+        raise InvalidInput(
+            f"experiment '{experiment}' is kept at {kept_at}, and no address was given, so that {address} would be "
+            f"used; make {kept_at} reachable, or say which you mean with --mlflow-url"
+        )
+
+
+def _note(settings: Settings, experiment: str) -> Path:
+    return settings.home / "experiments" / f"{text_digest(experiment)[:32]}.json"

@@ -1,0 +1,85 @@
+"""The few calls that tipbench needs of MLflow, answered by a server (`mlflow_client`) or in process (`embedded`)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+RunStatus = Literal["RUNNING", "FINISHED", "FAILED"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An MLflow experiment."""
+
+    id: str
+    name: str
+    artifact_location: str = ""
+    deleted: bool = False
+    created_ms: int = 0
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One value of a metric. MLflow shows the one with the highest step."""
+
+    key: str
+    value: float
+    timestamp_ms: int
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """An MLflow run as it was read; of each metric the latest value and its step."""
+
+    run_id: str
+    status: str
+    started_ms: int
+    artifact_uri: str
+    tags: Mapping[str, str]
+    params: Mapping[str, str]
+    metrics: Mapping[str, float]
+    steps: Mapping[str, int]
+
+
+class MlflowApi(Protocol):
+    """MLflow's calls; errors are already ours. Keys and values fit MLflow's limits, the caller sees to that."""
+
+    address: str  # for people, without credentials
+
+    def find_experiment(self, name: str) -> Experiment | None: ...
+
+    def create_experiment(self, name: str, tags: Mapping[str, str]) -> Experiment | None:
+        """None when the name is taken by now."""
+        ...
+
+    def list_experiments(self, prefix: str) -> list[Experiment]: ...
+
+    def delete_experiment(self, experiment_id: str) -> None: ...
+
+    def restore_experiment(self, experiment_id: str) -> None: ...
+
+    def create_run(self, experiment_id: str, name: str, started_ms: int, tags: Mapping[str, str]) -> tuple[str, str]:
+        """The new run's id and its artifact URI."""
+        ...
+
+    def log_batch(
+        self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
+    ) -> None: ...
+
+    def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None: ...
+
+    def search_runs(self, experiment_id: str, filter_string: str) -> list[StoredRun]:
+        """All pages, the oldest run first, each run once."""
+        ...
+
+    def can_store_files(self, artifact_uri: str) -> bool:
+        """Whether files below this URI can be written and read through this API."""
+        ...
+
+    def put_file(self, artifact_uri: str, name: str, content: bytes) -> None: ...
+
+    def get_file(self, artifact_uri: str, name: str) -> bytes: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,249 @@
+"""A thin REST client for an MLflow server. Its errors become ours here, with what to do next."""
+
+import re
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import httpx
+
+from tipbench.errors import TrackingError, TrackingRefused, TrackingUnreachable
+from tipbench.settings import Settings
+from tipbench.tracking.interface import Experiment, Metric, RunStatus, StoredRun
+from tipbench.untrusted import printable
+
+_API = "/api/2.0/mlflow"
+_ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
+_PAGE = 2_000
+_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+
+
+def without_credentials(url: str) -> str:
+    """The URL as it may be shown and stored."""
+    return re.sub(r"(?<=://)[^/?#]*@", "", url).rstrip("/")
+
+
+class MlflowClient:
+    """An MLflow server behind a URL; a path in the URL is the server's `--static-prefix`."""
+
+    def __init__(self, url: str, settings: Settings, transport: httpx.BaseTransport | None = None) -> None:
+        self.address = without_credentials(url)
+        headers = {}
+        if settings.get("TIPBENCH_MLFLOW_HOST"):
+            headers["Host"] = settings.get("TIPBENCH_MLFLOW_HOST")
+        auth = _auth(url, settings)
+        if auth is None and settings.get("MLFLOW_TRACKING_TOKEN"):
+            headers["Authorization"] = f"Bearer {settings.get('MLFLOW_TRACKING_TOKEN')}"
+        try:
+            self._http = httpx.Client(
+                base_url=self.address,
+                headers=headers,
+                auth=auth,
+                verify=_tls(settings),
+                timeout=_TIMEOUT,
+                transport=transport or httpx.HTTPTransport(verify=_tls(settings), retries=2),
+            )
+        except (httpx.InvalidURL, ValueError) as error:
+            raise TrackingUnreachable(f"{self.address!r} is no address of an MLflow server: {error}") from error
+
+    def find_experiment(self, name: str) -> Experiment | None:
+        response = self._send("GET", f"{_API}/experiments/get-by-name", params={"experiment_name": name})
+        if response.status_code == 404 and _error_code(response) == "RESOURCE_DOES_NOT_EXIST":
+            return None
+        return _experiment(self._json(response)["experiment"])
+
+    def create_experiment(self, name: str, tags: Mapping[str, str]) -> Experiment | None:
+        response = self._send("POST", f"{_API}/experiments/create", json={"name": name, "tags": _pairs(tags)})
+        if _error_code(response) == "RESOURCE_ALREADY_EXISTS":
+            return None
+        self._json(response)
+        return self.find_experiment(name)
+
+    def list_experiments(self, prefix: str) -> list[Experiment]:
+        found = self._pages(f"{_API}/experiments/search", "experiments", {"max_results": 1_000})
+        return [_experiment(entry) for entry in found if entry["name"].startswith(prefix)]
+
+    def delete_experiment(self, experiment_id: str) -> None:
+        self._post("experiments/delete", {"experiment_id": experiment_id})
+
+    def restore_experiment(self, experiment_id: str) -> None:
+        self._post("experiments/restore", {"experiment_id": experiment_id})
+
+    def create_run(self, experiment_id: str, name: str, started_ms: int, tags: Mapping[str, str]) -> tuple[str, str]:
+        body = {
+            "experiment_id": experiment_id,
+            "run_name": name,
+            "start_time": started_ms,
+            "tags": _pairs(tags),
+        }
+        info = self._post("runs/create", body)["run"]["info"]
+        return info["run_id"], info["artifact_uri"]
+
+    def log_batch(
+        self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
+    ) -> None:
+        body = {
+            "run_id": run_id,
+            "metrics": [{"key": m.key, "value": m.value, "timestamp": m.timestamp_ms, "step": m.step} for m in metrics],
+            "params": _pairs(params),
+            "tags": _pairs(tags),
+        }
+        self._post("runs/log-batch", body)
+
+    def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None:
+        self._post("runs/update", {"run_id": run_id, "status": status, "end_time": ended_ms})
+
+    def search_runs(self, experiment_id: str, filter_string: str) -> list[StoredRun]:
+        # Oldest first: runs added meanwhile come last and shift no page that is still to be read.
+        query = {
+            "experiment_ids": [experiment_id],
+            "filter": filter_string,
+            "max_results": _PAGE,
+            "order_by": ["attributes.start_time ASC"],
+        }
+        found = {run["info"]["run_id"]: run for run in self._pages(f"{_API}/runs/search", "runs", query)}
+        return [_stored_run(run) for run in found.values()]
+
+    def can_store_files(self, artifact_uri: str) -> bool:
+        return artifact_uri.startswith("mlflow-artifacts:")
+
+    def put_file(self, artifact_uri: str, name: str, content: bytes) -> None:
+        response = self._send("PUT", _artifact_path(artifact_uri, name), content=content)
+        if response.status_code >= 400:
+            self._refuse(response)
+
+    def get_file(self, artifact_uri: str, name: str) -> bytes:
+        response = self._send("GET", _artifact_path(artifact_uri, name))
+        if response.status_code >= 400:
+            self._refuse(response)
+        return response.content
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _post(self, call: str, body: dict[str, Any]) -> dict[str, Any]:
+        return self._json(self._send("POST", f"{_API}/{call}", json=body))
+
+    def _pages(self, path: str, key: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        token = ""
+        while True:
+            page = self._json(self._send("POST", path, json={**query, **({"page_token": token} if token else {})}))
+            yield from page.get(key, [])
+            token = page.get("next_page_token", "")
+            if not token:
+                return
+
+    def _send(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+        try:
+            return self._http.request(method, path, **arguments)
+        except httpx.TransportError as error:
+            raise TrackingUnreachable(
+                f"MLflow at {self.address} can't be reached ({error or type(error).__name__}); start it with "
+                f"'mlflow server', or name another with --mlflow-url or MLFLOW_TRACKING_URI"
+            ) from error
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise TrackingUnreachable(f"{self.address} is no address of an MLflow server: {error}") from error
+
+    def _json(self, response: httpx.Response) -> dict[str, Any]:
+        if response.status_code >= 400:
+            self._refuse(response)
+        try:
+            data = response.json()
+        except ValueError:
+            data = None
+        if not isinstance(data, dict):
+            raise TrackingError(
+                f"what answers at {self.address} is no MLflow server; a server with --static-prefix wants it in the URL"
+            )
+        return data
+
+    def _refuse(self, response: httpx.Response) -> None:
+        text = response.text
+        if response.status_code == 403 and "Invalid Host header" in text:
+            raise TrackingRefused(
+                f"MLflow at {self.address} refuses the host name in that address; start it with "
+                f"--allowed-hosts naming it (MLFLOW_SERVER_ALLOWED_HOSTS), or set TIPBENCH_MLFLOW_HOST=localhost here"
+            )
+        if response.status_code in (401, 403):
+            raise TrackingRefused(
+                f"MLflow at {self.address} refuses us ({response.status_code}); set MLFLOW_TRACKING_USERNAME and "
+                f"MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
+            )
+        if _error_code(response) is None:
+            raise TrackingError(
+                f"{self.address} answered {response.status_code} and no word of MLflow's; is it an MLflow server? "
+                f"A server with --static-prefix wants it in the URL. It said: {printable(text, 200)!r}"
+            )
+        raise TrackingError(f"MLflow at {self.address} refused: {printable(response.json().get('message', ''), 400)}")
+
+
+def _auth(url: str, settings: Settings) -> tuple[str, str] | None:
+    parts = urlsplit(url)
+    if parts.username:
+        return unquote(parts.username), unquote(parts.password or "")
+    user = settings.get("MLFLOW_TRACKING_USERNAME")
+    return (user, settings.get("MLFLOW_TRACKING_PASSWORD")) if user else None
+
+
+def _tls(settings: Settings) -> ssl.SSLContext | bool:
+    if settings.is_true("MLFLOW_TRACKING_INSECURE_TLS"):
+        return False
+    trusted = settings.get("MLFLOW_TRACKING_SERVER_CERT_PATH")
+    own = settings.get("MLFLOW_TRACKING_CLIENT_CERT_PATH")
+    if not trusted and not own:
+        return True
+    try:
+        context = ssl.create_default_context(cafile=trusted or None)
+        if own:
+            context.load_cert_chain(own)
+    except (OSError, ssl.SSLError) as error:
+        raise TrackingRefused(
+            f"the certificate in MLFLOW_TRACKING_SERVER_CERT_PATH or MLFLOW_TRACKING_CLIENT_CERT_PATH "
+            f"can't be used: {error}"
+        ) from error
+    return context
+
+
+def _error_code(response: httpx.Response) -> str | None:
+    if response.status_code < 400:
+        return None
+    try:
+        code = response.json().get("error_code")
+    except (ValueError, AttributeError):
+        return None
+    return None if code is None else str(code)
+
+
+def _artifact_path(artifact_uri: str, name: str) -> str:
+    root = urlsplit(artifact_uri).path.strip("/")
+    return f"{_ARTIFACTS}/{quote(f'{root}/{name}')}"
+
+
+def _pairs(values: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"key": key, "value": value} for key, value in values.items()]
+
+
+def _experiment(entry: dict[str, Any]) -> Experiment:
+    return Experiment(
+        id=str(entry["experiment_id"]),
+        name=entry["name"],
+        artifact_location=entry.get("artifact_location", ""),
+        deleted=entry.get("lifecycle_stage") == "deleted",
+        created_ms=int(entry.get("creation_time", 0)),
+        tags={tag["key"]: tag["value"] for tag in entry.get("tags", [])},
+    )
+
+
+def _stored_run(run: dict[str, Any]) -> StoredRun:
+    info, data = run["info"], run.get("data", {})
+    return StoredRun(
+        run_id=info["run_id"],
+        status=info["status"],
+        started_ms=int(info.get("start_time", 0)),
+        artifact_uri=info.get("artifact_uri", ""),
+        tags={tag["key"]: tag.get("value", "") for tag in data.get("tags", [])},
+        params={param["key"]: param.get("value", "") for param in data.get("params", [])},
+        metrics={metric["key"]: float(metric["value"]) for metric in data.get("metrics", [])},
+        steps={metric["key"]: int(metric.get("step", 0)) for metric in data.get("metrics", [])},
+    )

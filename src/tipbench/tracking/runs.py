@@ -1,0 +1,180 @@
+"""What a cell looks like as an MLflow run, and back."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tipbench.errors import StoredDataDamaged
+from tipbench.records import Answer, Failure, JudgeNote, Outcome, RubricText, StoredCandidates, StoredCell
+from tipbench.tracking.interface import Experiment, StoredRun
+from tipbench.tracking.store import RunDraft, RunStore
+from tipbench.untrusted import json_text, printable
+
+SCHEMA = "1"  # of everything stored; raise it when old data would be misread
+KIND = "tipbench.kind"
+CELL = "cell"
+BY_RULE = "rule"  # in place of a judge's name, where there was nothing to judge
+_JUDGE = "tipbench.judge:"
+
+
+def cell_draft(outcome: Outcome, rubric: RubricText, suite: str, version: str, span_ms: tuple[int, int]) -> RunDraft:
+    """A finished cell as a run: settings as params, identity as tags, figures as metrics, texts as files."""
+    cell = outcome.cell
+    request = cell.request
+    params = {
+        "model": cell.model.name,
+        "prompt": cell.prompt,
+        "scenario": cell.scenario.id,
+        **{f"factor.{factor}": level for factor, level in cell.scenario.factors.items()},
+        "suite": suite,
+        "n_tips": str(cell.n_tips),
+        "temperature": str(request.temperature),
+        "max_tokens": str(request.max_tokens),
+        "diversity": str(cell.diversity).lower(),
+        "seed": str(request.seed),
+        "repeat": str(cell.repeat),
+    }
+    tags = {
+        KIND: CELL,
+        "tipbench.schema": SCHEMA,
+        "tipbench.version": version,
+        "tipbench.cell_key": cell.key,
+        "tipbench.engine": cell.model.engine,
+        "tipbench.model_digest": cell.model.digest or "unknown: the name stands for it",
+        "tipbench.parameters": str(cell.model.parameters or "unknown"),
+        "tipbench.parameters_from": cell.model.parameters_from,
+        "tipbench.model_bytes": str(cell.model.size_bytes or "unknown"),
+        "tipbench.quantization": cell.model.quantization or "unknown",
+        "tipbench.prompt_digest": cell.prompt_digest,
+        "tipbench.rubric": rubric.name,
+        "tipbench.rubric_digest": rubric.digest,
+        "mlflow.source.name": "tipbench",
+    }
+    texts = {"prompt.txt": _prompt_text(outcome), "rubric.md": rubric.text}
+    metrics: dict[str, float] = {}
+    if isinstance(outcome, Failure):
+        tags |= {"judge_pending": "false", "tipbench.failure": printable(outcome.reason, 2_000)}
+    else:
+        tags |= _answer_tags(outcome, rubric)
+        metrics = _answer_metrics(outcome, rubric)
+        texts |= {"raw.txt": outcome.generation.text, "candidates.json": _candidates_text(outcome)}
+    return RunDraft(
+        name=cell.label,
+        started_ms=span_ms[0],
+        ended_ms=span_ms[1],
+        status="FAILED" if isinstance(outcome, Failure) else "FINISHED",
+        tags=tags,
+        params=params,
+        metrics=metrics,
+        texts=texts,
+    )
+
+
+def stored_runs(store: RunStore, experiment: Experiment) -> list[StoredRun]:
+    """The cells' runs, each cell once: where two runs have the same key, the oldest counts."""
+    first: dict[str, StoredRun] = {}
+    for run in store.runs(experiment, {KIND: CELL}):
+        first.setdefault(run.tags.get("tipbench.cell_key", run.run_id), run)
+    return list(first.values())
+
+
+def stored_cell(run: StoredRun) -> StoredCell:
+    tags, params = run.tags, run.params
+    if tags.get("tipbench.schema") != SCHEMA:
+        raise StoredDataDamaged(
+            f"run {run.run_id} was stored with schema {tags.get('tipbench.schema')!r}; this tipbench reads {SCHEMA!r}"
+        )
+    try:
+        return StoredCell(
+            run_id=run.run_id,
+            key=tags["tipbench.cell_key"],
+            model=params["model"],
+            prompt=params["prompt"],
+            prompt_digest=tags["tipbench.prompt_digest"],
+            scenario=params["scenario"],
+            factors={k.removeprefix("factor."): v for k, v in params.items() if k.startswith("factor.")},
+            started_ms=run.started_ms,
+            failure=tags.get("tipbench.failure"),
+            candidates=int(run.metrics.get("answer/candidates", 0)),
+            pending=tags.get("judge_pending") == "true",
+            metrics=run.metrics,
+            judged_rubric=tags.get("tipbench.judged_rubric"),
+            judged_by=tags.get("tipbench.judged_by"),
+            judges=_judge_notes(tags),
+            repeat=int(params.get("repeat", "0")),
+        )
+    except (KeyError, ValueError) as error:
+        raise StoredDataDamaged(f"run {run.run_id} is no whole cell: {error!r} is missing or not a number") from error
+
+
+def stored_candidates(store: RunStore, run: StoredRun) -> StoredCandidates:
+    text = store.text(run, "candidates.json")
+    try:
+        data: Any = json.loads(text or "")
+        return StoredCandidates(data["scenario"]["text"], data["format_ok"], tuple(data["candidates"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoredDataDamaged(f"candidates.json of run {run.run_id} can't be read: {error!r}") from error
+
+
+def stored_rubric(store: RunStore, run: StoredRun) -> str:
+    text = store.text(run, "rubric.md")
+    if text is None:
+        raise StoredDataDamaged(f"run {run.run_id} has no rubric.md")
+    return text
+
+
+def judge_tag(note: JudgeNote) -> dict[str, str]:
+    """The tag by which a run remembers that a judge scored it."""
+    data = {"rubric": note.rubric_digest, "batch": note.batch, "provisional": note.provisional}
+    return {f"{_JUDGE}{note.judge}": json.dumps(data)}
+
+
+def _judge_notes(tags: Mapping[str, str]) -> tuple[JudgeNote, ...]:
+    notes = []
+    for key, value in tags.items():
+        if key.startswith(_JUDGE):
+            data = json.loads(value)
+            notes.append(JudgeNote(key.removeprefix(_JUDGE), data["rubric"], data["batch"], data["provisional"]))
+    return tuple(sorted(notes, key=lambda note: note.judge))
+
+
+def _answer_tags(answer: Answer, rubric: RubricText) -> dict[str, str]:
+    tags = {
+        "judge_pending": "true" if answer.candidates else "false",
+        "tipbench.finish_reason": printable(answer.generation.finish_reason, 100),
+        "tipbench.read_as": answer.read_as,
+    }
+    if not answer.candidates:
+        # Nothing to judge in an answer without a candidate: it scores the rubric's minimum by rule.
+        tags |= {"tipbench.judged_rubric": rubric.digest, "tipbench.judged_by": BY_RULE}
+    return tags
+
+
+def _answer_metrics(answer: Answer, rubric: RubricText) -> dict[str, float]:
+    made = answer.generation
+    known = {
+        "answer/candidates": len(answer.candidates),
+        "answer/found": answer.found,
+        "answer/format_ok": float(answer.format_ok),
+        "answer/diversity": answer.diversity,
+        "gen/prompt_tokens": made.prompt_tokens,
+        "gen/output_tokens": made.output_tokens,
+        "gen/load_s": made.load_s,
+        "gen/generate_s": made.generate_s,
+    }
+    metrics = {key: float(value) for key, value in known.items() if value is not None}
+    return metrics if answer.candidates else {**metrics, **rubric.lowest}
+
+
+def _candidates_text(answer: Answer) -> str:
+    return json_text(
+        {
+            "scenario": {"id": answer.cell.scenario.id, "text": answer.cell.scenario.text},
+            "format_ok": answer.format_ok,
+            "candidates": list(answer.candidates),
+        }
+    )
+
+
+def _prompt_text(outcome: Outcome) -> str:
+    return "\n\n".join(f"[{message.role}]\n{message.content}" for message in outcome.cell.request.messages)

@@ -1,0 +1,185 @@
+"""Whole runs and whole texts over MLflow's calls, kept within MLflow's limits."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tipbench.errors import InvalidInput, TrackingError, TrackingUnreachable
+from tipbench.tracking import texts
+from tipbench.tracking.interface import Experiment, Metric, MlflowApi, StoredRun
+from tipbench.untrusted import printable
+
+_TAGS_A_BATCH = 90  # MLflow takes 100
+_CHARS_A_BATCH = 900_000  # MLflow takes 1 MB
+_LONGEST_VALUE = 5_000  # of a tag or param that is no text of ours; MLflow would cut it silently
+
+
+@dataclass(frozen=True)
+class RunDraft:
+    """A run that is over, as it shall stand in MLflow."""
+
+    name: str
+    started_ms: int
+    ended_ms: int
+    status: Literal["FINISHED", "FAILED"] = "FINISHED"
+    tags: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+class RunStore:
+    """What the stages use: experiments, runs and their texts."""
+
+    def __init__(self, api: MlflowApi) -> None:
+        self._api = api
+        self.files_refused = ""  # why texts went into tags after a file was refused; for the user to see
+
+    @property
+    def address(self) -> str:
+        return self._api.address
+
+    def close(self) -> None:
+        self._api.close()
+
+    def find_experiment(self, name: str) -> Experiment | None:
+        """The experiment, unless there is none or it is deleted."""
+        found = self._api.find_experiment(name)
+        return None if found is None or found.deleted else found
+
+    def experiment(self, name: str) -> Experiment:
+        """The experiment, or an error that says which ones there are."""
+        found = self._api.find_experiment(name)
+        if found is None:
+            raise InvalidInput(
+                f"there is no experiment '{name}' in {self.address}; 'tipbench experiments' lists them, "
+                f"'tipbench collect --experiment {name}' makes it"
+            )
+        return self._not_deleted(found)
+
+    def ensure_experiment(self, name: str, tags: Mapping[str, str]) -> Experiment:
+        """The experiment, made if need be; whoever else makes it at the same time, there is one."""
+        found = self._api.find_experiment(name) or self._api.create_experiment(name, tags)
+        found = found or self._api.find_experiment(name)
+        if found is None:
+            raise TrackingError(f"MLflow at {self.address} says that experiment '{name}' exists and does not show it")
+        return self._not_deleted(found)
+
+    def experiments(self, prefix: str) -> list[Experiment]:
+        return sorted(self._api.list_experiments(prefix), key=lambda e: (e.created_ms, e.name))
+
+    def delete_experiment(self, experiment: Experiment) -> None:
+        self._api.delete_experiment(experiment.id)
+
+    def restore_experiment(self, name: str) -> None:
+        found = self._api.find_experiment(name)
+        if found is None or not found.deleted:
+            raise InvalidInput(f"there is no deleted experiment '{name}' in {self.address}")
+        self._api.restore_experiment(found.id)
+
+    def write_run(self, experiment: Experiment, draft: RunDraft) -> str:
+        """Stores a whole run; until its last step the run is RUNNING and no reader takes it for a result."""
+        run_id, artifact_uri = self._api.create_run(
+            experiment.id, printable(draft.name, 200), draft.started_ms, _fitting(draft.tags)
+        )
+        text_tags = self._write_texts(artifact_uri, draft.texts)
+        metrics = _metrics(draft.metrics, draft.ended_ms, step=0)
+        self._log(run_id, metrics, _fitting(draft.params), text_tags)
+        self._api.end_run(run_id, draft.status, draft.ended_ms)
+        return run_id
+
+    def extend_run(
+        self,
+        run: StoredRun,
+        tags: Mapping[str, str],
+        metrics: Mapping[str, float] | None = None,
+        new_texts: Mapping[str, str] | None = None,
+        at_ms: int = 0,
+    ) -> None:
+        """Adds to a run; a metric takes a step above its last one, or MLflow would go on showing the higher value."""
+        text_tags = self._write_texts(run.artifact_uri, new_texts or {})
+        stepped = [
+            metric
+            for key, value in (metrics or {}).items()
+            for metric in _metrics({key: value}, at_ms, run.steps.get(key, -1) + 1)
+        ]
+        self._log(run.run_id, stepped, {}, {**text_tags, **_fitting(tags)})
+
+    def runs(self, experiment: Experiment, tags: Mapping[str, str]) -> list[StoredRun]:
+        """The finished runs with these tags, oldest first."""
+        conditions = [f"tags.`{key}` = '{value}'" for key, value in tags.items()]
+        found = self._api.search_runs(experiment.id, " AND ".join(conditions))
+        whole = [run for run in found if run.status in ("FINISHED", "FAILED")]
+        return sorted(whole, key=lambda run: (run.started_ms, run.run_id))
+
+    def text(self, run: StoredRun, name: str) -> str | None:
+        """A text of the run, character for character; None when it has no such text."""
+        note = texts.read_note(name, run.tags)
+        if note is None:
+            return None
+        if note.kept_in == "tags":
+            return texts.from_tags(name, note, run.tags)
+        return texts.from_file(name, note, self._api.get_file(run.artifact_uri, name))
+
+    def _write_texts(self, artifact_uri: str, named: Mapping[str, str]) -> dict[str, str]:
+        """Writes the texts as files where that works; the tags that are still to be logged."""
+        tags: dict[str, str] = {}
+        for name, text in named.items():
+            if not self.files_refused and self._api.can_store_files(artifact_uri):
+                content, note = texts.as_file(name, text)
+                try:
+                    self._api.put_file(artifact_uri, name, content)
+                except TrackingUnreachable:
+                    raise
+                except TrackingError as error:  # a server without its artifact store
+                    self.files_refused = str(error)
+                else:
+                    tags.update(note)
+                    continue
+            tags.update(texts.as_tags(name, text))
+        return tags
+
+    def _log(self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]) -> None:
+        pieces = list(_pieces(tags.items())) or [()]
+        for number, piece in enumerate(pieces):
+            first = number == 0
+            self._api.log_batch(run_id, metrics if first else (), params if first else {}, dict(piece))
+
+    def _not_deleted(self, experiment: Experiment) -> Experiment:
+        if experiment.deleted:
+            raise InvalidInput(
+                f"experiment '{experiment.name}' was deleted and MLflow keeps its name; take another name, or bring "
+                f"it back with 'tipbench experiments restore {experiment.name}'"
+            )
+        return experiment
+
+
+def _metrics(values: Mapping[str, float], at_ms: int, step: int) -> list[Metric]:
+    for key, value in values.items():
+        if not math.isfinite(value):  # MLflow would store 0 and drop every metric after it
+            raise TrackingError(f"the metric {key} is {value}, which MLflow can't hold")
+    return [Metric(key, float(value), at_ms, step) for key, value in values.items()]
+
+
+def _fitting(values: Mapping[str, str]) -> dict[str, str]:
+    """Tags and params that MLflow holds whole; nothing that long is ever meant to be one."""
+    for key, value in values.items():
+        if len(value) > _LONGEST_VALUE:
+            raise TrackingError(f"the value of {key} has {len(value)} characters; MLflow would cut it")
+    return dict(values)
+
+
+def _pieces(items: Iterable[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], ...]]:
+    piece: list[tuple[str, str]] = []
+    size = 0
+    for key, value in items:
+        cost = len(json.dumps(value, ensure_ascii=False).encode("utf-8")) + len(key) + 40
+        if piece and (len(piece) >= _TAGS_A_BATCH or size + cost > _CHARS_A_BATCH):
+            yield tuple(piece)
+            piece, size = [], 0
+        piece.append((key, value))
+        size += cost
+    if piece:
+        yield tuple(piece)

@@ -1,0 +1,51 @@
+"""What a model wrote is untrusted input: here it is made safe for a store, a terminal and a JSON file.
+
+The escape for stores. Most texts are stored as they are. A text that holds a NUL or a lone surrogate, which
+databases and UTF-8 files can't hold, is stored with every backslash doubled and each such character written
+as ``\\uXXXX``; whoever stores it must keep the fact that it was escaped (`Storable.escaped`).
+"""
+
+import json
+import re
+from typing import Any, NamedTuple
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_ESCAPED = re.compile(r"\\(\\|u[0-9a-f]{4})")
+# Controls but tab and newline, line separators, and the marks that reorder text on screen.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
+)
+
+
+class Storable(NamedTuple):
+    """A text in the form in which a store can hold it."""
+
+    text: str
+    escaped: bool
+
+
+def storable(text: str) -> Storable:
+    if not _UNSTORABLE.search(text):
+        return Storable(text, escaped=False)
+    doubled = text.replace("\\", "\\\\")
+    return Storable(_UNSTORABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", doubled), escaped=True)
+
+
+def restored(stored: Storable) -> str:
+    if not stored.escaped:
+        return stored.text
+    return _ESCAPED.sub(lambda m: "\\" if m[1] == "\\" else chr(int(m[1][1:], 16)), stored.text)
+
+
+def printable(text: str, limit: int | None = None) -> str:
+    """For a terminal or a log: no escape sequence gets through, and on one line where a limit is given."""
+    if limit is not None:
+        text = " ".join(text.split())
+        text = text if len(text) <= limit else text[: limit - 1] + "…"
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def json_text(data: Any, indent: int | None = 2) -> str:
+    """JSON that people can read and every tool can load: what can't be printed is written as ``\\uXXXX``."""
+    text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
