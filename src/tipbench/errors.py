@@ -11,6 +11,7 @@ TipbenchError
 ├── TrackingError           the MLflow server or database
 │   ├── TrackingUnreachable nothing answers at its address
 │   ├── TrackingRefused     it answers, and refuses us (host check, credentials)
+│   ├── NothingStored       its database file does not exist yet
 │   └── StoredDataDamaged   what was read back is not what was written
 └── MissingExtra            an optional part of tipbench is not installed
 """
@@ -69,6 +70,10 @@ class TrackingUnreachable(TrackingError):
 
 class TrackingRefused(TrackingError):
     """The tracking server answers and refuses us: host check or credentials."""
+
+
+class NothingStored(TrackingError):
+    """A database file that does not exist yet, asked for results."""
 
 
 class StoredDataDamaged(TrackingError):

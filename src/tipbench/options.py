@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from tipbench.errors import InvalidInput, Problems
-from tipbench.untrusted import printable
+from tipbench.untrusted import printable, shown
 
 MAX_TIPS = 50
 
@@ -115,7 +115,8 @@ def read_config(path: Path) -> dict[str, Any]:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"config file {path} can't be read: {error}") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, OverflowError, RecursionError) as error:
+        # PyYAML lets more through than its own errors: a 13th month, a number of thousands of digits.
         raise InvalidInput(f"config file {path} is not YAML or JSON: {' '.join(str(error).split())}") from None
     if data is None:
         return {}
@@ -125,8 +126,8 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def _explain(error: Any) -> str:
-    key = ".".join(str(part) for part in error["loc"]) or "options"
+    key = printable(".".join(str(part) for part in error["loc"]), 80) or "options"
     if error["type"] == "extra_forbidden":
         return f"{key}: there is no such key; the keys are {', '.join(Options.model_fields)}"
     message = str(error["msg"]).removeprefix("Value error, ")
-    return f"{key}: {message[0].lower() + message[1:]} (given: {printable(repr(error.get('input')), 80)})"
+    return f"{key}: {message[0].lower() + message[1:]} (given: {shown(error.get('input'), 80)})"

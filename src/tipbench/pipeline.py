@@ -1,6 +1,6 @@
 """The story: collect → judge → compare. What `tipbench run` and every runner call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -20,7 +20,7 @@ from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.pending import pending_runs
 from tipbench.judge.verify import read_judge_file
 from tipbench.options import Options
-from tipbench.records import Answer, Failure, Outcome
+from tipbench.records import Answer, Failure, ModelInfo, Outcome
 from tipbench.suites.load import parse_rubric
 from tipbench.suites.rubric import Rubric
 from tipbench.suites.suite import Suite
@@ -72,24 +72,32 @@ class Workplace:
         return round(self.clock() * 1000)
 
 
-def plan_collection(options: Options, suite: Suite, engine_of: Callable[[str], Engine], store: RunStore) -> Plan:
-    """Checks everything that can be wrong before the first generation, and writes nothing."""
+def admit_request(options: Options, suite: Suite, engine_of: Callable[[str], Engine]) -> list[ModelInfo]:
+    """Checks everything that can be wrong with a request, before a store is touched or anything is generated."""
     suite.first_scenarios(options.n_scenarios)
     for version in options.prompt_names:
         suite.prompt(version)
     if options.judge:
         check_judge(options.judge)
-    models = admit(options.model_names, engine_of, options.max_model_b)
-    experiment = store.find_experiment(options.experiment)
-    stored = [stored_cell(run) for run in stored_runs(store, experiment)] if experiment else []
+    return admit(options.model_names, engine_of, options.max_model_b)
+
+
+def plan_collection(options: Options, suite: Suite, models: Sequence[ModelInfo], store: RunStore | None) -> Plan:
+    """The cells that are still missing from the experiment; without a store, all of them."""
+    experiment = store.find_experiment(options.experiment) if store else None
+    stored = [stored_cell(run) for run in stored_runs(store, experiment)] if store and experiment else []
     return make_plan(models, grid(options, suite, models), stored)
 
 
 def collect_cells(
-    options: Options, suite: Suite, engine_of: Callable[[str], Engine], work: Workplace, watcher: Watcher
+    options: Options,
+    suite: Suite,
+    plan: Plan,
+    engine_of: Callable[[str], Engine],
+    work: Workplace,
+    watcher: Watcher,
 ) -> Collected:
-    """Phase A: every cell that is not stored yet is generated and stored."""
-    plan = plan_collection(options, suite, engine_of, work.store)
+    """Phase A: every cell of the plan is generated and stored."""
     experiment = work.store.ensure_experiment(
         options.experiment, {"tipbench.suite": suite.name, "tipbench.version": __version__}
     )

@@ -45,6 +45,14 @@ def printable(text: str, limit: int | None = None) -> str:
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
+def shown(value: Any, limit: int = 60) -> str:
+    """A value from outside as an error message shows it: on one line, cut short, whatever it is."""
+    try:
+        return printable(repr(value), limit)
+    except (ValueError, RecursionError):  # an integer of thousands of digits; lists in lists in lists
+        return f"a {type(value).__name__} too long to show"
+
+
 def json_text(data: Any, indent: int | None = 2) -> str:
     """JSON that people can read and every tool can load: what can't be printed is written as ``\\uXXXX``."""
     text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)

@@ -1,5 +1,6 @@
 """`tipbench collect`: phase A."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ from tipbench.cli.progress import duration, shown_progress
 from tipbench.cli.workplace import err, out, remember_place, ui_hint, workplace
 from tipbench.collect.plan import Plan
 from tipbench.engines.catalog import open_engines
+from tipbench.engines.interface import Engine
+from tipbench.errors import NothingStored
 from tipbench.options import Options
-from tipbench.pipeline import Collected, Workplace, collect_cells, plan_collection
+from tipbench.pipeline import Collected, Workplace, admit_request, collect_cells, plan_collection
+from tipbench.records import ModelInfo
 from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
 from tipbench.suites.suite import Suite
@@ -42,23 +46,34 @@ def command(config: Path | None, dry_run: bool, **given: Any) -> int:
     """
     options = gather(given, config)
     suite = load_suite(options.suite)
-    with (
-        workplace(options.mlflow_url, options.experiment) as work,
-        open_engines(options, Settings()) as engines,
-    ):
+    with open_engines(options, Settings()) as engines:
+        models = admit_request(options, suite, engines.of)
         if dry_run:
-            show_plan(options, suite, plan_collection(options, suite, engines.of, work.store))
+            show_plan(options, suite, _dry_plan(options, suite, models))
             return 0
-        collected = run_collection(options, suite, engines.of, work)
-        out.print(f"Next: tipbench judge --experiment {options.experiment} --export judge.json", soft_wrap=True)
-        return 1 if collected.failures else 0
+        with workplace(options.mlflow_url, options.experiment, create=True) as work:
+            plan = plan_collection(options, suite, models, work.store)
+            collected = run_collection(options, suite, plan, engines.of, work)
+            out.print(f"Next: tipbench judge --experiment {options.experiment} --export judge.json", soft_wrap=True)
+    return 1 if collected.failures else 0
 
 
-def run_collection(options: Options, suite: Suite, engine_of: Any, work: Workplace) -> Collected:
+def _dry_plan(options: Options, suite: Suite, models: Sequence[ModelInfo]) -> Plan:
+    """The plan against what is stored, without making a database that isn't there."""
+    try:
+        with workplace(options.mlflow_url, options.experiment) as work:
+            return plan_collection(options, suite, models, work.store)
+    except NothingStored:
+        return plan_collection(options, suite, models, None)
+
+
+def run_collection(
+    options: Options, suite: Suite, plan: Plan, engine_of: Callable[[str], Engine], work: Workplace
+) -> Collected:
     """Collects with progress, and says what came of it."""
     with shown_progress(err) as watcher:
         started = work.clock()
-        collected = collect_cells(options, suite, engine_of, work, watcher)
+        collected = collect_cells(options, suite, plan, engine_of, work, watcher)
     remember_place(work, options.experiment)
     show_summary(options, collected, work.clock() - started)
     out.print(f"Look at the runs: {ui_hint(work)}", soft_wrap=True)

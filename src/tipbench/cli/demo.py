@@ -3,13 +3,11 @@
 import click
 
 from tipbench.cli.run import run_all
-from tipbench.cli.workplace import note, out, workplace
-from tipbench.engines.catalog import open_engines
+from tipbench.cli.workplace import note, out
 from tipbench.engines.embedded import DEFAULT_MODEL
 from tipbench.engines.weights import KNOWN, pull, weights_path
 from tipbench.options import make_options
 from tipbench.settings import Settings
-from tipbench.suites.load import load_suite
 from tipbench.tracking.address import own_database
 
 EXPERIMENT = "tip-bench-demo"
@@ -38,9 +36,7 @@ def command() -> int:
             "mlflow_url": own_database(settings),
         }
     )
-    suite = load_suite(options.suite)
-    with workplace(options.mlflow_url) as work, open_engines(options, settings) as engines:
-        status = run_all(options, suite, engines.of, work)
+    status = run_all(options, settings)
     out.print(
         "\nThis was a weak model, scored by rules. What to do next:\n"
         f"  judge it yourself      tipbench judge --experiment {EXPERIMENT} --export judge.json\n"

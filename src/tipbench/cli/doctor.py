@@ -11,7 +11,7 @@ from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.workplace import out
 from tipbench.engines.catalog import Engines
 from tipbench.engines.weights import KNOWN, weights_path
-from tipbench.errors import TipbenchError
+from tipbench.errors import NothingStored, TipbenchError
 from tipbench.options import Options
 from tipbench.records import ModelInfo
 from tipbench.settings import Settings
@@ -105,6 +105,9 @@ def _check_store(options: Options, settings: Settings) -> bool:
         opened = open_store(options.mlflow_url, settings)
         count = len(opened.store.experiments(""))
         opened.store.close()
+    except NothingStored as nothing:
+        _line(True, "results", str(nothing))
+        return True
     except TipbenchError as error:
         _line(False, "results", str(error))
         return False

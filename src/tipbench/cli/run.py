@@ -11,10 +11,17 @@ from tipbench.cli.flags import config_flag, gather, option_flags
 from tipbench.cli.judge import show_applied, show_exported
 from tipbench.cli.workplace import note, out, workplace
 from tipbench.engines.catalog import open_engines
-from tipbench.judge.judges.catalog import check_judge
 from tipbench.judge.judges.interface import JudgeName
 from tipbench.options import Options
-from tipbench.pipeline import Workplace, compare, export_for_judge, run_judge, something_pending
+from tipbench.pipeline import (
+    Workplace,
+    admit_request,
+    compare,
+    export_for_judge,
+    plan_collection,
+    run_judge,
+    something_pending,
+)
 from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
 from tipbench.suites.suite import Suite
@@ -35,19 +42,22 @@ from tipbench.suites.suite import Suite
 )
 def command(config: Path | None, export: Path | None, **given: Any) -> int:
     """All phases: collect, then export (or the configured --judge), then compare."""
-    options = gather(given, config)
-    if options.judge:
-        check_judge(options.judge)
+    return run_all(gather(given, config), Settings(), export)
+
+
+def run_all(options: Options, settings: Settings, export: Path | None = None) -> int:
+    """Everything from the models' admission to the leaderboard."""
     suite = load_suite(options.suite)
-    with (
-        workplace(options.mlflow_url, options.experiment) as work,
-        open_engines(options, Settings()) as engines,
-    ):
-        return run_all(options, suite, engines.of, work, export)
+    with open_engines(options, settings) as engines:
+        models = admit_request(options, suite, engines.of)
+        with workplace(options.mlflow_url, options.experiment, create=True) as work:
+            plan = plan_collection(options, suite, models, work.store)
+            collected = run_collection(options, suite, plan, engines.of, work)
+            judge_and_compare(options, suite, work, export)
+    return 1 if collected.failures else 0
 
 
-def run_all(options: Options, suite: Suite, engine_of: Any, work: Workplace, export: Path | None = None) -> int:
-    collected = run_collection(options, suite, engine_of, work)
+def judge_and_compare(options: Options, suite: Suite, work: Workplace, export: Path | None) -> None:
     experiment = work.store.experiment(options.experiment)
     judge = JudgeName(options.judge or "person")
     if not something_pending(work, experiment, suite.rubric, judge):
@@ -64,4 +74,3 @@ def run_all(options: Options, suite: Suite, engine_of: Any, work: Workplace, exp
     show_leaderboard(compare(work.store, experiment, suite.rubric))
     if not options.judge:
         out.print("The leaderboard fills once the scores are applied.")
-    return 1 if collected.failures else 0

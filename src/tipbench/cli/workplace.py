@@ -23,10 +23,13 @@ err = Console(stderr=True, highlight=False, markup=False)
 
 
 @contextmanager
-def workplace(mlflow_url: str | None, experiment: str | None = None) -> Iterator[Workplace]:
-    """The store and what goes with it; says where results go when the user did not."""
+def workplace(mlflow_url: str | None, experiment: str | None = None, create: bool = False) -> Iterator[Workplace]:
+    """The store and what goes with it; says where results go when the user did not.
+
+    Only whoever has something to write makes a database that isn't there.
+    """
     settings = Settings()
-    opened = open_store(mlflow_url, settings, experiment)
+    opened = open_store(mlflow_url, settings, experiment, create)
     try:
         if opened.notice:
             note(opened.notice)

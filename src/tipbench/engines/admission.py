@@ -7,7 +7,7 @@ from tipbench.engines.interface import Engine
 from tipbench.errors import ModelMissing, Problems
 from tipbench.records import ModelInfo
 
-_SIZE_IN_NAME = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
+_SIZE_IN_NAME = re.compile(r"(?<![a-z0-9.])(\d{1,9}(?:\.\d{1,9})?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
 
 
 def parameters_from_name(name: str) -> int | None:

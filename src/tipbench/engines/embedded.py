@@ -53,15 +53,17 @@ class EmbeddedEngine:
     def generate(self, request: GenerationRequest) -> Generation:
         server, load_s = self._load(request.model)
         started = time.monotonic()
-        reply = server.handle_chat_completions(
-            {
-                "messages": [{"role": m.role, "content": m.content} for m in request.messages],
-                "temperature": request.temperature,
-                "seed": request.seed,
-                "max_tokens": request.max_tokens,
-                "cache_prompt": False,  # or an answer would depend on the request before it
-            }
-        )
+        body = {
+            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "max_tokens": request.max_tokens,
+            "cache_prompt": False,  # or an answer would depend on the request before it
+        }
+        try:
+            reply = server.handle_chat_completions(body)
+        except RuntimeError as error:
+            raise GenerationFailed(f"llama.cpp refused the request: {printable(str(error), 300)}") from error
         if "error" in reply:
             raise GenerationFailed(f"llama.cpp refused the request: {printable(str(reply['error']), 300)}")
         return read_completion(reply, time.monotonic() - started, load_s)

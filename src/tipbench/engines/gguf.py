@@ -43,7 +43,7 @@ def read_gguf(path: Path) -> GgufFacts:
             return _read(file)
     except OSError as error:
         raise EngineError(f"{path} can't be read: {error.strerror or error}") from error
-    except (struct.error, ValueError, UnicodeDecodeError, MemoryError) as error:
+    except (struct.error, ValueError, MemoryError, RecursionError) as error:
         raise EngineError(f"{path} is no GGUF file that can be used: {error}") from error
 
 
@@ -62,6 +62,8 @@ def _read(file: BinaryIO) -> GgufFacts:
     for _ in range(entries):
         key = _string(file)
         metadata[key] = _value(file, _scalar(file, "<I"))
+    if (parts := metadata.get("split.count") or 0) != 0 and parts != 1:
+        raise ValueError(f"it is one of {parts} parts; put them together with 'llama-gguf-split --merge'")
     parameters = 0
     for _ in range(tensors):
         _string(file)
@@ -70,7 +72,11 @@ def _read(file: BinaryIO) -> GgufFacts:
             raise ValueError(f"a tensor of {dimensions} dimensions")
         parameters += math.prod(struct.unpack(f"<{dimensions}Q", file.read(8 * dimensions)))
         file.read(12)  # the tensor's type and offset
+    if not parameters:
+        raise ValueError("it holds no weights")
     context = next((value for key, value in metadata.items() if key.endswith(".context_length")), None)
+    if not isinstance(context, int) or context < 1:
+        context = None
     quantization = _FILE_TYPES.get(metadata.get("general.file_type", -1))
     return GgufFacts(parameters, quantization, context)
 

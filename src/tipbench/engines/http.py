@@ -1,12 +1,13 @@
 """HTTP for engines: bounded retries on connection errors and 5xx, and foreign errors translated in one place."""
 
+import re
 import time
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 
-from tipbench.errors import EngineUnreachable, GenerationFailed
+from tipbench.errors import EngineUnreachable, GenerationFailed, InvalidInput
 from tipbench.untrusted import printable
 
 PAUSES_S = (0.5, 2.0)  # before the second and the third try
@@ -22,14 +23,22 @@ class EngineHttp:
         what: str,
         advice: str,
         timeout_s: float,
-        headers: dict[str, str] | None = None,
+        key: str = "",
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._what = f"{what} at {url}"
+        self.address = without_credentials(url)
+        self._what = f"{what} at {self.address}"
         self._advice = advice
         self._timeout_s = timeout_s
         self._sleep = sleep
-        self._client = httpx.Client(base_url=url, headers=headers, timeout=_QUICK_TIMEOUT_S)
+        self._key = key
+        headers = {"Authorization": f"Bearer {key}"} if key else None
+        if not (key.isascii() and key.isprintable()):  # the HTTP library would repeat it in its error
+            raise InvalidInput(f"the key for {self._what} has characters that no key has, like a line break")
+        try:
+            self._client = httpx.Client(base_url=url, headers=headers, timeout=_QUICK_TIMEOUT_S)
+        except httpx.InvalidURL as error:
+            raise self._no_address() from error
 
     def get(self, path: str) -> httpx.Response:
         return self._send("GET", path, None, _QUICK_TIMEOUT_S)
@@ -40,13 +49,13 @@ class EngineHttp:
     def json(self, response: httpx.Response) -> dict[str, Any]:
         """The response's JSON object; an error status or anything else is a failed generation."""
         if response.status_code >= 400:
-            raise GenerationFailed(f"{self._what} answered {response.status_code}: {error_text(response)}")
+            raise GenerationFailed(f"{self._what} answered {response.status_code}: {self._said(response)}")
         try:
             data = response.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             data = None
         if not isinstance(data, dict):
-            raise GenerationFailed(f"{self._what} answered something that is no JSON object: {error_text(response)}")
+            raise GenerationFailed(f"{self._what} answered something that is no JSON object: {self._said(response)}")
         return data
 
     def close(self) -> None:
@@ -66,28 +75,55 @@ class EngineHttp:
             except httpx.ConnectError as error:
                 if pause is None:
                     raise self._unreachable(error) from error
-            except httpx.TransportError as error:
+            except UnicodeEncodeError as error:
+                raise GenerationFailed(f"the prompt holds a character that can't be sent: {error}") from error
+            except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+                raise self._no_address() from error
+            except httpx.RequestError as error:  # cut off, or not HTTP as it should be
                 if pause is None:
                     raise GenerationFailed(f"{self._what} broke the connection: {error}") from error
-            except (httpx.InvalidURL, UnicodeError) as error:
-                raise EngineUnreachable(f"{self._what} can't be reached: the address is not valid ({error})") from error
             else:
                 if response.status_code < 500 or pause is None:
                     return response
             self._sleep(pause)
         raise AssertionError("the last try returns or raises")
 
+    def _said(self, response: httpx.Response) -> str:
+        return error_text(response, hidden=self._key)
+
     def _unreachable(self, error: Exception) -> EngineUnreachable:
         return EngineUnreachable(f"{self._what} can't be reached ({error}); {self._advice}")
 
+    def _no_address(self) -> EngineUnreachable:
+        return EngineUnreachable(f"{self._what} can't be reached: the address is not valid; {self._advice}")
 
-def error_text(response: httpx.Response) -> str:
-    """What the server said was wrong, short."""
+
+def without_credentials(url: str) -> str:
+    """The URL as it may be shown: nothing before an @, even where that makes no address."""
+    return re.sub(r"\A([^:/?#]*://)?.*@", r"\1", url, flags=re.DOTALL).rstrip("/")
+
+
+def whole_number(value: Any) -> int | None:
+    """A count as a server told it; what is no count is as good as untold."""
+    told = amount(value)
+    return None if told is None else int(told)
+
+
+def amount(value: Any) -> float | None:
+    """A number of something as a server told it; JSON lets NaN and endless numbers through."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**63:
+        return None
+    return value
+
+
+def error_text(response: httpx.Response, hidden: str = "") -> str:
+    """What the server said was wrong, short; some servers repeat the key that they were given."""
     try:
         data = response.json()
         message = data["error"]
         if isinstance(message, dict):
             message = message["message"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         message = response.text
-    return printable(str(message), 300)
+    told = str(message).replace(hidden, "…") if hidden else str(message)
+    return printable(told, 300)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tipbench.engines.admission import parameters_from_name
-from tipbench.engines.http import EngineHttp, error_text
+from tipbench.engines.http import EngineHttp, amount, error_text, whole_number
 from tipbench.engines.interface import CONTEXT_TOKENS, bare_name
 from tipbench.errors import EngineError, GenerationFailed, ModelMissing
 from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
@@ -22,17 +22,19 @@ class OllamaEngine:
     name = "ollama"
 
     def __init__(self, url: str, timeout_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
-        self.address = url
         self._sleep = sleep
-        self._http = EngineHttp(url, "Ollama", "start it with 'ollama serve', or set --ollama-url", timeout_s)
+        advice = "start it with 'ollama serve', or set --ollama-url"
+        self._http = EngineHttp(url, "Ollama", advice, timeout_s, sleep=sleep)
+        self.address = self._http.address
 
     def describe(self, model: str) -> ModelInfo:
         tag = bare_name(model, self.name)
         response = self._http.post("/api/show", {"model": tag})
-        if response.status_code in (400, 404):
+        status = response.status_code
+        if status in (400, 404) or (status >= 400 and "invalid model" in error_text(response)):
             raise ModelMissing(f"{model}: Ollama at {self.address} does not have it; run 'ollama pull {tag}'")
         shown = self._http.json(response)
-        listed = next((entry for entry in self._tags() if entry.get("name") in (tag, f"{tag}:latest")), {})
+        listed = next((entry for entry in self._tags() if _same_model(str(entry.get("name")), tag)), {})
         return _model_info(model, shown, listed)
 
     def models(self) -> list[ModelInfo]:
@@ -60,8 +62,8 @@ class OllamaEngine:
         return Generation(
             text=text,
             finish_reason=str(reply.get("done_reason") or "unknown"),
-            prompt_tokens=_integer(reply.get("prompt_eval_count")),
-            output_tokens=_integer(reply.get("eval_count")),
+            prompt_tokens=whole_number(reply.get("prompt_eval_count")),
+            output_tokens=whole_number(reply.get("eval_count")),
             load_s=_seconds(reply.get("load_duration")),
             generate_s=_seconds(reply.get("eval_duration")),
         )
@@ -73,7 +75,7 @@ class OllamaEngine:
         if response.status_code >= 400 and response.status_code != 404:
             raise EngineError(f"Ollama at {self.address} does not unload {tag}: {error_text(response)}")
         waited = 0.0
-        while any(held.name in (tag, f"{tag}:latest") for held in self.resident()):
+        while any(_same_model(held.name, tag) for held in self.resident()):
             if waited > _UNLOAD_LIMIT_S:
                 raise EngineError(
                     f"{tag} is still in the memory of Ollama at {self.address} after {_UNLOAD_LIMIT_S:g} s; "
@@ -85,7 +87,8 @@ class OllamaEngine:
     def resident(self) -> list[ResidentModel]:
         entries = self._http.json(self._http.get("/api/ps")).get("models") or []
         return [
-            ResidentModel(str(e.get("name")), int(e.get("size") or 0), int(e.get("size_vram") or 0)) for e in entries
+            ResidentModel(str(e.get("name")), whole_number(e.get("size")) or 0, whole_number(e.get("size_vram")) or 0)
+            for e in entries
         ]
 
     def close(self) -> None:
@@ -98,7 +101,7 @@ class OllamaEngine:
 def _model_info(model: str, shown: dict[str, Any], listed: dict[str, Any]) -> ModelInfo:
     details = shown.get("details") or {}
     facts = shown.get("model_info") or {}
-    told = _integer(facts.get("general.parameter_count")) or parameters_from_name(
+    told = whole_number(facts.get("general.parameter_count")) or parameters_from_name(
         str(details.get("parameter_size") or "")
     )
     named = parameters_from_name(model)
@@ -109,15 +112,22 @@ def _model_info(model: str, shown: dict[str, Any], listed: dict[str, Any]) -> Mo
         parameters=told or named,
         parameters_from="metadata" if told else "name" if named else "unknown",
         digest=listed.get("digest"),
-        size_bytes=_integer(listed.get("size")),
+        size_bytes=whole_number(listed.get("size")),
         quantization=details.get("quantization_level"),
-        context_length=_integer(context),
+        context_length=whole_number(context),
     )
 
 
-def _integer(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+def _same_model(one: str, other: str) -> bool:
+    """Ollama takes `SmolLM2`, `library/smollm2` and `smollm2:latest` for one model, and lists it by its short name."""
+    return _full_name(one) == _full_name(other)
+
+
+def _full_name(tag: str) -> str:
+    name = tag.lower().removeprefix("registry.ollama.ai/").removeprefix("library/")
+    return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 
 def _seconds(nanoseconds: Any) -> float | None:
-    return nanoseconds / _NANO if isinstance(nanoseconds, int | float) else None
+    told = amount(nanoseconds)
+    return None if told is None else told / _NANO

@@ -6,7 +6,7 @@ Such servers hold their model for themselves: there is nothing to unload, and mo
 import time
 from typing import Any
 
-from tipbench.engines.http import EngineHttp
+from tipbench.engines.http import EngineHttp, amount, whole_number
 from tipbench.engines.interface import bare_name
 from tipbench.errors import EngineUnreachable, GenerationFailed, ModelMissing
 from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
@@ -19,10 +19,9 @@ class OpenAICompatibleEngine:
     name = "openai"
 
     def __init__(self, url: str, key: str, timeout_s: float) -> None:
-        self.address = url.rstrip("/")
-        headers = {"Authorization": f"Bearer {key}"} if key else None
         advice = "start the server, or set TIPBENCH_OPENAI_URL to its base URL (it usually ends in /v1)"
-        self._http = EngineHttp(self.address, "the OpenAI-compatible server", advice, timeout_s, headers)
+        self._http = EngineHttp(url, "the OpenAI-compatible server", advice, timeout_s, key)
+        self.address = self._http.address
 
     def describe(self, model: str) -> ModelInfo:
         listed = {info.name: info for info in self.models()}
@@ -36,7 +35,7 @@ class OpenAICompatibleEngine:
         if response.status_code in (401, 403):
             raise EngineUnreachable(f"{self.address} refuses us ({response.status_code}); set TIPBENCH_OPENAI_KEY")
         entries = self._http.json(response).get("data") or []
-        return [_model_info(entry) for entry in entries]
+        return [_model_info(entry) for entry in entries if isinstance(entry, dict)]
 
     def generate(self, request: GenerationRequest) -> Generation:
         body = {
@@ -71,14 +70,13 @@ def read_completion(reply: dict[str, Any], elapsed_s: float, load_s: float | Non
         text = f"<think>{thinking}</think>{content}" if thinking else str(content)
     except (KeyError, IndexError, TypeError, AttributeError):
         raise GenerationFailed(f"the server's reply holds no message: {printable(str(reply), 200)}") from None
-    usage = reply.get("usage") or {}
-    timings = reply.get("timings") or {}
-    generate_ms = timings.get("predicted_ms")
+    usage = _mapping(reply.get("usage"))
+    generate_ms = amount(_mapping(reply.get("timings")).get("predicted_ms"))
     return Generation(
         text=text,
         finish_reason=str(choice.get("finish_reason") or "unknown"),
-        prompt_tokens=usage.get("prompt_tokens"),
-        output_tokens=usage.get("completion_tokens"),
+        prompt_tokens=whole_number(usage.get("prompt_tokens")),
+        output_tokens=whole_number(usage.get("completion_tokens")),
         load_s=load_s,
         generate_s=elapsed_s if generate_ms is None else generate_ms / 1000,
     )
@@ -86,13 +84,17 @@ def read_completion(reply: dict[str, Any], elapsed_s: float, load_s: float | Non
 
 def _model_info(entry: dict[str, Any]) -> ModelInfo:
     """llama.cpp's server tells a model's size in `meta`, vLLM its context in `max_model_len`."""
-    meta = entry.get("meta") or {}
-    parameters = meta.get("n_params")
+    meta = _mapping(entry.get("meta"))
+    parameters = whole_number(meta.get("n_params")) or None
     return ModelInfo(
         name=f"openai/{entry.get('id')}",
         engine="openai",
         parameters=parameters,
         parameters_from="metadata" if parameters else "unknown",
-        size_bytes=meta.get("size"),
-        context_length=meta.get("n_ctx_train") or entry.get("max_model_len"),
+        size_bytes=whole_number(meta.get("size")),
+        context_length=whole_number(meta.get("n_ctx_train")) or whole_number(entry.get("max_model_len")),
     )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

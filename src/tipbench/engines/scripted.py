@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from tipbench.engines.interface import bare_name
 from tipbench.errors import GenerationFailed, InvalidInput, ModelMissing
@@ -109,7 +109,7 @@ class ScriptedEngine:
 def _read_script(path: Path) -> Script:
     try:
         return Script.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
-    except (OSError, yaml.YAMLError, ValidationError) as error:
+    except (OSError, yaml.YAMLError, ValueError) as error:
         raise InvalidInput(f"script {path} can't be used: {' '.join(str(error).split())}") from None
 
 

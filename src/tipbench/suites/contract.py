@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _THOUGHT_END = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
-_JSON_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?', re.DOTALL)
+# One that never ends is matched as such (third group), so that it is not tried again from each quote inside it.
+_JSON_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)(?:"(\s*:)?|(\\?\Z))', re.DOTALL)
 _ARRAY_OPENED = re.compile(r"\[\s*[\"{]")
 _LIST_ITEM = re.compile(r"^\s{0,8}(?:\(?\d{1,3}[.):]|[-*•–—+])\s+(\S.*)$")
 _BRACKETS_TRIED = 20
@@ -114,6 +115,8 @@ def _json_cut_off(text: str) -> list[str]:
         return []
     found = []
     for match in _JSON_STRING.finditer(text, opened.start()):
+        if match[3] is not None:
+            break
         if match[2]:
             continue
         try:

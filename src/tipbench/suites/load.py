@@ -58,7 +58,7 @@ class _Loader:
         suite_file, located = self._suite_file()
         rubric_text = self._text("rubric.md")
         rubric = None if rubric_text is None else _read_rubric(rubric_text, "rubric.md", self.problems)
-        scenarios = self._scenarios(suite_file) if suite_file else ()
+        scenarios = self._scenarios(suite_file)
         prompts = self._prompts(scenarios)
         if suite_file:
             self._check_names(suite_file, located)
@@ -78,7 +78,7 @@ class _Loader:
     def _text(self, name: str) -> str | None:
         path = self.folder / name
         try:
-            return path.read_text(encoding="utf-8")
+            return path.read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             self.problems.append(f"{name}: the file is missing")
         except (OSError, UnicodeDecodeError) as error:
@@ -100,17 +100,17 @@ class _Loader:
             if factor in _RESERVED
         )
 
-    def _scenarios(self, suite_file: SuiteFile) -> tuple[Scenario, ...]:
+    def _scenarios(self, suite_file: SuiteFile | None) -> tuple[Scenario, ...]:
         text, template_text = self._text("scenarios.yaml"), self._text("scenario.md")
-        if text is None or template_text is None:
+        entries: list[ScenarioEntry] | None = None
+        if text is not None:
+            located = load_located(text)
+            entries = _validated(TypeAdapter(list[ScenarioEntry]), located, "scenarios.yaml", self.problems)
+            if entries == []:
+                self.problems.append("scenarios.yaml:1: there is no scenario; add at least one")
+        template = None if template_text is None else self._template("scenario.md", template_text, 1)
+        if suite_file is None or entries is None or template is None:
             return ()
-        located = load_located(text)
-        entries = _validated(TypeAdapter(list[ScenarioEntry]), located, "scenarios.yaml", self.problems)
-        template = self._template("scenario.md", template_text, 1)
-        if entries is None or template is None:
-            return ()
-        if not entries:
-            self.problems.append("scenarios.yaml:1: there is no scenario; add at least one")
         scenarios = []
         seen: dict[str, int] = {}
         for index, entry in enumerate(entries):
@@ -177,9 +177,11 @@ class _Loader:
             checked = _validated(TypeAdapter(PromptFront), located, name, self.problems)
             if checked is None:
                 return None
-            # A block scalar's text starts on the line after its key.
-            front, system_line = checked, located.line(("system",)) + 1
+            front, system_line = checked, located.text_lines.get(("system",), 1)
             body, body_line = split.body, split.body_line
+        elif text.startswith("---\n"):
+            self.problems.append(f"{name}:1: the front matter has no end; close it with a line '---'")
+            return None
         user = self._template(name, body, body_line)
         system = self._template(name, front.system, system_line) if front.system else None
         if user is None or (front.system and system is None):
@@ -187,11 +189,11 @@ class _Loader:
         if not body.strip():
             self.problems.append(f"{name}:{body_line}: the prompt is empty")
         for template, line in ((user, body_line), (system, system_line)):
-            if template and not self._renders(name, template, line, scenarios):
-                return None
+            if template:
+                self._check_renders(name, template, line, scenarios)
         return Prompt(version, front.description, system, user, text_digest(text))
 
-    def _renders(self, name: str, template: TextTemplate, line: int, scenarios: tuple[Scenario, ...]) -> bool:
+    def _check_renders(self, name: str, template: TextTemplate, line: int, scenarios: tuple[Scenario, ...]) -> None:
         """Renders the template for every scenario, so that no typo is left for the middle of a run."""
         for scenario in scenarios:
             for n_tips, diversity in ((1, False), (5, True)):
@@ -202,8 +204,7 @@ class _Loader:
                     "diversity": diversity,
                 }
                 if self._rendered(name, template, line, values, f"scenario {scenario.id}") is None:
-                    return False
-        return True
+                    return
 
     def _template(self, name: str, source: str, first_line: int) -> TextTemplate | None:
         try:
@@ -233,16 +234,19 @@ def _read_rubric(text: str, name: str, problems: list[str]) -> Rubric | None:
     front = _validated(TypeAdapter(RubricFront), located, name, problems)
     if front is None:
         return None
-    problems.extend(f"{name}:{split.body_line}: {problem}" for problem in missing_levels(front, split.body))
+    for gap in missing_levels(front, split.body):
+        in_front = located.line(("criteria", gap.criterion))
+        problems.append(f"{name}:{in_front if gap.heading is None else split.body_line + gap.heading}: {gap.message}")
     return Rubric(text, front, split.body)
 
 
 def _validated(adapter: TypeAdapter[_Model], located: LocatedData, name: str, problems: list[str]) -> _Model | None:
     problems.extend(f"{name}:{line}: {message}" for line, message in located.problems)
-    if located.problems:
+    if located.problems and located.data is None:
         return None
     try:
-        return adapter.validate_python(located.data, strict=True)
+        checked = adapter.validate_python(located.data, strict=True)
+        return None if located.problems else checked
     except ValidationError as error:
         for detail in error.errors():
             path = tuple(part for part in detail["loc"] if part != "[key]")

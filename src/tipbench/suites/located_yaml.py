@@ -17,6 +17,7 @@ class LocatedData:
 
     data: Any
     lines: dict[DataPath, int] = field(default_factory=dict)
+    text_lines: dict[DataPath, int] = field(default_factory=dict)  # where the first line of a text stands
     problems: list[tuple[int, str]] = field(default_factory=list)
 
     def line(self, path: DataPath) -> int:
@@ -41,7 +42,7 @@ def load_located(text: str, first_line: int = 1) -> LocatedData:
         mark = error.problem_mark or error.context_mark
         line = first_line + (mark.line if mark else 0)
         located.problems.append((line, f"not valid YAML: {error.problem or error.context}"))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         located.problems.append((first_line, f"not valid YAML: {' '.join(str(error).split())}"))
     return located
 
@@ -54,10 +55,11 @@ def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: DataPath, located: 
         result: dict[Hashable, Any] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + first_line
-            key = loader.construct_object(key_node, deep=True)
+            key = _scalar(loader, key_node) if isinstance(key_node, yaml.ScalarNode) else None
             if not isinstance(key, str):
-                located.problems.append((line, f"the key {key!r} is not text; put it in quotes"))
-                key = str(key)
+                shown = key_node.value if isinstance(key_node, yaml.ScalarNode) else "of several values"
+                located.problems.append((line, f"the key {shown} is not text; put it in quotes"))
+                key = str(shown)
             if key in result:
                 located.problems.append((line, f"the key '{key}' stands here a second time"))
             located.lines[(*path, key)] = line
@@ -65,4 +67,15 @@ def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: DataPath, located: 
         return result
     if isinstance(node, yaml.SequenceNode):
         return [_convert(loader, child, (*path, index), located, first_line) for index, child in enumerate(node.value)]
-    return loader.construct_object(node, deep=True)
+    is_block = node.style in ("|", ">")  # its text starts on the line after the mark
+    located.text_lines[path] = node.start_mark.line + first_line + is_block
+    return _scalar(loader, node)
+
+
+def _scalar(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+    try:
+        return loader.construct_object(node)
+    except (ValueError, LookupError, AttributeError) as error:
+        # PyYAML's own constructors don't check their input: a 13th month, !!bool maybe, !!int "".
+        problem = f"{node.value!r} is no {node.tag.rpartition(':')[2]} ({error})"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from None

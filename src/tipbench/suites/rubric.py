@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -114,24 +114,41 @@ class Rubric:
         return checked
 
 
-def missing_levels(front: RubricFront, body: str) -> list[str]:
+class Gap(NamedTuple):
+    """What a rubric's body does not explain."""
+
+    criterion: str
+    heading: int | None  # the line of the criterion's section in the body, from 0; None where it has none
+    message: str
+
+
+class _Section(NamedTuple):
+    line: int
+    text: str
+
+
+def missing_levels(front: RubricFront, body: str) -> list[Gap]:
     """Criteria without a `##` section, and levels of a scale without a `###` heading in it."""
-    problems = []
+    gaps = []
     sections = _sections(body)
     for name, criterion in front.criteria.items():
         section = sections.get(name.replace("_", " "))
         if section is None:
-            problems.append(f"criterion '{name}' has no section; add a heading '## {name.replace('_', ' ').title()}'")
+            title = name.replace("_", " ").title()
+            gaps.append(Gap(name, None, f"criterion '{name}' has no section; add a heading '## {title}'"))
             continue
-        headings = set(re.findall(r"^### +(-?\d+) *$", section, re.MULTILINE))
+        headings = set(re.findall(r"^### +(-?\d+) *$", section.text, re.MULTILINE))
         missing = [str(n) for n in range(criterion.min, criterion.max + 1) if str(n) not in headings]
         if missing:
-            problems.append(
-                f"criterion '{name}' does not say what {', '.join(missing)} means; add a heading '### {missing[0]}'"
-            )
-    return problems
+            message = f"criterion '{name}' does not say what {', '.join(missing)} means"
+            gaps.append(Gap(name, section.line, f"{message}; add a heading '### {missing[0]}'"))
+    return gaps
 
 
-def _sections(body: str) -> dict[str, str]:
-    parts = re.split(r"^## +(.+?) *$", body, flags=re.MULTILINE)
-    return {title.strip().lower(): text for title, text in zip(parts[1::2], parts[2::2], strict=True)}
+def _sections(body: str) -> dict[str, _Section]:
+    headings = list(re.finditer(r"^## +(\S.*)$", body, re.MULTILINE))
+    ends = [*(heading.start() for heading in headings[1:]), len(body)]
+    return {
+        heading[1].strip().lower(): _Section(body.count("\n", 0, heading.start()), body[heading.end() : end])
+        for heading, end in zip(headings, ends, strict=True)
+    }

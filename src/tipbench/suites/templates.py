@@ -14,6 +14,17 @@ _ENVIRONMENT = ImmutableSandboxedEnvironment(
     keep_trailing_newline=False,
     autoescape=False,
 )
+# What an expression in a template can raise; RuntimeError holds RecursionError, of a macro that calls itself.
+_RENDER_ERRORS = (
+    TemplateError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 class TemplateProblem(Exception):
@@ -33,11 +44,13 @@ class TextTemplate:
             self._template = _ENVIRONMENT.from_string(source)
         except TemplateSyntaxError as error:
             raise TemplateProblem(error.lineno, f"template error: {error.message}") from None
+        except (RecursionError, ValueError) as error:  # nested too deep; a number of thousands of digits
+            raise TemplateProblem(1, f"template error: {error}") from None
 
     def render(self, values: Mapping[str, Any]) -> str:
         try:
             return self._template.render(values).strip()
-        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+        except _RENDER_ERRORS as error:
             frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<template>"]
             line = (frames[-1].lineno or 1) if frames else 1
-            raise TemplateProblem(line, f"template error: {error}") from None
+            raise TemplateProblem(line, f"template error: {str(error) or type(error).__name__}") from None

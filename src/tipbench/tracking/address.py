@@ -22,15 +22,22 @@ class OpenedStore(NamedTuple):
     notice: str  # what a user should know about the choice; empty when they made it
 
 
-def open_store(url: str | None, settings: Settings, experiment: str | None = None) -> OpenedStore:
-    """The store at the URL, or at $MLFLOW_TRACKING_URI, or where it falls back to without both."""
+def open_store(url: str | None, settings: Settings, experiment: str | None = None, create: bool = False) -> OpenedStore:
+    """The store at the URL, or at $MLFLOW_TRACKING_URI, or where it falls back to without both.
+
+    A database file that isn't there is made only with `create`.
+    """
     named = url or settings.get("MLFLOW_TRACKING_URI")
     if named:
-        opened = OpenedStore(RunStore(_open(named, settings)), "")
+        opened = OpenedStore(RunStore(_open(named, settings, create)), "")
     else:
-        opened = _fallback(settings)
+        opened = _fallback(settings, create)
         if experiment:
-            _check_home(settings, experiment, opened.store.address)
+            try:
+                _check_home(settings, experiment, opened.store.address)
+            except TipbenchError:
+                opened.store.close()
+                raise
     return opened
 
 
@@ -47,7 +54,7 @@ def own_database(settings: Settings) -> str:
     return f"{SCHEME}{settings.home / 'mlflow.db'}"
 
 
-def _fallback(settings: Settings) -> OpenedStore:
+def _fallback(settings: Settings, create: bool) -> OpenedStore:
     client = MlflowClient(DEFAULT_SERVER, settings)
     try:
         client.list_experiments("")
@@ -55,16 +62,17 @@ def _fallback(settings: Settings) -> OpenedStore:
         client.close()
     else:
         return OpenedStore(RunStore(client), f"Results go to the MLflow server at {DEFAULT_SERVER}.")
-    settings.home.mkdir(parents=True, exist_ok=True)
-    store = RunStore(EmbeddedMlflow(own_database(settings)))
+    if create:
+        settings.home.mkdir(parents=True, exist_ok=True)
+    store = RunStore(EmbeddedMlflow(own_database(settings), create))
     return OpenedStore(
         store, f"No MLflow server at {DEFAULT_SERVER}: results go to tipbench's own database, {store.address}"
     )
 
 
-def _open(url: str, settings: Settings) -> MlflowApi:
+def _open(url: str, settings: Settings, create: bool) -> MlflowApi:
     kinds: dict[str, Callable[[], MlflowApi]] = {
-        SCHEME: lambda: EmbeddedMlflow(url),
+        SCHEME: lambda: EmbeddedMlflow(url, create),
         "http://": lambda: MlflowClient(url, settings),
         "https://": lambda: MlflowClient(url, settings),
     }
@@ -80,7 +88,12 @@ def _check_home(settings: Settings, experiment: str, address: str) -> None:
     path = _note(settings, experiment)
     if not path.is_file():
         return
-    kept_at = str(json.loads(path.read_text())["kept_at"])
+    try:
+        kept_at = str(json.loads(path.read_text())["kept_at"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InvalidInput(
+            f"{path}, which says where experiment '{experiment}' is kept, can't be read; say where with --mlflow-url"
+        ) from None
     if kept_at != address:
         raise InvalidInput(
             f"experiment '{experiment}' is kept at {kept_at}, and no address was given, so that {address} would be "

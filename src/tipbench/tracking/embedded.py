@@ -1,14 +1,16 @@
 """MLflow's own store in this process, on a SQLite file: no server and no port, and `mlflow ui` reads the file."""
 
+import fcntl
 import logging
 import os
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from tipbench.errors import MissingExtra, TrackingError
+from tipbench.errors import MissingExtra, NothingStored, TrackingError
 from tipbench.tracking.interface import Experiment, Metric, RunStatus, StoredRun
 from tipbench.untrusted import printable
 
@@ -19,14 +21,16 @@ _PAGE = 10_000
 class EmbeddedMlflow:
     """The MLflow database in one SQLite file; its artifacts lie in a folder beside it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, create: bool = True) -> None:
         self.path = Path(url.removeprefix(SCHEME)).expanduser().absolute()
         self.address = f"{SCHEME}{self.path}"
+        if not create and not self.path.is_file():
+            raise NothingStored(f"there are no results yet: {self.address} does not exist; 'tipbench collect' makes it")
         if not self.path.parent.is_dir():
             raise TrackingError(f"the folder {self.path.parent} of {self.address} does not exist; make it first")
         self._mlflow = _Mlflow.load()
         self._artifacts = self.path.with_name(self.path.stem + "-artifacts")
-        with self._translated():
+        with self._translated(), _alone(self.path):
             self._store = self._mlflow.store(self.address, str(self._artifacts))
 
     def find_experiment(self, name: str) -> Experiment | None:
@@ -36,12 +40,13 @@ class EmbeddedMlflow:
 
     def create_experiment(self, name: str, tags: Mapping[str, str]) -> Experiment | None:
         pairs = [self._mlflow.entities.ExperimentTag(key, value) for key, value in tags.items()]
-        try:
-            self._store.create_experiment(name, tags=pairs)
-        except self._mlflow.error as error:
-            if error.error_code == "RESOURCE_ALREADY_EXISTS":
-                return None
-            raise self._ours(error) from error
+        with self._translated():
+            try:
+                self._store.create_experiment(name, tags=pairs)
+            except self._mlflow.error as error:
+                if error.error_code == "RESOURCE_ALREADY_EXISTS":
+                    return None
+                raise
         return self.find_experiment(name)
 
     def list_experiments(self, prefix: str) -> list[Experiment]:
@@ -139,7 +144,7 @@ class EmbeddedMlflow:
             yield
         except self._mlflow.error as error:
             raise self._ours(error) from error
-        except self._mlflow.database_error as error:
+        except (self._mlflow.database_error, sqlite3.Error, OSError) as error:
             raise TrackingError(f"{self.path} can't be used as an MLflow database: {_first_line(error)}") from error
 
     def _ours(self, error: Any) -> TrackingError:
@@ -177,6 +182,19 @@ class _Mlflow:
         for name in ("mlflow", "alembic"):
             logging.getLogger(name).setLevel(logging.ERROR)
         return cls(SqlAlchemyStore, mlflow.entities, MlflowException, SQLAlchemyError)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Makes the tables without company: two that do it at once leave a broken database.
+
+    A file that SQLite can't open is found out first, because MLflow would try it again for minutes.
+    """
+    with path.with_name(f".{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with closing(sqlite3.connect(path)) as probe:
+            probe.execute("SELECT count(*) FROM sqlite_master")
+        yield
 
 
 def _local_folder(artifact_uri: str) -> Path | None:

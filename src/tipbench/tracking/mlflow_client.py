@@ -3,6 +3,7 @@
 import re
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -16,12 +17,13 @@ from tipbench.untrusted import printable
 _API = "/api/2.0/mlflow"
 _ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 _PAGE = 2_000
+_AT_PAST_THE_HOST = re.compile(r"://[^/?#]*[/?#].*@", re.DOTALL)
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 
 
 def without_credentials(url: str) -> str:
-    """The URL as it may be shown and stored."""
-    return re.sub(r"(?<=://)[^/?#]*@", "", url).rstrip("/")
+    """The URL as it may be shown and stored: nothing before an @, even where that makes no address."""
+    return re.sub(r"\A([^:/?#]*://)?.*@", r"\1", url, flags=re.DOTALL).rstrip("/")
 
 
 class MlflowClient:
@@ -29,16 +31,16 @@ class MlflowClient:
 
     def __init__(self, url: str, settings: Settings, transport: httpx.BaseTransport | None = None) -> None:
         self.address = without_credentials(url)
-        headers = {}
-        if settings.get("TIPBENCH_MLFLOW_HOST"):
-            headers["Host"] = settings.get("TIPBENCH_MLFLOW_HOST")
-        auth = _auth(url, settings)
-        if auth is None and settings.get("MLFLOW_TRACKING_TOKEN"):
-            headers["Authorization"] = f"Bearer {settings.get('MLFLOW_TRACKING_TOKEN')}"
+        if _AT_PAST_THE_HOST.search(url):
+            raise TrackingUnreachable(
+                f"the address of the MLflow server {self.address} has an @ after a '/', '?' or '#'; in a name or a "
+                f"password these are written as %2F, %3F and %23"
+            )
         try:
+            auth = _auth(url, settings)
             self._http = httpx.Client(
                 base_url=self.address,
-                headers=headers,
+                headers=_headers(settings, with_token=auth is None),
                 auth=auth,
                 verify=_tls(settings),
                 timeout=_TIMEOUT,
@@ -51,7 +53,8 @@ class MlflowClient:
         response = self._send("GET", f"{_API}/experiments/get-by-name", params={"experiment_name": name})
         if response.status_code == 404 and _error_code(response) == "RESOURCE_DOES_NOT_EXIST":
             return None
-        return _experiment(self._json(response)["experiment"])
+        with self._understood():
+            return _experiment(self._json(response)["experiment"])
 
     def create_experiment(self, name: str, tags: Mapping[str, str]) -> Experiment | None:
         response = self._send("POST", f"{_API}/experiments/create", json={"name": name, "tags": _pairs(tags)})
@@ -62,7 +65,8 @@ class MlflowClient:
 
     def list_experiments(self, prefix: str) -> list[Experiment]:
         found = self._pages(f"{_API}/experiments/search", "experiments", {"max_results": 1_000})
-        return [_experiment(entry) for entry in found if entry["name"].startswith(prefix)]
+        with self._understood():
+            return [_experiment(entry) for entry in found if entry["name"].startswith(prefix)]
 
     def delete_experiment(self, experiment_id: str) -> None:
         self._post("experiments/delete", {"experiment_id": experiment_id})
@@ -77,8 +81,9 @@ class MlflowClient:
             "start_time": started_ms,
             "tags": _pairs(tags),
         }
-        info = self._post("runs/create", body)["run"]["info"]
-        return info["run_id"], info["artifact_uri"]
+        with self._understood():
+            info = self._post("runs/create", body)["run"]["info"]
+            return info["run_id"], info["artifact_uri"]
 
     def log_batch(
         self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
@@ -102,8 +107,9 @@ class MlflowClient:
             "max_results": _PAGE,
             "order_by": ["attributes.start_time ASC"],
         }
-        found = {run["info"]["run_id"]: run for run in self._pages(f"{_API}/runs/search", "runs", query)}
-        return [_stored_run(run) for run in found.values()]
+        with self._understood():
+            found = {run["info"]["run_id"]: run for run in self._pages(f"{_API}/runs/search", "runs", query)}
+            return [_stored_run(run) for run in found.values()]
 
     def can_store_files(self, artifact_uri: str) -> bool:
         return artifact_uri.startswith("mlflow-artifacts:")
@@ -137,7 +143,7 @@ class MlflowClient:
     def _send(self, method: str, path: str, **arguments: Any) -> httpx.Response:
         try:
             return self._http.request(method, path, **arguments)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise TrackingUnreachable(
                 f"MLflow at {self.address} can't be reached ({error or type(error).__name__}); start it with "
                 f"'mlflow server', or name another with --mlflow-url or MLFLOW_TRACKING_URI"
@@ -150,13 +156,24 @@ class MlflowClient:
             self._refuse(response)
         try:
             data = response.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             data = None
         if not isinstance(data, dict):
-            raise TrackingError(
-                f"what answers at {self.address} is no MLflow server; a server with --static-prefix wants it in the URL"
-            )
+            raise self._no_mlflow()
         return data
+
+    @contextmanager
+    def _understood(self) -> Iterator[None]:
+        """Some servers answer everything with JSON of their own."""
+        try:
+            yield
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise self._no_mlflow() from error
+
+    def _no_mlflow(self) -> TrackingError:
+        return TrackingError(
+            f"what answers at {self.address} is no MLflow server; a server with --static-prefix wants it in the URL"
+        )
 
     def _refuse(self, response: httpx.Response) -> None:
         text = response.text
@@ -175,7 +192,21 @@ class MlflowClient:
                 f"{self.address} answered {response.status_code} and no word of MLflow's; is it an MLflow server? "
                 f"A server with --static-prefix wants it in the URL. It said: {printable(text, 200)!r}"
             )
-        raise TrackingError(f"MLflow at {self.address} refused: {printable(response.json().get('message', ''), 400)}")
+        raise TrackingError(f"MLflow at {self.address} refused: {printable(str(response.json().get('message')), 400)}")
+
+
+def _headers(settings: Settings, with_token: bool) -> dict[str, str]:
+    headers = {}
+    for setting, header, form in (
+        ("TIPBENCH_MLFLOW_HOST", "Host", "{}"),
+        ("MLFLOW_TRACKING_TOKEN", "Authorization", "Bearer {}"),
+    ):
+        value = settings.get(setting)
+        if not (value.isascii() and value.isprintable()):  # the HTTP library would repeat it in its error
+            raise TrackingRefused(f"{setting} has characters that can't be sent, like a line break")
+        if value and (header == "Host" or with_token):
+            headers[header] = form.format(value)
+    return headers
 
 
 def _auth(url: str, settings: Settings) -> tuple[str, str] | None:
@@ -210,7 +241,7 @@ def _error_code(response: httpx.Response) -> str | None:
         return None
     try:
         code = response.json().get("error_code")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return None
     return None if code is None else str(code)
 

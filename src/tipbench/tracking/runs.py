@@ -103,7 +103,7 @@ def stored_cell(run: StoredRun) -> StoredCell:
             judges=_judge_notes(tags),
             repeat=int(params.get("repeat", "0")),
         )
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, TypeError) as error:
         raise StoredDataDamaged(f"run {run.run_id} is no whole cell: {error!r} is missing or not a number") from error
 
 

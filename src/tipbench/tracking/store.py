@@ -81,12 +81,12 @@ class RunStore:
 
     def write_run(self, experiment: Experiment, draft: RunDraft) -> str:
         """Stores a whole run; until its last step the run is RUNNING and no reader takes it for a result."""
-        run_id, artifact_uri = self._api.create_run(
-            experiment.id, printable(draft.name, 200), draft.started_ms, _fitting(draft.tags)
-        )
-        text_tags = self._write_texts(artifact_uri, draft.texts)
+        tags, params = _fitting(draft.tags), _fitting(draft.params)
         metrics = _metrics(draft.metrics, draft.ended_ms, step=0)
-        self._log(run_id, metrics, _fitting(draft.params), text_tags)
+        name = printable(draft.name, 200)
+        run_id, artifact_uri = self._api.create_run(experiment.id, name, draft.started_ms, tags)
+        text_tags = self._write_texts(artifact_uri, draft.texts)
+        self._log(run_id, metrics, params, text_tags)
         self._api.end_run(run_id, draft.status, draft.ended_ms)
         return run_id
 
@@ -99,13 +99,14 @@ class RunStore:
         at_ms: int = 0,
     ) -> None:
         """Adds to a run; a metric takes a step above its last one, or MLflow would go on showing the higher value."""
-        text_tags = self._write_texts(run.artifact_uri, new_texts or {})
+        plain_tags = _fitting(tags)
         stepped = [
             metric
             for key, value in (metrics or {}).items()
             for metric in _metrics({key: value}, at_ms, run.steps.get(key, -1) + 1)
         ]
-        self._log(run.run_id, stepped, {}, {**text_tags, **_fitting(tags)})
+        text_tags = self._write_texts(run.artifact_uri, new_texts or {})
+        self._log(run.run_id, stepped, {}, {**text_tags, **plain_tags})
 
     def runs(self, experiment: Experiment, tags: Mapping[str, str]) -> list[StoredRun]:
         """The finished runs with these tags, oldest first."""

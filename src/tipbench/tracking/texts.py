@@ -15,6 +15,7 @@ from tipbench.identity import text_digest
 from tipbench.untrusted import Storable, restored, storable
 
 PART = 5_000  # characters of a tag; MLflow cuts at 8,000, old servers at 5,000
+_MOST_PARTS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,11 @@ def read_note(name: str, tags: Mapping[str, str]) -> TextNote | None:
         return None
     try:
         data = json.loads(raw)
-        return TextNote(data["sha256"], data["escaped"], data["kept_in"], data["parts"])
-    except (ValueError, KeyError, TypeError) as error:
+        note = TextNote(data["sha256"], data["escaped"], data["kept_in"], data["parts"])
+        if note.kept_in not in ("file", "tags") or not 1 <= note.parts <= _MOST_PARTS:
+            raise ValueError("no such text")
+        return note
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoredDataDamaged(f"the tag {note_key(name)} does not describe a text: {raw[:200]!r}") from error
 
 

@@ -1,0 +1,42 @@
+"""The command itself: quick to start, and honest with its exit status."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tipbench.cli.main import COMMANDS, run
+
+HEAVY = ("mlflow", "numpy", "scipy", "fastapi", "pandas", "rich", "pydantic", "httpx", "jinja2", "yaml")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from tipbench.cli.main import run; run(['--help']); "
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+    assert "collect" in done.stdout
+
+
+def test_help_is_there_in_under_300_ms() -> None:
+    """The best of five, because other work on the machine is not ours to measure."""
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "tipbench", "--help"], capture_output=True, check=True)
+        times.append(time.perf_counter() - started)
+    assert min(times) < 0.3
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name, "--help"]) == 0
+    assert f"tipbench {name}" in capsys.readouterr().out.split("Example", 1)[1]
+
+
+def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["colect"]) == 2
+    assert "colect" in capsys.readouterr().err
