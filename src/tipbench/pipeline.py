@@ -113,14 +113,19 @@ def something_pending(work: Workplace, experiment: Experiment, rubric: Rubric, j
     return bool(pending_runs(work.store, experiment, judge.name, rubric))
 
 
-def export_for_judge(
-    work: Workplace, experiment: Experiment, rubric: Rubric, judge: JudgeName, seed: int, path: Path
-) -> int:
-    """Phase B, first half: the pending candidates go into a file. Returns their number."""
+def check_export_path(path: Path) -> None:
+    """Nobody's scores are ever overwritten."""
     if path.exists():
         raise InvalidInput(f"{path} exists and may hold somebody's scores; move it away or name another file")
     if not path.parent.is_dir():
         raise InvalidInput(f"{path} can't be written: there is no folder {path.parent}")
+
+
+def export_for_judge(
+    work: Workplace, experiment: Experiment, rubric: Rubric, judge: JudgeName, seed: int, path: Path
+) -> int:
+    """Phase B, first half: the pending candidates go into a file. Returns their number."""
+    check_export_path(path)
     file = export_batch(work.store, experiment, rubric, judge, seed, work.new_id(), work.now_ms)
     scratch = path.with_name(path.name + ".part")
     try:

@@ -15,6 +15,7 @@ _ESCAPED = re.compile(r"\\(\\|u[0-9a-f]{4})")
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
 )
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Storable(NamedTuple):
@@ -51,6 +52,14 @@ def shown(value: Any, limit: int = 60) -> str:
         return printable(repr(value), limit)
     except (ValueError, RecursionError):  # an integer of thousands of digits; lists in lists in lists
         return f"a {type(value).__name__} too long to show"
+
+
+def inert_in_spreadsheets(value: Any) -> Any:
+    """For CSV: a spreadsheet would run what a model wrote behind an equals sign; an apostrophe makes it text."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return "'" + text if text.startswith(_FORMULA) else text
 
 
 def json_text(data: Any, indent: int | None = 2) -> str:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.integration.command import tipbench
 from tests.integration.mlflow_server import MlflowServer
@@ -18,7 +19,7 @@ UGLY = ('"\\ 😀🧪\x00\ud83d\x1b[31m\r\n\t\u202e…' * 2_000)[:20_000]
 def test_nothing_of_a_long_and_ugly_answer_is_lost(kept: str, tmp_path: Path) -> None:
     script = tmp_path / "ugly.yaml"
     rules = [{"when": "", "answer": UGLY}]
-    script.write_text(json.dumps({"parameters": 1_000_000_000, "rules": rules}), encoding="utf-8")
+    script.write_text(yaml.safe_dump({"parameters": 1_000_000_000, "rules": rules}), encoding="utf-8")
     if kept == "embedded":
         _round_trip(f"sqlite:///{tmp_path / 'mlflow.db'}", script, "file")
         return

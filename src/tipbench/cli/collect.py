@@ -71,10 +71,10 @@ def run_collection(
     options: Options, suite: Suite, plan: Plan, engine_of: Callable[[str], Engine], work: Workplace
 ) -> Collected:
     """Collects with progress, and says what came of it."""
+    remember_place(work, options.experiment)
     with shown_progress(err) as watcher:
         started = work.clock()
         collected = collect_cells(options, suite, plan, engine_of, work, watcher)
-    remember_place(work, options.experiment)
     show_summary(options, collected, work.clock() - started)
     out.print(f"Look at the runs: {ui_hint(work)}", soft_wrap=True)
     return collected

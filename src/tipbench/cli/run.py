@@ -16,6 +16,7 @@ from tipbench.options import Options
 from tipbench.pipeline import (
     Workplace,
     admit_request,
+    check_export_path,
     compare,
     export_for_judge,
     plan_collection,
@@ -48,16 +49,19 @@ def command(config: Path | None, export: Path | None, **given: Any) -> int:
 def run_all(options: Options, settings: Settings, export: Path | None = None) -> int:
     """Everything from the models' admission to the leaderboard."""
     suite = load_suite(options.suite)
+    file = export or Path(f"{options.experiment.replace('/', '-')}-judge.json")
+    if not options.judge:
+        check_export_path(file)
     with open_engines(options, settings) as engines:
         models = admit_request(options, suite, engines.of)
         with workplace(options.mlflow_url, options.experiment, create=True) as work:
             plan = plan_collection(options, suite, models, work.store)
             collected = run_collection(options, suite, plan, engines.of, work)
-            judge_and_compare(options, suite, work, export)
+            judge_and_compare(options, suite, work, file)
     return 1 if collected.failures else 0
 
 
-def judge_and_compare(options: Options, suite: Suite, work: Workplace, export: Path | None) -> None:
+def judge_and_compare(options: Options, suite: Suite, work: Workplace, file: Path) -> None:
     experiment = work.store.experiment(options.experiment)
     judge = JudgeName(options.judge or "person")
     if not something_pending(work, experiment, suite.rubric, judge):
@@ -65,12 +69,8 @@ def judge_and_compare(options: Options, suite: Suite, work: Workplace, export: P
     elif options.judge:
         show_applied(run_judge(work, experiment, suite.rubric, options.judge, options.seed))
     else:
-        path = export or Path(f"{options.experiment.replace('/', '-')}-judge.json")
-        show_exported(
-            options.experiment,
-            path,
-            export_for_judge(work, experiment, suite.rubric, judge, options.seed, path),
-        )
+        count = export_for_judge(work, experiment, suite.rubric, judge, options.seed, file)
+        show_exported(options.experiment, file, count)
     show_leaderboard(compare(work.store, experiment, suite.rubric))
     if not options.judge:
         out.print("The leaderboard fills once the scores are applied.")

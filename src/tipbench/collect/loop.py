@@ -1,11 +1,12 @@
 """The loop: generate a cell, store it, go on. A failed cell is an outcome like any other."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from tipbench import __version__
 from tipbench.collect.answer import read_answer
 from tipbench.engines.interface import Engine
-from tipbench.errors import EngineError
+from tipbench.errors import EngineError, EngineUnreachable
 from tipbench.records import Cell, Failure, Outcome, RubricText
 from tipbench.suites.suite import Suite
 from tipbench.tracking.interface import Experiment
@@ -29,7 +30,7 @@ def collect(
     try:
         for cell in cells:
             if loaded and loaded != cell.model.name:
-                engine_of(loaded).unload(loaded)
+                _leave(engine_of(loaded), loaded)
             loaded = cell.model.name
             started = clock()
             outcome = generate(cell, engine_of(cell.model.name), suite)
@@ -38,7 +39,13 @@ def collect(
             yield outcome
     finally:
         if loaded:
-            engine_of(loaded).unload(loaded)
+            _leave(engine_of(loaded), loaded)
+
+
+def _leave(engine: Engine, model: str) -> None:
+    """Takes the model out of memory. An engine that is gone holds nothing, and the next cell will say so."""
+    with suppress(EngineUnreachable):
+        engine.unload(model)
 
 
 def generate(cell: Cell, engine: Engine, suite: Suite) -> Outcome:

@@ -8,7 +8,7 @@ from typing import Any
 from tipbench.compare.leaderboard import Leaderboard
 from tipbench.identity import SHORT
 from tipbench.records import Standing
-from tipbench.untrusted import json_text, printable
+from tipbench.untrusted import inert_in_spreadsheets, json_text, printable
 
 
 def headline(board: Leaderboard) -> str:
@@ -69,7 +69,7 @@ def as_csv(board: Leaderboard) -> str:
     table = [{**row, "provisional": board.provisional} for row in rows(board)]
     writer = csv.DictWriter(out, list(table[0]) if table else ["rank"], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(table)
+    writer.writerows({key: inert_in_spreadsheets(value) for key, value in row.items()} for row in table)
     return out.getvalue().rstrip("\n")
 
 

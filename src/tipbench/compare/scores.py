@@ -12,9 +12,7 @@ from tipbench.tracking.batches import batch_runs, read_verdicts
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.runs import stored_candidates, stored_cell, stored_runs
 from tipbench.tracking.store import RunStore
-from tipbench.untrusted import json_text, printable
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+from tipbench.untrusted import inert_in_spreadsheets, json_text
 
 
 def single_scores(store: RunStore, experiment: Experiment) -> list[dict[str, Any]]:
@@ -78,16 +76,8 @@ def _csv(rows: list[dict[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, columns)
     writer.writeheader()
-    writer.writerows({key: _inert(value) for key, value in row.items()} for row in rows)
+    writer.writerows({key: inert_in_spreadsheets(value) for key, value in row.items()} for row in rows)
     return out.getvalue()
-
-
-def _inert(value: Any) -> Any:
-    """A spreadsheet would run what a model wrote behind an equals sign; an apostrophe before it makes it text."""
-    if isinstance(value, str):
-        value = printable(value)
-        return "'" + value if value.startswith(_FORMULA) else value
-    return value
 
 
 _WRITERS: Mapping[str, Callable[[list[dict[str, Any]]], str]] = {".csv": _csv, ".json": json_text}

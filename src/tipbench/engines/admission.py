@@ -15,7 +15,7 @@ def parameters_from_name(name: str) -> int | None:
     match = _SIZE_IN_NAME.search(name)
     if not match:
         return None
-    return round(float(match[1]) * (1e9 if match[2].lower() == "b" else 1e6))
+    return round(float(match[1]) * (1e9 if match[2].lower() == "b" else 1e6)) or None
 
 
 def admit(models: Sequence[str], engine_of: Callable[[str], Engine], max_model_b: float) -> list[ModelInfo]:

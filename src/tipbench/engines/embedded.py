@@ -5,6 +5,7 @@ nothing else can load a second one beside it.
 """
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,9 @@ class EmbeddedEngine:
     def _path(self, model: str) -> Path:
         name = bare_name(model, self.name)
         if name.endswith(".gguf"):
-            path = Path(name).expanduser()
+            path = Path(name)
+            with suppress(RuntimeError):  # the home folder of a user whom nobody knows
+                path = path.expanduser()
             if not path.is_file():
                 raise ModelMissing(f"{model}: there is no file {path}")
             return path

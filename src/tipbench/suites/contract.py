@@ -14,6 +14,7 @@ _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _JSON_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)(?:"(\s*:)?|(\\?\Z))', re.DOTALL)
 _ARRAY_OPENED = re.compile(r"\[\s*[\"{]")
 _LIST_ITEM = re.compile(r"^\s{0,8}(?:\(?\d{1,3}[.):]|[-*•–—+])\s+(\S.*)$")
+_BETWEEN = re.compile(r"[\s,]*")
 _BRACKETS_TRIED = 20
 _LONGEST_READ = 200_000  # characters; what a model writes beyond that is no list of short texts
 
@@ -37,7 +38,9 @@ class Contract(BaseModel):
 
     def read(self, raw: str, n: int) -> ReadAnswer:
         """The first `n` candidates of an answer, found strictly if it keeps the contract, else tolerantly."""
-        text = without_thoughts(raw).strip()
+        text = raw.strip()
+        if self.format != "json_array" or _strict_json(text) is None:  # a candidate may itself speak of <think>
+            text = without_thoughts(text).strip()
         if self.format == "text":
             return ReadAnswer((text,) if text else (), int(bool(text)), bool(text), "contract" if text else "nothing")
         strict = _strict_json(text) if self.format == "json_array" else _strict_lines(text)
@@ -81,13 +84,26 @@ def _json_anywhere(text: str) -> list[str]:
     for part in [*_FENCE.findall(text), text]:
         starts = [match.start() for match in re.finditer(r"[\[{]", part)][:_BRACKETS_TRIED]
         for start in starts:
-            try:
-                data, _ = decoder.raw_decode(part, start)
-            except (ValueError, RecursionError):
-                continue
-            if found := _strings(data):
+            data = _values_in_a_row(decoder, part, start)
+            if found := _strings(data[0] if len(data) == 1 else data):
                 return found
     return []
+
+
+def _values_in_a_row(decoder: json.JSONDecoder, text: str, start: int) -> list[Any]:
+    """The value that starts there; if it is a plain object, also those after it: JSON lines, or a cut-off array."""
+    values: list[Any] = []
+    while text.startswith(("{", "["), start):
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            break
+        values.append(value)
+        if not isinstance(value, dict) or any(isinstance(inner, list) for inner in value.values()):
+            break
+        between = _BETWEEN.match(text, end)
+        start = between.end() if between else end
+    return values
 
 
 def _strings(data: Any) -> list[str]:

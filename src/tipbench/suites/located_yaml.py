@@ -67,6 +67,7 @@ def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: DataPath, located: 
         return result
     if isinstance(node, yaml.SequenceNode):
         return [_convert(loader, child, (*path, index), located, first_line) for index, child in enumerate(node.value)]
+    assert isinstance(node, yaml.ScalarNode)
     is_block = node.style in ("|", ">")  # its text starts on the line after the mark
     located.text_lines[path] = node.start_mark.line + first_line + is_block
     return _scalar(loader, node)

@@ -5,7 +5,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -22,7 +22,10 @@ class EmbeddedMlflow:
     """The MLflow database in one SQLite file; its artifacts lie in a folder beside it."""
 
     def __init__(self, url: str, create: bool = True) -> None:
-        self.path = Path(url.removeprefix(SCHEME)).expanduser().absolute()
+        path = Path(url.removeprefix(SCHEME))
+        with suppress(RuntimeError):  # the home folder of a user whom nobody knows
+            path = path.expanduser()
+        self.path = path.absolute()
         self.address = f"{SCHEME}{self.path}"
         if not create and not self.path.is_file():
             raise NothingStored(f"there are no results yet: {self.address} does not exist; 'tipbench collect' makes it")

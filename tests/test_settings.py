@@ -1,0 +1,75 @@
+"""The settings table: what is in it counts, and nothing else is read from the environment."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import tipbench
+from tipbench.errors import InvalidInput
+from tipbench.settings import TABLE, Settings
+
+PACKAGE = Path(tipbench.__file__).parent
+
+
+def test_every_setting_has_a_name_of_its_own_and_a_help_text() -> None:
+    names = [setting.name for setting in TABLE]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"(TIPBENCH|MLFLOW)_[A-Z_]+", name) for name in names)
+    assert all(setting.help.endswith(".") for setting in TABLE)
+
+
+def test_what_must_stay_secret_is_marked_so() -> None:
+    telling = {setting.name for setting in TABLE if re.search("KEY|PASSWORD|TOKEN|USERNAME", setting.name)}
+    assert telling == {setting.name for setting in TABLE if setting.secret}
+
+
+@pytest.mark.parametrize("setting", TABLE, ids=lambda setting: str(setting.name))
+def test_a_setting_is_its_default_until_it_is_given(setting: tipbench.settings.Setting) -> None:
+    assert Settings({}).get(setting.name) == setting.default
+    assert Settings({setting.name: "  "}).get(setting.name) == setting.default
+    assert not Settings({setting.name: ""}).is_set(setting.name)
+    assert Settings({setting.name: " given "}).get(setting.name) == "given"
+    assert Settings({setting.name: "given"}).is_set(setting.name)
+
+
+def test_a_name_that_is_not_in_the_table_can_not_be_read() -> None:
+    with pytest.raises(KeyError):
+        Settings({}).get("TIPBENCH_HOEM")
+
+
+def test_no_other_module_reads_the_environment() -> None:
+    readers = [
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if re.search(r"\bos\.(getenv|environ\b(?!\.setdefault))|from os import", path.read_text(encoding="utf-8"))
+    ]
+    assert [reader for reader in readers if reader != "settings.py"] == []
+
+
+def test_state_lives_in_one_place_wherever_a_command_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    assert Settings({"TIPBENCH_HOME": "~/bench"}).home == tmp_path / "bench"
+    assert Settings({}).home.is_absolute()
+    assert Settings({}).home.name == "tipbench"
+
+
+@pytest.mark.parametrize(
+    ("given", "is_true"), [("true", True), ("1", True), ("YES", True), ("false", False), ("", False)]
+)
+def test_a_switch_is_on_for_the_usual_words(given: str, is_true: bool) -> None:
+    assert Settings({"MLFLOW_TRACKING_INSECURE_TLS": given}).is_true("MLFLOW_TRACKING_INSECURE_TLS") == is_true
+
+
+def test_the_time_limit_is_in_seconds() -> None:
+    assert Settings({}).engine_timeout_s == 600
+    assert Settings({"TIPBENCH_ENGINE_TIMEOUT": "2.5"}).engine_timeout_s == 2.5
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "nan", "inf", "ten", "86400"])
+def test_a_time_limit_that_is_none_is_refused_by_name_and_value(given: str) -> None:
+    with pytest.raises(InvalidInput, match=f"TIPBENCH_ENGINE_TIMEOUT .* '{given}'"):
+        _ = Settings({"TIPBENCH_ENGINE_TIMEOUT": given}).engine_timeout_s

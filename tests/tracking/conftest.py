@@ -1,0 +1,40 @@
+"""A fresh MLflow database for each test, copied from one that is made once (making its tables takes seconds)."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
+from tipbench.tracking.interface import Experiment
+from tipbench.tracking.store import RunStore
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("empty") / "mlflow.db"
+    EmbeddedMlflow(f"{SCHEME}{path}").close()
+    return path
+
+
+@pytest.fixture
+def database(empty_database: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copyfile(empty_database, tmp_path / "mlflow.db"))
+
+
+@pytest.fixture
+def api(database: Path) -> Iterator[EmbeddedMlflow]:
+    opened = EmbeddedMlflow(f"{SCHEME}{database}")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def store(api: EmbeddedMlflow) -> RunStore:
+    return RunStore(api)
+
+
+@pytest.fixture
+def experiment(store: RunStore) -> Experiment:
+    return store.ensure_experiment("tip-bench-test", {})
