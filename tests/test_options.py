@@ -62,6 +62,7 @@ def test_any_data_gives_options_or_problems_that_can_be_printed(data: dict[str, 
         ("temperature", -0.1),
         ("temperature", "0.7"),
         ("max_model_b", float("nan")),
+        ("max_model_b", float("inf")),
         ("max_model_b", -1),
         ("diversity", "true"),
         ("diversity", 1),
@@ -172,3 +173,8 @@ def test_a_config_file_that_can_not_be_read_is_named(tmp_path: Path, text: str) 
 def test_a_missing_config_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"missing\.yaml"):
         read_config(tmp_path / "missing.yaml")
+
+
+def test_a_key_that_stands_twice_in_a_config_file_is_no_matter_of_luck(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="line 2: the key 'n_tips' stands here a second time"):
+        read_config(config(tmp_path, "n_tips: 3\nn_tips: 5\n"))

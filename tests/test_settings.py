@@ -73,3 +73,7 @@ def test_the_time_limit_is_in_seconds() -> None:
 def test_a_time_limit_that_is_none_is_refused_by_name_and_value(given: str) -> None:
     with pytest.raises(InvalidInput, match=f"TIPBENCH_ENGINE_TIMEOUT .* '{given}'"):
         _ = Settings({"TIPBENCH_ENGINE_TIMEOUT": given}).engine_timeout_s
+
+
+def test_a_home_of_somebody_who_does_not_exist_is_a_folder_like_any_other() -> None:
+    assert Settings({"TIPBENCH_HOME": "~nobody-of-that-name/x"}).home.name == "x"

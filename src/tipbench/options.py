@@ -109,20 +109,20 @@ def make_options(given: Mapping[str, Any], source: str = "the options") -> Optio
 
 def read_config(path: Path) -> dict[str, Any]:
     """The keys of a YAML or JSON config file, unchecked but for their shape."""
-    import yaml
+    from tipbench.located_yaml import load_located
 
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        located = load_located(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"config file {path} can't be read: {error}") from None
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, OverflowError, RecursionError) as error:
-        # PyYAML lets more through than its own errors: a 13th month, a number of thousands of digits.
-        raise InvalidInput(f"config file {path} is not YAML or JSON: {' '.join(str(error).split())}") from None
-    if data is None:
+    if located.problems:
+        problems = [f"line {line}: {message}" for line, message in located.problems]
+        raise Problems(f"config file {path} can't be used:", problems)
+    if located.data is None:
         return {}
-    if not isinstance(data, dict):
+    if not isinstance(located.data, dict):
         raise InvalidInput(f"config file {path} must hold keys and values, like 'n_tips: 5'; it holds a list or text")
-    return data
+    return located.data
 
 
 def _explain(error: Any) -> str:

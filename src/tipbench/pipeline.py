@@ -45,10 +45,15 @@ class Collected:
 
     planned: int
     stored_before: int
+    failed_before: int
     answered: int = 0
     empty: int = 0
     candidates: int = 0
     failures: list[Failure] = field(default_factory=list)
+
+    @property
+    def failed(self) -> int:
+        return len(self.failures) + self.failed_before
 
     def count(self, outcome: Outcome) -> None:
         if isinstance(outcome, Answer):
@@ -85,6 +90,12 @@ def admit_request(options: Options, suite: Suite, engine_of: Callable[[str], Eng
 def plan_collection(options: Options, suite: Suite, models: Sequence[ModelInfo], store: RunStore | None) -> Plan:
     """The cells that are still missing from the experiment; without a store, all of them."""
     experiment = store.find_experiment(options.experiment) if store else None
+    of_suite = experiment.tags.get("tipbench.suite", suite.name) if experiment else suite.name
+    if of_suite != suite.name:
+        raise InvalidInput(
+            f"experiment '{options.experiment}' belongs to suite '{of_suite}', not '{suite.name}'; give this one "
+            f"a name of its own, such as --experiment {suite.experiment_prefix}1"
+        )
     stored = [stored_cell(run) for run in stored_runs(store, experiment)] if store and experiment else []
     return make_plan(models, grid(options, suite, models), stored)
 
@@ -102,7 +113,7 @@ def collect_cells(
         options.experiment, {"tipbench.suite": suite.name, "tipbench.version": __version__}
     )
     watcher.planned(plan)
-    collected = Collected(planned=plan.cells, stored_before=plan.stored)
+    collected = Collected(plan.cells, plan.stored, plan.failed_before)
     for outcome in collect(plan.to_do, engine_of, suite, work.store, experiment, work.clock):
         collected.count(outcome)
         watcher.done(outcome)

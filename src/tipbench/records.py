@@ -166,6 +166,7 @@ class StoredCell:
     judged_by: str | None
     judges: tuple[JudgeNote, ...]  # everybody who scored it, provisional or not
     repeat: int
+    settings: Mapping[str, str] = field(default_factory=dict)  # what else shaped the answer: temperature, n_tips, …
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,7 @@ class Standing:
     model: str
     prompt: str
     prompt_digest: str
+    settings: Mapping[str, str]
     means: Mapping[str, float]  # criteria, flags and composite; empty while nothing is scored
     scored: int  # cells behind the means
     judged: int

@@ -57,7 +57,7 @@ class Settings:
         """Where everything of our own lives; nothing is lost because somebody changed directory."""
         given = self.get("TIPBENCH_HOME")
         if given:
-            return Path(given).expanduser().absolute()
+            return Path(os.path.expanduser(given)).absolute()  # noqa: PTH111 - the other one raises for ~nobody
         from platformdirs import user_data_path
 
         return user_data_path("tipbench", appauthor=False)

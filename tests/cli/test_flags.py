@@ -63,7 +63,10 @@ def test_flags_go_before_the_config_file_and_that_before_the_defaults(tmp_path: 
 
 def test_the_quick_start_is_understood_flag_for_flag() -> None:
     options = seen(
-        ["--models", "qwen2.5:0.5b,gemma3:1b", "--prompts", "v1,v3-few-shot", "--experiment", "tip-bench-2026-04-27", "--n-tips", "5", "--diversity"]
+        [
+            *("--models", "qwen2.5:0.5b,gemma3:1b", "--prompts", "v1,v3-few-shot"),
+            *("--experiment", "tip-bench-2026-04-27", "--n-tips", "5", "--diversity"),
+        ]
     )
     assert options.model_names == ("qwen2.5:0.5b", "gemma3:1b")
     assert options.prompt_names == ("v1", "v3-few-shot")

@@ -79,3 +79,8 @@ def test_a_larger_model_is_thought_to_take_longer() -> None:
     small = make_plan([SMALL], CELLS[:8], []).seconds
     large = make_plan([LARGE], CELLS[8:], []).seconds
     assert small < large
+
+
+def test_a_cell_that_failed_before_is_stored_and_said_to_have_failed() -> None:
+    plan = make_plan(MODELS, CELLS, [stored(CELLS[0], failure="timed out"), stored(CELLS[1])])
+    assert (plan.stored, plan.failed_before, len(plan.to_do)) == (2, 1, 14)

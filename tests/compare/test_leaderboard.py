@@ -230,3 +230,16 @@ def test_the_order_of_the_cells_does_not_matter_and_each_is_counted_once(
     assert board(*cells) == found
     assert found.judged + found.pending + found.failed == len(cells)
     assert found.provisional == all(kind != "counted" for kind, _ in chosen.values())
+
+
+def test_cells_that_were_asked_in_another_way_are_no_repeats() -> None:
+    cold, hot = (
+        replace(counted(cell(), score), settings={"temperature": t}) for score, t in ((10, "0.2"), (14, "1.2"))
+    )
+    found = board(cold, hot)
+    assert [(row.settings["temperature"], row.composite) for row in found.standings] == [("1.2", 14), ("0.2", 10)]
+
+
+def test_an_empty_answer_of_an_older_rubric_is_judged_by_rule_and_not_by_another_rubric() -> None:
+    found = board(counted(cell("s1"), 10), empty(cell("s2"), rubric="older"))
+    assert (found.judged, found.pending, found.other_rubrics) == (2, 0, 0)

@@ -13,6 +13,7 @@ FIRST = Standing(
     model="m1",
     prompt="v1",
     prompt_digest="d" * 64,
+    settings={"temperature": "0.7", "n_tips": "5"},
     means={"tone": 4.0, "composite": 12.75},
     scored=8,
     judged=8,
@@ -89,3 +90,13 @@ def test_an_empty_leaderboard_can_be_written_in_every_format() -> None:
     assert json.loads(as_json(board))["standings"] == []
     assert list(csv.DictReader(io.StringIO(as_csv(board)))) == []
     assert "Nothing is judged yet" in as_markdown(board)
+
+
+def test_rows_that_were_asked_in_another_way_are_told_apart() -> None:
+    hot = replace(FIRST, settings={"temperature": "1.2", "n_tips": "5"})
+    board = replace(BOARD, standings=(FIRST, hot, LAST))
+    assert [prompt_label(board, row) for row in board.standings] == [
+        "v1 (temperature=0.7)",
+        "v1 (temperature=1.2)",
+        "v1",
+    ]

@@ -4,9 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.engines.stand_in import StandIn
 from tipbench.engines.weights import weights_path
+
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on busy machines
+settings.load_profile("patient")
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def test_broken_files_are_refused_at_once_and_in_little_memory(path: Path, conte
 SOUND = gguf([number("general.file_type", 3), entry("t", ARRAY, array(STRING, 1, text("a")))])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=2000)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.one_of(st.binary(max_size=200), st.binary(max_size=200).map(lambda raw: header(1, 2) + raw)))
 @example(b"GGUF" + b"\xff" * 100)
 def test_any_bytes_are_a_model_or_an_engine_error(path: Path, content: bytes) -> None:
@@ -121,7 +121,7 @@ def test_any_bytes_are_a_model_or_an_engine_error(path: Path, content: bytes) ->
         assert read_gguf(path).parameters > 0
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=2000)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, len(SOUND) - 1), st.binary(min_size=1, max_size=9))
 def test_any_damage_to_a_sound_file(path: Path, at: int, damage: bytes) -> None:
     path.write_bytes(SOUND[:at] + damage + SOUND[at + len(damage) :])

@@ -25,14 +25,14 @@ def tipbench(*arguments: str, cwd: Path | None = None) -> Finished:
     return Finished(status, out.getvalue(), err.getvalue())
 
 
-def tipbench_process(*arguments: str, timeout_s: float = 280, **environment: str) -> Finished:
+def tipbench_process(*arguments: str, **environment: str) -> Finished:
     """In a process of its own, as from a shell."""
     done = subprocess.run(
         [sys.executable, "-m", "tipbench", *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=timeout_s,
+        timeout=280,
         check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr

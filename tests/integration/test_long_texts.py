@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import yaml
@@ -16,7 +17,7 @@ UGLY = ('"\\ 😀🧪\x00\ud83d\x1b[31m\r\n\t\u202e…' * 2_000)[:20_000]
 
 
 @pytest.mark.parametrize("kept", ["embedded", "served", "file"])
-def test_nothing_of_a_long_and_ugly_answer_is_lost(kept: str, tmp_path: Path) -> None:
+def test_nothing_of_a_long_and_ugly_answer_is_lost(kept: Literal["embedded", "served", "file"], tmp_path: Path) -> None:
     script = tmp_path / "ugly.yaml"
     rules = [{"when": "", "answer": UGLY}]
     script.write_text(yaml.safe_dump({"parameters": 1_000_000_000, "rules": rules}), encoding="utf-8")

@@ -54,3 +54,12 @@ def test_a_new_suite_works_as_it_is_made(tmp_path: Path) -> None:
     )
     assert done.status == 0, done.err
     assert "PROVISIONAL" in done.out
+
+
+def test_two_suites_do_not_share_an_experiment(tmp_path: Path) -> None:
+    common = ("--experiment", "mixed", "--mlflow-url", f"sqlite:///{tmp_path / 'm.db'}", "--models", "scripted/a")
+    assert tipbench("collect", *common, "--n-scenarios", "1").status == 0
+    refused = tipbench("collect", *common, "--suite", str(SUITE), "--prompts", "plain")
+    assert refused.status == 2
+    assert "belongs to suite 'tip'" in refused.err
+    assert "product-bench-" in refused.err

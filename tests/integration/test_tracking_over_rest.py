@@ -8,9 +8,9 @@ from typing import cast
 import httpx
 import pytest
 
-from tests.integration.mlflow_server import MlflowServer
+from tests.integration.mlflow_server import MlflowServer, MlflowServerError
 from tests.tracking.store_contract import TEXTS, UGLY, StoreContract, a_draft
-from tipbench.errors import StoredDataDamaged, TrackingError, TrackingRefused, TrackingUnreachable
+from tipbench.errors import StoredDataDamaged, TrackingError, TrackingRefused
 from tipbench.settings import Settings
 from tipbench.tracking import mlflow_client
 from tipbench.tracking.interface import Experiment, Metric
@@ -134,11 +134,6 @@ class TestFileArtifacts(StoreContract):
         bare.close()
 
 
-def test_a_server_that_ended(tmp_path: Path) -> None:
-    with MlflowServer.start(tmp_path) as server:
-        store = opened(server.url)
-        assert store.experiments("Default")
-    with pytest.raises(TrackingUnreachable, match="start it with 'mlflow server'"):
-        store.experiments("Default")
-    store.close()
-    assert server.process.returncode is not None
+def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
+    with pytest.raises(MlflowServerError, match="static-prefix"):
+        MlflowServer.start(tmp_path, static_prefix="/bench/")

@@ -55,7 +55,7 @@ def command(config: Path | None, dry_run: bool, **given: Any) -> int:
             plan = plan_collection(options, suite, models, work.store)
             collected = run_collection(options, suite, plan, engines.of, work)
             out.print(f"Next: tipbench judge --experiment {options.experiment} --export judge.json", soft_wrap=True)
-    return 1 if collected.failures else 0
+    return 1 if collected.failed else 0
 
 
 def _dry_plan(options: Options, suite: Suite, models: Sequence[ModelInfo]) -> Plan:
@@ -90,9 +90,11 @@ def show_plan(options: Options, suite: Suite, plan: Plan) -> None:
         size = "unknown" if model.size_bytes is None else f"{model.size_bytes / 1e6:.0f} MB"
         table.add_row(printable(model.name), model.engine, billions + source, size, model.quantization or "unknown")
     out.print(table)
-    scenarios = len(suite.first_scenarios(options.n_scenarios))
+    scenarios = suite.first_scenarios(options.n_scenarios)
+    out.print(f"Prompts: {', '.join(options.prompt_names)}", soft_wrap=True)
+    out.print(f"Scenarios: {', '.join(scenario.id for scenario in scenarios)}", soft_wrap=True)
     out.print(
-        f"{len(plan.models)} models × {len(options.prompt_names)} prompts × {scenarios} scenarios × "
+        f"{len(plan.models)} models × {len(options.prompt_names)} prompts × {len(scenarios)} scenarios × "
         f"{options.repeats} repeats = {plan.cells} cells, {plan.stored} of them stored already."
     )
     basis = "from earlier cells of these models" if plan.measured else "a rule of thumb for a CPU"
@@ -104,7 +106,8 @@ def show_summary(options: Options, collected: Collected, seconds: float) -> None
     if collected.empty:
         parts.append(f"{collected.empty} of them without a usable one")
     if collected.stored_before:
-        parts.append(f"{collected.stored_before} stored before")
+        failed = f" ({collected.failed_before} of them failed)" if collected.failed_before else ""
+        parts.append(f"{collected.stored_before} stored before{failed}")
     out.print(f"{options.experiment}: {', '.join(parts)}, in {duration(seconds)}.", soft_wrap=True)
     if collected.failures:
         out.print(f"{len(collected.failures)} cells FAILED; they are stored with their reasons, the first ones:")

@@ -58,7 +58,7 @@ def run_all(options: Options, settings: Settings, export: Path | None = None) ->
             plan = plan_collection(options, suite, models, work.store)
             collected = run_collection(options, suite, plan, engines.of, work)
             judge_and_compare(options, suite, work, file)
-    return 1 if collected.failures else 0
+    return 1 if collected.failed else 0
 
 
 def judge_and_compare(options: Options, suite: Suite, work: Workplace, file: Path) -> None:

@@ -22,6 +22,7 @@ class Plan:
     models: tuple[ModelInfo, ...]
     to_do: tuple[Cell, ...]
     stored: int
+    failed_before: int  # among the stored ones
     seconds: float
     measured: bool  # the estimate comes from earlier cells of all these models
 
@@ -32,8 +33,9 @@ class Plan:
 
 def make_plan(models: Sequence[ModelInfo], cells: Sequence[Cell], stored: Sequence[StoredCell]) -> Plan:
     """Leaves out what is stored: the same key is never generated twice."""
-    known = {cell.key for cell in stored}
+    known = {cell.key: cell for cell in stored}
     to_do = tuple(cell for cell in cells if cell.key not in known)
+    failed = sum(1 for cell in cells if cell.key in known and known[cell.key].failure is not None)
     timed = _seconds_by_model(stored)
     wanted = Counter(cell.model.name for cell in to_do)
     seconds = 0.0
@@ -41,8 +43,8 @@ def make_plan(models: Sequence[ModelInfo], cells: Sequence[Cell], stored: Sequen
         if wanted[model.name]:
             one = timed.get(model.name) or _guess(next(cell for cell in to_do if cell.model.name == model.name))
             seconds += one * wanted[model.name]
-    measured = bool(to_do) and all(model.name in timed for model in models)
-    return Plan(tuple(models), to_do, len(cells) - len(to_do), seconds, measured)
+    measured = bool(to_do) and all(model in timed for model in wanted)
+    return Plan(tuple(models), to_do, len(cells) - len(to_do), failed, seconds, measured)
 
 
 def _seconds_by_model(stored: Sequence[StoredCell]) -> Mapping[str, float]:

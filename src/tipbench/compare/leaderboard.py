@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from tipbench.records import Standing, StoredCell
 from tipbench.suites.rubric import Rubric
@@ -40,9 +41,11 @@ def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric) ->
     """Counted scores if there are any, else provisional ones; the two are never mixed."""
     counted = any(_is_counted(cell, rubric) and cell.judged_by != BY_RULE for cell in cells)
     scores_of = _counted_scores(rubric) if counted else _provisional_scores(rubric)
-    groups: dict[tuple[str, str, str], list[StoredCell]] = {}
+    groups: dict[tuple[Any, ...], list[StoredCell]] = {}
     for cell in cells:
-        groups.setdefault((cell.model, cell.prompt, cell.prompt_digest), []).append(cell)
+        # Cells that were asked in another way are another row, never repeats of this one.
+        asked = (cell.model, cell.prompt, cell.prompt_digest, *sorted(cell.settings.items()))
+        groups.setdefault(asked, []).append(cell)
     standings = [_standing(group, rubric, scores_of) for group in groups.values()]
     judges = {
         note.judge
@@ -58,7 +61,7 @@ def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric) ->
         flags=tuple(rubric.flags),
         judges=tuple(sorted(judges)),
         provisional=not counted,
-        other_rubrics=sum(1 for cell in cells if cell.judged_rubric not in (None, rubric.digest)),
+        other_rubrics=sum(cell.judged_rubric not in (None, rubric.digest) and not _is_empty(cell) for cell in cells),
         standings=tuple(sorted(standings, key=_best_first)),
     )
 
@@ -111,6 +114,7 @@ def _standing(cells: Sequence[StoredCell], rubric: Rubric, scores_of: ScoresOf) 
         model=cells[0].model,
         prompt=cells[0].prompt,
         prompt_digest=cells[0].prompt_digest,
+        settings=cells[0].settings,
         means=means,
         scored=sum(len(repeats) for repeats in by_scenario.values()),
         judged=len(judged),
@@ -132,6 +136,6 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _best_first(standing: Standing) -> tuple[float, str, str, str]:
+def _best_first(standing: Standing) -> tuple[Any, ...]:
     best = -standing.composite if standing.composite is not None else float("inf")
-    return (best, standing.model, standing.prompt, standing.prompt_digest)
+    return (best, standing.model, standing.prompt, standing.prompt_digest, sorted(standing.settings.items()))

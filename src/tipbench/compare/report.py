@@ -23,9 +23,14 @@ def headline(board: Leaderboard) -> str:
 
 
 def prompt_label(board: Leaderboard, standing: Standing) -> str:
-    """The prompt's version, with its digest where one version has two texts."""
-    same = {s.prompt_digest for s in board.standings if (s.model, s.prompt) == (standing.model, standing.prompt)}
-    return f"{standing.prompt}@{standing.prompt_digest[:SHORT]}" if len(same) > 1 else standing.prompt
+    """The prompt's version, with whatever else tells this row from others of the same model and version."""
+    alike = [s for s in board.standings if (s.model, s.prompt) == (standing.model, standing.prompt)]
+    label = standing.prompt
+    if len({s.prompt_digest for s in alike}) > 1:
+        label += f"@{standing.prompt_digest[:SHORT]}"
+    varying = [key for key in standing.settings if len({s.settings.get(key) for s in alike}) > 1]
+    told = ", ".join(f"{key}={standing.settings[key][:SHORT]}" for key in varying)
+    return f"{label} ({told})" if told else label
 
 
 def rows(board: Leaderboard) -> list[dict[str, Any]]:
@@ -35,6 +40,7 @@ def rows(board: Leaderboard) -> list[dict[str, Any]]:
             "model": standing.model,
             "prompt": standing.prompt,
             "prompt_digest": standing.prompt_digest,
+            **standing.settings,
             "composite": standing.composite,
             **{name: standing.means.get(name) for name in board.scores if name != "composite"},
             "scored": standing.scored,

@@ -31,9 +31,20 @@ def admit(models: Sequence[str], engine_of: Callable[[str], Engine], max_model_b
         if refusal:
             problems.append(refusal)
         admitted.append(info)
+    problems += _same_weights(admitted)
     if problems:
         raise Problems("these models can't be used, so nothing was generated:", problems)
     return admitted
+
+
+def _same_weights(models: Sequence[ModelInfo]) -> list[str]:
+    """Two names of one model would be one cell by its key, and the second name would look as if it had failed."""
+    first: dict[tuple[str, str], str] = {}
+    return [
+        f"{model.name}: is the same model as {first[model.engine, model.digest]}; name it once"
+        for model in models
+        if model.digest and first.setdefault((model.engine, model.digest), model.name) != model.name
+    ]
 
 
 def _refusal(info: ModelInfo, max_model_b: float) -> str | None:

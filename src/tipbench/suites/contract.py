@@ -11,7 +11,7 @@ _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | 
 _THOUGHT_END = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 # One that never ends is matched as such (third group), so that it is not tried again from each quote inside it.
-_JSON_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)(?:"(\s*:)?|(\\?\Z))', re.DOTALL)
+_JSON_STRING = re.compile(r'"((?:[^"\\]|\\.)*)(?:"(\s*:)?|(\\?\Z))', re.DOTALL)
 _ARRAY_OPENED = re.compile(r"\[\s*[\"{]")
 _LIST_ITEM = re.compile(r"^\s{0,8}(?:\(?\d{1,3}[.):]|[-*•–—+])\s+(\S.*)$")
 _BETWEEN = re.compile(r"[\s,]*")

@@ -9,10 +9,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from tipbench.errors import InvalidInput, SuiteError
 from tipbench.identity import text_digest
+from tipbench.located_yaml import DataPath, LocatedData, load_located
 from tipbench.records import Scenario
 from tipbench.suites.files import PromptFront, ScenarioEntry, SuiteFile
 from tipbench.suites.front_matter import split_front_matter
-from tipbench.suites.located_yaml import DataPath, LocatedData, load_located
 from tipbench.suites.rubric import Rubric, RubricFront, missing_levels
 from tipbench.suites.suite import Prompt, Suite
 from tipbench.suites.templates import TemplateProblem, TextTemplate

@@ -8,7 +8,7 @@ from tipbench.errors import InvalidInput
 from tipbench.records import Message, Scenario
 from tipbench.suites.contract import Contract
 from tipbench.suites.rubric import Rubric
-from tipbench.suites.templates import TextTemplate
+from tipbench.suites.templates import TemplateProblem, TextTemplate
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,12 @@ class Suite:
     def messages(self, prompt: Prompt, scenario: Scenario, n_tips: int, diversity: bool) -> tuple[Message, ...]:
         """The prompt as it is sent."""
         values = {**scenario.variables, "scenario": scenario.text, "n_tips": n_tips, "diversity": diversity}
-        system = prompt.system.render(values) if prompt.system else ""
-        user = Message("user", prompt.user.render(values))
+        try:
+            system = prompt.system.render(values) if prompt.system else ""
+            user = Message("user", prompt.user.render(values))
+        except TemplateProblem as problem:
+            raise InvalidInput(
+                f"prompt '{prompt.version}' of suite '{self.name}' fails for scenario {scenario.id} with {n_tips} "
+                f"candidates: {problem}"
+            ) from None
         return (Message("system", system), user) if system else (user,)

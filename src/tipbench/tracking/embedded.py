@@ -3,6 +3,7 @@
 import fcntl
 import logging
 import os
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -16,6 +17,7 @@ from tipbench.untrusted import printable
 
 SCHEME = "sqlite:///"
 _PAGE = 10_000
+_READ_AS_SOMETHING_ELSE = re.compile(r"\?|%[0-9A-Fa-f]{2}")  # in a database's URL
 
 
 class EmbeddedMlflow:
@@ -27,6 +29,8 @@ class EmbeddedMlflow:
             path = path.expanduser()
         self.path = path.absolute()
         self.address = f"{SCHEME}{self.path}"
+        if _READ_AS_SOMETHING_ELSE.search(str(self.path)):
+            raise TrackingError(f"the path {self.path} can't be part of {SCHEME}…, for its '?' or '%'; take another")
         if not create and not self.path.is_file():
             raise NothingStored(f"there are no results yet: {self.address} does not exist; 'tipbench collect' makes it")
         if not self.path.parent.is_dir():

@@ -15,6 +15,7 @@ KIND = "tipbench.kind"
 CELL = "cell"
 BY_RULE = "rule"  # in place of a judge's name, where there was nothing to judge
 _JUDGE = "tipbench.judge:"
+_SETTINGS = ("n_tips", "temperature", "max_tokens", "diversity")
 
 
 def cell_draft(outcome: Outcome, rubric: RubricText, suite: str, version: str, span_ms: tuple[int, int]) -> RunDraft:
@@ -102,6 +103,7 @@ def stored_cell(run: StoredRun) -> StoredCell:
             judged_by=tags.get("tipbench.judged_by"),
             judges=_judge_notes(tags),
             repeat=int(params.get("repeat", "0")),
+            settings={"model_digest": tags["tipbench.model_digest"], **{key: params[key] for key in _SETTINGS}},
         )
     except (KeyError, ValueError, TypeError) as error:
         raise StoredDataDamaged(f"run {run.run_id} is no whole cell: {error!r} is missing or not a number") from error

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.suites.located_yaml import load_located
+from tipbench.located_yaml import load_located
 
 PIECES = st.sampled_from(
     (

@@ -1,0 +1,86 @@
+"""A judge's batch as a run and back, and the single scores that are kept with it."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.tracking.store_contract import a_draft
+from tipbench.errors import InvalidInput, StoredDataDamaged
+from tipbench.records import Batch, Slot, Verdict
+from tipbench.tracking.batches import batch_runs, find_batch, read_batch, read_verdicts, scores_text, write_batch
+from tipbench.tracking.interface import Experiment
+from tipbench.tracking.store import RunStore
+from tipbench.tracking.texts import as_tags, note_key
+
+SLOTS = tuple(Slot(f"s{n:02}", f"run-{n % 3}", n, f"digest-{n}", {"format_ok": n % 2 == 0}) for n in range(40))
+BATCH = Batch("b-1", "person:anna", False, 7, "rubric-digest", 5_000, SLOTS, applied=False)
+VERDICTS = [
+    Verdict(SLOTS[3], {"relevance": 4, "tone": 5}, {"overlong": True}, ("overlong",), 11.5, 'Wörds "\x00\ud800 =1+1'),
+    Verdict(SLOTS[0], {"relevance": 1, "tone": 2}, {"overlong": False}, (), 3.0, ""),
+]
+
+
+def test_a_batch_comes_back(store: RunStore, experiment: Experiment) -> None:
+    write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
+    run = find_batch(store, experiment, "b-1")
+    assert read_batch(store, run) == BATCH
+    assert store.text(run, "rubric.md") == "# Rubric"
+    assert run.tags["tipbench.rubric"] == "tip-v1"
+    assert run.metrics == {"batch/slots": 40}
+    assert read_verdicts(store, run) == []
+
+
+def test_the_manifest_alone_tells_which_slot_is_which_run(store: RunStore, experiment: Experiment) -> None:
+    write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
+    run = find_batch(store, experiment, "b-1")
+    assert not [key for key, value in {**run.tags, **run.params}.items() if "run-1" in value or "digest-3" in value]
+
+
+def test_scores_come_back_and_the_batch_is_applied(store: RunStore, experiment: Experiment) -> None:
+    write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
+    run = find_batch(store, experiment, "b-1")
+    store.extend_run(run, {"tipbench.applied": "true"}, {}, {"scores.json": scores_text(VERDICTS)})
+    run = find_batch(store, experiment, "b-1")
+    assert read_batch(store, run) == replace(BATCH, applied=True)
+    assert read_verdicts(store, run) == VERDICTS
+
+
+def test_batches_are_told_apart_from_each_other_and_from_cells(store: RunStore, experiment: Experiment) -> None:
+    store.write_run(experiment, a_draft(tags={"tipbench.kind": "cell"}))
+    for number in (2, 1):
+        batch = replace(BATCH, id=f"b-{number}", provisional=number == 2, created_ms=number)
+        write_batch(store, experiment, batch, "tip-v1", "# Rubric")
+    assert [read_batch(store, run).id for run in batch_runs(store, experiment)] == ["b-1", "b-2"]
+    assert read_batch(store, find_batch(store, experiment, "b-2")).provisional
+
+
+def test_no_such_batch(store: RunStore, experiment: Experiment) -> None:
+    with pytest.raises(InvalidInput, match="'tip-bench-test' has no batch 'b-9'") as caught:
+        find_batch(store, experiment, "b-9")
+    assert store.address in str(caught.value)
+
+
+@pytest.mark.parametrize("manifest", ["", "{", "[]", "{}", '{"slots": [{}]}', '{"slots": 3}', "null"])
+def test_a_damaged_manifest(store: RunStore, experiment: Experiment, manifest: str) -> None:
+    write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
+    run = find_batch(store, experiment, "b-1")
+    with pytest.raises(StoredDataDamaged, match=run.run_id):
+        read_batch(store, replace(run, tags={**run.tags, **as_tags("manifest.json", manifest)}))
+
+
+@pytest.mark.parametrize(
+    "tag", ["tipbench.judge", "tipbench.seed", "tipbench.rubric_digest", note_key("manifest.json")]
+)
+def test_a_lost_tag(store: RunStore, experiment: Experiment, tag: str) -> None:
+    write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
+    run = find_batch(store, experiment, "b-1")
+    with pytest.raises(StoredDataDamaged, match=run.run_id):
+        read_batch(store, replace(run, tags={key: value for key, value in run.tags.items() if key != tag}))
+
+
+@pytest.mark.parametrize("scores", ["{", "{}", '{"scores": [{"slot": "s99"}]}', '{"scores": [1]}'])
+def test_damaged_scores(store: RunStore, experiment: Experiment, scores: str) -> None:
+    write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
+    run = find_batch(store, experiment, "b-1")
+    with pytest.raises(StoredDataDamaged, match=r"scores\.json"):
+        read_verdicts(store, replace(run, tags={**run.tags, **as_tags("scores.json", scores)}))
