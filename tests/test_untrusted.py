@@ -7,7 +7,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tipbench.untrusted import inert_in_spreadsheets, json_text, printable, restored, shown, storable
+from tipbench.untrusted import (
+    inert_in_spreadsheets,
+    json_text,
+    printable,
+    restored,
+    shown,
+    storable,
+    without_credentials,
+)
 
 # Any character there is, surrogates and NUL among them, and often those that need care.
 TEXTS = st.text(
@@ -103,3 +111,17 @@ def test_no_text_is_a_formula_in_a_spreadsheet(text: str) -> None:
 
 def test_numbers_stay_numbers_in_a_spreadsheet() -> None:
     assert [inert_in_spreadsheets(value) for value in (-1, 2.5, None, True)] == [-1, 2.5, None, True]
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://host:1/v1/", "http://host:1/v1"),
+        ("http://u:p@host", "http://host"),
+        ("http://u:p@q@host", "http://host"),
+        ("http://u:p#q@host", "http://host"),
+        ("u:p@host", "host"),
+    ],
+)
+def test_without_credentials(url: str, shown: str) -> None:
+    assert without_credentials(url) == shown

@@ -38,6 +38,11 @@ def restored(stored: Storable) -> str:
     return _ESCAPED.sub(lambda m: "\\" if m[1] == "\\" else chr(int(m[1][1:], 16)), stored.text)
 
 
+def without_credentials(url: str) -> str:
+    """A URL as it may be shown and stored: nothing before an @, even where that makes no address."""
+    return re.sub(r"\A([^:/?#]*://)?.*@", r"\1", url, flags=re.DOTALL).rstrip("/")
+
+
 def printable(text: str, limit: int | None = None) -> str:
     """For a terminal or a log: no escape sequence gets through, and on one line where a limit is given."""
     if limit is not None:

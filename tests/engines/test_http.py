@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.engines.stand_in import Reply, StandIn, free_address
-from tipbench.engines.http import PAUSES_S, EngineHttp, amount, whole_number, without_credentials
+from tipbench.engines.http import PAUSES_S, EngineHttp, amount, whole_number
 from tipbench.errors import EngineError, EngineUnreachable, GenerationFailed, InvalidInput
 
 OK = Reply({"fine": True})
@@ -136,22 +136,8 @@ def test_credentials_in_the_address_are_used(stand_in: StandIn) -> None:
     assert stand_in.asked[0].headers["Authorization"].startswith("Basic ")
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("http://host:1/v1/", "http://host:1/v1"),
-        ("http://u:p@host", "http://host"),
-        ("http://u:p@q@host", "http://host"),
-        ("http://u:p#q@host", "http://host"),
-        ("u:p@host", "host"),
-    ],
-)
-def test_without_credentials(url: str, shown: str) -> None:
-    assert without_credentials(url) == shown
-
-
 @pytest.mark.parametrize("read", [amount, whole_number])
-@pytest.mark.parametrize("told", [None, True, "12", [1], -1, float("nan"), float("inf"), 10**400])
+@pytest.mark.parametrize("told", [None, True, "12", [1], -1, float("nan"), float("inf"), 2**63], ids=str)
 def test_what_is_no_number(read: Callable[[Any], float | None], told: Any) -> None:
     assert read(told) is None
 

@@ -14,8 +14,8 @@ from tipbench.settings import Settings
 from tipbench.tracking import address
 from tipbench.tracking.address import OpenedStore, open_store, own_database, remember
 
-SEARCH = "/api/2.0/mlflow/experiments/search"
-FOUND = Reply({"experiments": [{"experiment_id": "0", "name": "Default"}]})
+PROBE = "/api/2.0/mlflow/experiments/get-by-name?experiment_name=Default"
+FOUND = Reply({"experiment": {"experiment_id": "0", "name": "Default"}})
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def no_default_server(monkeypatch: pytest.MonkeyPatch) -> str:
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     """Something that looks like MLflow listens there."""
     with StandIn() as running:
-        running.on(SEARCH, FOUND)
+        running.on(PROBE, FOUND)
         monkeypatch.setattr(address, "DEFAULT_SERVER", running.url)
         yield running
 
@@ -90,7 +90,7 @@ def test_without_a_server_our_own_database_is_taken_and_said(own: Path, no_defau
     "answer", [Reply(b"", 403), Reply({"message": "hello"}, 404), Reply(b"<html>", 200), Reply(drops=True)]
 )
 def test_something_else_at_the_default_address_is_no_server(server: StandIn, own: Path, answer: Reply) -> None:
-    server.on(SEARCH, answer)
+    server.on(PROBE, answer)
     with opened() as found:
         assert found.store.address == f"sqlite:///{own}"
 

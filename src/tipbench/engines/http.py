@@ -1,6 +1,5 @@
 """HTTP for engines: bounded retries on connection errors and 5xx, and foreign errors translated in one place."""
 
-import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import httpx
 
 from tipbench.errors import EngineUnreachable, GenerationFailed, InvalidInput
-from tipbench.untrusted import printable
+from tipbench.untrusted import printable, without_credentials
 
 PAUSES_S = (0.5, 2.0)  # before the second and the third try
 _QUICK_TIMEOUT_S = 15.0  # for everything that is no generation
@@ -96,11 +95,6 @@ class EngineHttp:
 
     def _no_address(self) -> EngineUnreachable:
         return EngineUnreachable(f"{self._what} can't be reached: the address is not valid; {self._advice}")
-
-
-def without_credentials(url: str) -> str:
-    """The URL as it may be shown: nothing before an @, even where that makes no address."""
-    return re.sub(r"\A([^:/?#]*://)?.*@", r"\1", url, flags=re.DOTALL).rstrip("/")
 
 
 def whole_number(value: Any) -> int | None:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tipbench.errors import InvalidInput, TipbenchError
+from tipbench.errors import InvalidInput, TipbenchError, TrackingError, TrackingUnreachable
 from tipbench.identity import text_digest
 from tipbench.settings import Settings
 from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.tracking.interface import MlflowApi
-from tipbench.tracking.mlflow_client import MlflowClient, without_credentials
+from tipbench.tracking.mlflow_client import MlflowClient
 from tipbench.tracking.store import RunStore
+from tipbench.untrusted import without_credentials
 
 DEFAULT_SERVER = "http://localhost:5000"
 
@@ -57,17 +58,18 @@ def own_database(settings: Settings) -> str:
 def _fallback(settings: Settings, create: bool) -> OpenedStore:
     client = MlflowClient(DEFAULT_SERVER, settings)
     try:
-        client.list_experiments("")
-    except TipbenchError:
-        client.close()
+        client.find_experiment("Default")  # an API route: a server's health says nothing about its host check
+    except TrackingUnreachable:
+        reason = f"No MLflow server at {DEFAULT_SERVER}"
+    except TrackingError as error:
+        reason = f"What answers at {DEFAULT_SERVER} can't be used ({error})"
     else:
         return OpenedStore(RunStore(client), f"Results go to the MLflow server at {DEFAULT_SERVER}.")
+    client.close()
     if create:
         settings.home.mkdir(parents=True, exist_ok=True)
     store = RunStore(EmbeddedMlflow(own_database(settings), create))
-    return OpenedStore(
-        store, f"No MLflow server at {DEFAULT_SERVER}: results go to tipbench's own database, {store.address}"
-    )
+    return OpenedStore(store, f"{reason}: results go to tipbench's own database, {store.address}")
 
 
 def _open(url: str, settings: Settings, create: bool) -> MlflowApi:

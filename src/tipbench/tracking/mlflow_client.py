@@ -12,18 +12,13 @@ import httpx
 from tipbench.errors import TrackingError, TrackingRefused, TrackingUnreachable
 from tipbench.settings import Settings
 from tipbench.tracking.interface import Experiment, Metric, RunStatus, StoredRun
-from tipbench.untrusted import printable
+from tipbench.untrusted import printable, without_credentials
 
 _API = "/api/2.0/mlflow"
 _ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 _PAGE = 2_000
 _AT_PAST_THE_HOST = re.compile(r"://[^/?#]*[/?#].*@", re.DOTALL)
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
-
-
-def without_credentials(url: str) -> str:
-    """The URL as it may be shown and stored: nothing before an @, even where that makes no address."""
-    return re.sub(r"\A([^:/?#]*://)?.*@", r"\1", url, flags=re.DOTALL).rstrip("/")
 
 
 class MlflowClient:
@@ -44,7 +39,7 @@ class MlflowClient:
                 auth=auth,
                 verify=_tls(settings),
                 timeout=_TIMEOUT,
-                transport=transport or httpx.HTTPTransport(verify=_tls(settings), retries=2),
+                transport=transport,
             )
         except (httpx.InvalidURL, ValueError) as error:
             raise TrackingUnreachable(f"{self.address!r} is no address of an MLflow server: {error}") from error
