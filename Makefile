@@ -15,7 +15,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt Makefile
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@# uv is fast; where only pip knows the way to the package index, pip does it.
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode $(INSTALL_FLAGS) \
+	$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --compile-bytecode $(INSTALL_FLAGS) \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check $(INSTALL_FLAGS)
 	@touch $@
 
