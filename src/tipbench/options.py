@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from tipbench.errors import InvalidInput, Problems
-from tipbench.untrusted import printable, shown
+from tipbench.untrusted import printable, shown, without_credentials
 
 MAX_TIPS = 50
 
@@ -129,5 +129,8 @@ def _explain(error: Any) -> str:
     key = printable(".".join(str(part) for part in error["loc"]), 80) or "options"
     if error["type"] == "extra_forbidden":
         return f"{key}: there is no such key; the keys are {', '.join(Options.model_fields)}"
+    given = error.get("input")
+    if key.endswith("_url"):  # may hold a password
+        given = without_credentials(given) if isinstance(given, str) else "…"
     message = str(error["msg"]).removeprefix("Value error, ")
-    return f"{key}: {message[0].lower() + message[1:]} (given: {shown(error.get('input'), 80)})"
+    return f"{key}: {message[0].lower() + message[1:]} (given: {shown(given, 80)})"

@@ -87,7 +87,9 @@ def admit_request(options: Options, suite: Suite, engine_of: Callable[[str], Eng
     return admit(options.model_names, engine_of, options.max_model_b)
 
 
-def plan_collection(options: Options, suite: Suite, models: Sequence[ModelInfo], store: RunStore | None) -> Plan:
+def plan_collection(
+    options: Options, suite: Suite, models: Sequence[ModelInfo], store: RunStore | None, retry_failed: bool = False
+) -> Plan:
     """The cells that are still missing from the experiment; without a store, all of them."""
     experiment = store.find_experiment(options.experiment) if store else None
     of_suite = experiment.tags.get("tipbench.suite", suite.name) if experiment else suite.name
@@ -97,7 +99,7 @@ def plan_collection(options: Options, suite: Suite, models: Sequence[ModelInfo],
             f"a name of its own, such as --experiment {suite.experiment_prefix}1"
         )
     stored = [stored_cell(run) for run in stored_runs(store, experiment)] if store and experiment else []
-    return make_plan(models, grid(options, suite, models), stored)
+    return make_plan(models, grid(options, suite, models), stored, retry_failed)
 
 
 def collect_cells(
@@ -120,8 +122,8 @@ def collect_cells(
     return collected
 
 
-def something_pending(work: Workplace, experiment: Experiment, rubric: Rubric, judge: JudgeName) -> bool:
-    return bool(pending_runs(work.store, experiment, judge.name, rubric))
+def something_pending(work: Workplace, experiment: Experiment, rubric: Rubric, judge: str) -> bool:
+    return bool(pending_runs(work.store, experiment, judge, rubric))
 
 
 def check_export_path(path: Path) -> None:
@@ -137,7 +139,7 @@ def export_for_judge(
 ) -> int:
     """Phase B, first half: the pending candidates go into a file. Returns their number."""
     check_export_path(path)
-    file = export_batch(work.store, experiment, rubric, judge, seed, work.new_id(), work.now_ms)
+    file = export_batch(work.store, experiment, rubric, judge, seed, work.new_id, work.now_ms)
     scratch = path.with_name(path.name + ".part")
     try:
         scratch.write_text(json_text(file), encoding="utf-8")
@@ -155,7 +157,7 @@ def apply_scores(work: Workplace, experiment: Experiment, path: Path) -> Applied
 def run_judge(work: Workplace, experiment: Experiment, rubric: Rubric, name: str, seed: int) -> Applied:
     """Phase B by a judge that runs by itself, through the same file and the same checks."""
     judge = judge_named(name, rubric)
-    file = export_batch(work.store, experiment, rubric, judge.identity, seed, work.new_id(), work.now_ms)
+    file = export_batch(work.store, experiment, rubric, judge.identity, seed, work.new_id, work.now_ms)
     return apply_file(work.store, experiment, judge.score(file), work.now_ms)
 
 
@@ -166,9 +168,10 @@ def compare(store: RunStore, experiment: Experiment, rubric: Rubric) -> Leaderbo
 
 
 def current_rubric(store: RunStore, experiment: Experiment) -> Rubric:
-    """The rubric of the newest scores, or, before there are any, the one that the newest cell carries."""
+    """The rubric of the newest counted scores, else of provisional ones, else the one that the newest cell carries."""
     applied = [run for run in batch_runs(store, experiment) if run.tags.get("tipbench.applied") == "true"]
-    runs = applied or stored_runs(store, experiment)
+    counted = [run for run in applied if run.tags.get("tipbench.provisional") == "false"]
+    runs = counted or applied or stored_runs(store, experiment)
     if not runs:
         raise InvalidInput(
             f"experiment '{experiment.name}' holds no cells yet; "

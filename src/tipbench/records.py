@@ -168,6 +168,18 @@ class StoredCell:
     repeat: int
     settings: Mapping[str, str] = field(default_factory=dict)  # what else shaped the answer: temperature, n_tips, …
 
+    @property
+    def is_empty(self) -> bool:
+        """An answer without a usable candidate: there is nothing to judge, it scores the rubric's minimum."""
+        return self.failure is None and self.candidates == 0
+
+    def is_counted(self, rubric_digest: str) -> bool:
+        """Whether a counted judge has scored it by this rubric; a changed rubric means judging again."""
+        return self.judged_rubric == rubric_digest and "composite" in self.metrics
+
+    def awaits_judge(self, rubric_digest: str) -> bool:
+        return self.candidates > 0 and not self.is_counted(rubric_digest)
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -177,7 +189,8 @@ class Slot:
     run_id: str
     candidate: int
     digest: str  # of the candidate's text
-    flags: Mapping[str, bool]
+    scenario_digest: str
+    flags: Mapping[str, bool]  # as code checked them
 
 
 @dataclass(frozen=True)
@@ -190,6 +203,7 @@ class Batch:
     seed: int
     rubric_digest: str
     created_ms: int
+    secret: str  # part of the shuffle's seed, so that nobody can undo it from the file
     slots: tuple[Slot, ...]
     applied: bool
 
@@ -208,13 +222,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Standing:
-    """One row of the leaderboard: a (model, prompt) over the shared scenarios."""
+    """One row of the leaderboard: a (model, prompt) over the scenarios that it was scored on."""
 
     model: str
     prompt: str
     prompt_digest: str
     settings: Mapping[str, str]
     means: Mapping[str, float]  # criteria, flags and composite; empty while nothing is scored
+    scenarios: tuple[str, ...]  # behind the means
     scored: int  # cells behind the means
     judged: int
     pending: int

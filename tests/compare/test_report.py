@@ -15,6 +15,7 @@ FIRST = Standing(
     prompt_digest="d" * 64,
     settings={"temperature": "0.7", "n_tips": "5"},
     means={"tone": 4.0, "composite": 12.75},
+    scenarios=("s1", "s2"),
     scored=8,
     judged=8,
     pending=0,
@@ -34,6 +35,7 @@ BOARD = Leaderboard(
     judges=("agent",),
     provisional=False,
     other_rubrics=0,
+    uneven=False,
     standings=(FIRST, LAST),
 )
 
@@ -52,7 +54,7 @@ def test_provisional_figures_are_called_that_in_every_format() -> None:
 
 def test_an_unjudged_experiment_says_so() -> None:
     board = replace(BOARD, judges=(), provisional=True, standings=(LAST,))
-    assert headline(board) == "Nothing is judged yet: 0 cells judged, 6 pending, 2 failed."
+    assert headline(board) == "No judge has scored anything yet: 0 cells judged, 6 pending, 2 failed."
 
 
 def test_a_row_without_a_score_has_no_rank() -> None:
@@ -89,7 +91,7 @@ def test_an_empty_leaderboard_can_be_written_in_every_format() -> None:
     board = replace(BOARD, standings=(), judges=())
     assert json.loads(as_json(board))["standings"] == []
     assert list(csv.DictReader(io.StringIO(as_csv(board)))) == []
-    assert "Nothing is judged yet" in as_markdown(board)
+    assert "No judge has scored anything yet" in as_markdown(board)
 
 
 def test_rows_that_were_asked_in_another_way_are_told_apart() -> None:

@@ -22,7 +22,16 @@ RUBRIC = load_suite("tip").rubric
 TEXTS = ("Call Anke now.", "Sleep\ud800 \x00 well.", "")
 ITEMS = [
     BatchItem(
-        Slot(f"slot-{n}", f"run-{n}", 0, text_digest(text), {"format_ok": True, "overlong": False}), "Night.", text
+        Slot(
+            slot=f"slot-{n}",
+            run_id=f"run-{n}",
+            candidate=0,
+            digest=text_digest(text),
+            scenario_digest=text_digest("Night."),
+            flags={"format_ok": True, "overlong": False},
+        ),
+        "Night.",
+        text,
     )
     for n, text in enumerate(TEXTS)
 ]
@@ -33,6 +42,7 @@ BATCH = Batch(
     seed=0,
     rubric_digest=RUBRIC.digest,
     created_ms=0,
+    secret="",
     slots=tuple(item.slot for item in ITEMS),
     applied=False,
 )
@@ -137,8 +147,8 @@ def test_every_problem_is_told_and_a_flood_of_them_cut_short() -> None:
 def test_a_flag_that_code_can_not_check_must_be_answered() -> None:
     front = RubricFront(name="r", criteria={"a": Criterion(min=1, max=2)}, flags={"funny": Flag(weight=1)})
     rubric = Rubric("", front, "")
-    slot = Slot("s", "run", 0, text_digest("x"), {})
-    batch = Batch("b", "me", False, 0, rubric.digest, 0, (slot,), False)
+    slot = Slot("s", "run", 0, text_digest("x"), text_digest(""), {})
+    batch = Batch("b", "me", False, 0, rubric.digest, 0, "", (slot,), False)
     file = judge_file(batch, rubric, [BatchItem(slot, "", "x")])
     item(file, 0)["scores"]["a"] = 2
     with pytest.raises(JudgeFileError, match="code can't check it"):

@@ -12,8 +12,10 @@ from tipbench.tracking.interface import Experiment
 from tipbench.tracking.store import RunStore
 from tipbench.tracking.texts import as_tags, note_key
 
-SLOTS = tuple(Slot(f"s{n:02}", f"run-{n % 3}", n, f"digest-{n}", {"format_ok": n % 2 == 0}) for n in range(40))
-BATCH = Batch("b-1", "person:anna", False, 7, "rubric-digest", 5_000, SLOTS, applied=False)
+SLOTS = tuple(
+    Slot(f"s{n:02}", f"run-{n % 3}", n, f"digest-{n}", "of-scenario", {"format_ok": n % 2 == 0}) for n in range(40)
+)
+BATCH = Batch("b-1", "person:anna", False, 7, "rubric-digest", 5_000, "secret", SLOTS, applied=False)
 VERDICTS = [
     Verdict(SLOTS[3], {"relevance": 4, "tone": 5}, {"overlong": True}, ("overlong",), 11.5, 'Wörds "\x00\ud800 =1+1'),
     Verdict(SLOTS[0], {"relevance": 1, "tone": 2}, {"overlong": False}, (), 3.0, ""),

@@ -7,9 +7,9 @@ from typing import Any
 import click
 from rich.table import Table
 
-from tipbench.cli.flags import config_flag, gather, option_flags
+from tipbench.cli.flags import config_flag, gather, option_flags, retry_flag
 from tipbench.cli.progress import duration, shown_progress
-from tipbench.cli.workplace import err, out, remember_place, ui_hint, workplace
+from tipbench.cli.workplace import err, hint, out, remember_place, ui_hint, workplace
 from tipbench.collect.plan import Plan
 from tipbench.engines.catalog import open_engines
 from tipbench.engines.interface import Engine
@@ -33,12 +33,13 @@ _KEYS = (
     "  tipbench collect --models qwen2.5:0.5b,gemma3:1b --prompts v1,v3-few-shot --dry-run\n"
     "  tipbench collect --models embedded/smollm2:135m --experiment tip-bench-first\n"
     "  tipbench collect --config bench.yaml --n-tips 3\n\n"
-    "Exit status: 0 all cells answered, 1 some cells failed, 2 nothing was done."
+    "Exit status: 0 all cells answered, 1 some cells failed, 2 refused or stopped."
 )
 @option_flags(*_KEYS)
 @config_flag
 @click.option("--dry-run", is_flag=True, help="Show cells, models with their sizes and the time, generate nothing.")
-def command(config: Path | None, dry_run: bool, **given: Any) -> int:
+@retry_flag
+def command(config: Path | None, dry_run: bool, retry_failed: bool, **given: Any) -> int:
     """Phase A: generate candidates for every (model × prompt × scenario).
 
     Every cell becomes an MLflow run with the tag judge_pending=true. Starting the same command again does only
@@ -49,20 +50,21 @@ def command(config: Path | None, dry_run: bool, **given: Any) -> int:
     with open_engines(options, Settings()) as engines:
         models = admit_request(options, suite, engines.of)
         if dry_run:
-            show_plan(options, suite, _dry_plan(options, suite, models))
+            show_plan(options, suite, _dry_plan(options, suite, models, retry_failed))
             return 0
         with workplace(options.mlflow_url, options.experiment, create=True) as work:
-            plan = plan_collection(options, suite, models, work.store)
+            plan = plan_collection(options, suite, models, work.store, retry_failed)
             collected = run_collection(options, suite, plan, engines.of, work)
-            out.print(f"Next: tipbench judge --experiment {options.experiment} --export judge.json", soft_wrap=True)
+            step = hint("judge", options, "--export", "judge.json")
+            out.print(f"Next: {step}", soft_wrap=True)
     return 1 if collected.failed else 0
 
 
-def _dry_plan(options: Options, suite: Suite, models: Sequence[ModelInfo]) -> Plan:
+def _dry_plan(options: Options, suite: Suite, models: Sequence[ModelInfo], retry_failed: bool) -> Plan:
     """The plan against what is stored, without making a database that isn't there."""
     try:
         with workplace(options.mlflow_url, options.experiment) as work:
-            return plan_collection(options, suite, models, work.store)
+            return plan_collection(options, suite, models, work.store, retry_failed)
     except NothingStored:
         return plan_collection(options, suite, models, None)
 
@@ -106,8 +108,9 @@ def show_summary(options: Options, collected: Collected, seconds: float) -> None
     if collected.empty:
         parts.append(f"{collected.empty} of them without a usable one")
     if collected.stored_before:
-        failed = f" ({collected.failed_before} of them failed)" if collected.failed_before else ""
-        parts.append(f"{collected.stored_before} stored before{failed}")
+        parts.append(f"{collected.stored_before} stored before")
+    if collected.failed_before:
+        parts.append(f"{collected.failed_before} of them failed (--retry-failed tries them again)")
     out.print(f"{options.experiment}: {', '.join(parts)}, in {duration(seconds)}.", soft_wrap=True)
     if collected.failures:
         out.print(f"{len(collected.failures)} cells FAILED; they are stored with their reasons, the first ones:")

@@ -11,7 +11,7 @@ from rich.text import Text
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.workplace import chosen_rubric, note, out, workplace
 from tipbench.compare.leaderboard import Leaderboard
-from tipbench.compare.report import FORMATS, figure, headline, prompt_label
+from tipbench.compare.report import FORMATS, figure, headline, prompt_label, warnings
 from tipbench.compare.scores import check_scores_file, single_scores, write_scores
 from tipbench.pipeline import compare
 from tipbench.untrusted import printable
@@ -60,8 +60,8 @@ def show_leaderboard(board: Leaderboard, form: str = "table") -> None:
         return
     out.print(headline(board), style="bold yellow" if board.provisional else "bold", soft_wrap=True)
     out.print(_table(board))
-    if board.other_rubrics:
-        out.print(f"{board.other_rubrics} cells are scored by another rubric and count as pending here.")
+    for warning in warnings(board):
+        out.print(warning, style="yellow", soft_wrap=True)
 
 
 def _table(board: Leaderboard) -> Table:

@@ -6,10 +6,9 @@ from typing import Any
 import click
 
 from tipbench.cli.flags import gather, option_flags
-from tipbench.cli.workplace import chosen_rubric, out, workplace
+from tipbench.cli.workplace import chosen_rubric, hint, out, workplace
 from tipbench.judge.apply import Applied
-from tipbench.judge.judges.catalog import check_judge
-from tipbench.judge.judges.interface import person
+from tipbench.judge.judges.catalog import check_judge, person
 from tipbench.pipeline import apply_scores, export_for_judge, run_judge
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -58,22 +57,22 @@ def command(
         experiment = work.store.experiment(options.experiment)
         if apply:
             show_applied(apply_scores(work, experiment, apply))
-            _next(options.experiment)
+            out.print(f"Next: {hint('compare', options)}", soft_wrap=True)
             return 0
         rubric = chosen_rubric(work, experiment, suite)
         if run_name:
             show_applied(run_judge(work, experiment, rubric, run_name, options.seed))
-            _next(options.experiment)
+            out.print(f"Next: {hint('compare', options)}", soft_wrap=True)
         elif export and judge:
             count = export_for_judge(work, experiment, rubric, judge, options.seed, export)
-            show_exported(options.experiment, export, count)
+            show_exported(export, count, hint("judge", options, "--apply", str(export)))
     return 0
 
 
-def show_exported(experiment: str, path: Path, count: int) -> None:
+def show_exported(path: Path, count: int, then: str) -> None:
     out.print(
         f"{count} candidates wait in {path} to be scored: fill in 'scores' of every item by the rubric in the file.\n"
-        f"Then: tipbench judge --experiment {experiment} --apply {path}",
+        f"Then: {then}",
         soft_wrap=True,
     )
 
@@ -87,7 +86,3 @@ def show_applied(applied: Applied) -> None:
     out.print(
         f"{kind} of {applied.candidates} candidates by '{applied.judge}' written to {applied.runs} runs{overruled}."
     )
-
-
-def _next(experiment: str) -> None:
-    out.print(f"Next: tipbench compare --experiment {experiment}", soft_wrap=True)

@@ -7,11 +7,11 @@ import click
 
 from tipbench.cli.collect import run_collection
 from tipbench.cli.compare import show_leaderboard
-from tipbench.cli.flags import config_flag, gather, option_flags
+from tipbench.cli.flags import config_flag, gather, option_flags, retry_flag
 from tipbench.cli.judge import show_applied, show_exported
-from tipbench.cli.workplace import note, out, workplace
+from tipbench.cli.workplace import hint, note, workplace
 from tipbench.engines.catalog import open_engines
-from tipbench.judge.judges.interface import JudgeName
+from tipbench.judge.judges.catalog import person
 from tipbench.options import Options
 from tipbench.pipeline import (
     Workplace,
@@ -27,6 +27,8 @@ from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
 from tipbench.suites.suite import Suite
 
+_PERSON = "person"  # who judges an exported file, unless tipbench judge --judge says otherwise
+
 
 @click.command(
     epilog="Examples:\n\n\b\n"
@@ -41,36 +43,42 @@ from tipbench.suites.suite import Suite
     metavar="FILE",
     help="Without --judge: the file for the judge.  [default: EXPERIMENT-judge.json]",
 )
-def command(config: Path | None, export: Path | None, **given: Any) -> int:
+@retry_flag
+def command(config: Path | None, export: Path | None, retry_failed: bool, **given: Any) -> int:
     """All phases: collect, then export (or the configured --judge), then compare."""
-    return run_all(gather(given, config), Settings(), export)
+    options = gather(given, config)
+    if export and not options.judge:
+        check_export_path(export)
+    return run_all(options, Settings(), export, retry_failed)
 
 
-def run_all(options: Options, settings: Settings, export: Path | None = None) -> int:
+def run_all(options: Options, settings: Settings, export: Path | None = None, retry_failed: bool = False) -> int:
     """Everything from the models' admission to the leaderboard."""
     suite = load_suite(options.suite)
-    file = export or Path(f"{options.experiment.replace('/', '-')}-judge.json")
-    if not options.judge:
-        check_export_path(file)
     with open_engines(options, settings) as engines:
         models = admit_request(options, suite, engines.of)
         with workplace(options.mlflow_url, options.experiment, create=True) as work:
-            plan = plan_collection(options, suite, models, work.store)
+            plan = plan_collection(options, suite, models, work.store, retry_failed)
             collected = run_collection(options, suite, plan, engines.of, work)
-            judge_and_compare(options, suite, work, file)
+            _judge(options, suite, work, export)
+            experiment = work.store.experiment(options.experiment)
+            show_leaderboard(compare(work.store, experiment, suite.rubric))
     return 1 if collected.failed else 0
 
 
-def judge_and_compare(options: Options, suite: Suite, work: Workplace, file: Path) -> None:
+def _judge(options: Options, suite: Suite, work: Workplace, export: Path | None) -> None:
     experiment = work.store.experiment(options.experiment)
-    judge = JudgeName(options.judge or "person")
+    judge = options.judge or _PERSON
     if not something_pending(work, experiment, suite.rubric, judge):
-        note(f"Nothing waits for judge '{judge.name}'.")
-    elif options.judge:
-        show_applied(run_judge(work, experiment, suite.rubric, options.judge, options.seed))
-    else:
-        count = export_for_judge(work, experiment, suite.rubric, judge, options.seed, file)
-        show_exported(options.experiment, file, count)
-    show_leaderboard(compare(work.store, experiment, suite.rubric))
-    if not options.judge:
-        out.print("The leaderboard fills once the scores are applied.")
+        note(f"Nothing waits for judge '{judge}'.")
+        return
+    if options.judge:
+        show_applied(run_judge(work, experiment, suite.rubric, judge, options.seed))
+        return
+    file = export or Path(f"{options.experiment.replace('/', '-')}-judge.json")
+    then = hint("judge", options, "--apply", str(file))
+    if file.exists():
+        note(f"{file} is there from before and may hold scores, so it was left as it is. Then: {then}")
+        return
+    count = export_for_judge(work, experiment, suite.rubric, person(judge), options.seed, file)
+    show_exported(file, count, then)

@@ -1,5 +1,6 @@
 """Opens what the stages need: the store that the options name, the clock and fresh identifiers."""
 
+import shlex
 import sys
 import time
 import uuid
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
+from tipbench.options import Options
 from tipbench.pipeline import Workplace, current_rubric
 from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
@@ -15,6 +17,7 @@ from tipbench.suites.rubric import Rubric
 from tipbench.tracking.address import open_store, remember
 from tipbench.tracking.embedded import SCHEME
 from tipbench.tracking.interface import Experiment
+from tipbench.untrusted import without_credentials
 
 _PIPED_WIDTH = 160  # where there is no terminal to fit into, as in a file or a log
 
@@ -52,6 +55,12 @@ def remember_place(work: Workplace, experiment: str) -> None:
 def chosen_rubric(work: Workplace, experiment: Experiment, suite: str | None) -> Rubric:
     """The rubric of the suite that was named, else the one kept with the experiment."""
     return load_suite(suite).rubric if suite else current_rubric(work.store, experiment)
+
+
+def hint(command: str, options: Options, *words: str) -> str:
+    """A command to type next; it names the store where the user had to."""
+    named = ("--mlflow-url", without_credentials(options.mlflow_url)) if options.mlflow_url else ()
+    return shlex.join(("tipbench", command, "--experiment", options.experiment, *named, *words))
 
 
 def ui_hint(work: Workplace) -> str:

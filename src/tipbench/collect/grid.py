@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tipbench.errors import InvalidInput
 from tipbench.identity import data_digest, derived_seed
 from tipbench.options import Options
 from tipbench.records import Cell, GenerationRequest, ModelInfo, Scenario
@@ -12,13 +13,26 @@ def grid(options: Options, suite: Suite, models: Sequence[ModelInfo]) -> list[Ce
     """All cells in model-major order, so that each model is loaded for one block."""
     scenarios = suite.first_scenarios(options.n_scenarios)
     prompts = [suite.prompt(version) for version in options.prompt_names]
-    return [
+    cells = [
         _cell(options, suite, model, prompt, scenario, repeat)
         for model in models
         for prompt in prompts
         for scenario in scenarios
         for repeat in range(options.repeats)
     ]
+    _check_distinct(cells)
+    return cells
+
+
+def _check_distinct(cells: Sequence[Cell]) -> None:
+    """Two cells that ask the same are one cell by their key, and one of them would be missing from the leaderboard."""
+    first: dict[str, Cell] = {}
+    for cell in cells:
+        same = first.setdefault(cell.key, cell)
+        if same is not cell:
+            raise InvalidInput(
+                f"{same.label} and {cell.label} ask the model for exactly the same; leave one of them out"
+            )
 
 
 def _cell(options: Options, suite: Suite, model: ModelInfo, prompt: Prompt, scenario: Scenario, repeat: int) -> Cell:

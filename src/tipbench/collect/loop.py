@@ -24,7 +24,11 @@ def collect(
     experiment: Experiment,
     clock: Clock,
 ) -> Iterator[Outcome]:
-    """Yields each outcome once it is stored. Never are two models in memory: one leaves before the next comes."""
+    """Yields each outcome once it is stored. Never are two models in memory: one leaves before the next comes.
+
+    A cell that fails is stored as a failure and the grid goes on; an engine that can't be reached any more ends it,
+    and what is missing is left for the next start.
+    """
     rubric = rubric_text(suite)
     loaded: str | None = None
     try:
@@ -43,7 +47,7 @@ def collect(
 
 
 def _leave(engine: Engine, model: str) -> None:
-    """Takes the model out of memory. An engine that is gone holds nothing, and the next cell will say so."""
+    """Takes the model out of memory. An engine that can't be reached is past asking, and the next cell says so."""
     with suppress(EngineUnreachable):
         engine.unload(model)
 
@@ -51,6 +55,8 @@ def _leave(engine: Engine, model: str) -> None:
 def generate(cell: Cell, engine: Engine, suite: Suite) -> Outcome:
     try:
         generation = engine.generate(cell.request)
+    except EngineUnreachable:
+        raise
     except EngineError as error:
         return Failure(cell, str(error))
     return read_answer(suite, cell, generation)

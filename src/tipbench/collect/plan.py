@@ -31,9 +31,11 @@ class Plan:
         return len(self.to_do) + self.stored
 
 
-def make_plan(models: Sequence[ModelInfo], cells: Sequence[Cell], stored: Sequence[StoredCell]) -> Plan:
-    """Leaves out what is stored: the same key is never generated twice."""
-    known = {cell.key: cell for cell in stored}
+def make_plan(
+    models: Sequence[ModelInfo], cells: Sequence[Cell], stored: Sequence[StoredCell], retry_failed: bool = False
+) -> Plan:
+    """Leaves out what is stored: the same key is never answered twice; failures are tried again on request."""
+    known = {cell.key: cell for cell in stored if not (retry_failed and cell.failure is not None)}
     to_do = tuple(cell for cell in cells if cell.key not in known)
     failed = sum(1 for cell in cells if cell.key in known and known[cell.key].failure is not None)
     timed = _seconds_by_model(stored)

@@ -1,4 +1,4 @@
-"""The leaderboard per (model, prompt): means over the shared scenarios, and what is missing from them."""
+"""The leaderboard per (model, prompt): means over scenarios, and what is missing from them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ class Leaderboard:
     judges: tuple[str, ...]
     provisional: bool  # no counted judge has scored anything yet; the figures are a rule's
     other_rubrics: int  # cells scored by another rubric, which count as pending here
+    uneven: bool  # rows were scored on different scenarios, so their means compare different things
     standings: tuple[Standing, ...]
 
     @property
@@ -39,7 +40,7 @@ class Leaderboard:
 
 def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric) -> Leaderboard:
     """Counted scores if there are any, else provisional ones; the two are never mixed."""
-    counted = any(_is_counted(cell, rubric) and cell.judged_by != BY_RULE for cell in cells)
+    counted = any(cell.is_counted(rubric.digest) and cell.judged_by != BY_RULE for cell in cells)
     scores_of = _counted_scores(rubric) if counted else _provisional_scores(rubric)
     groups: dict[tuple[Any, ...], list[StoredCell]] = {}
     for cell in cells:
@@ -61,7 +62,8 @@ def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric) ->
         flags=tuple(rubric.flags),
         judges=tuple(sorted(judges)),
         provisional=not counted,
-        other_rubrics=sum(cell.judged_rubric not in (None, rubric.digest) and not _is_empty(cell) for cell in cells),
+        other_rubrics=sum(cell.judged_rubric not in (None, rubric.digest) and not cell.is_empty for cell in cells),
+        uneven=len({row.scenarios for row in standings if row.scenarios}) > 1,
         standings=tuple(sorted(standings, key=_best_first)),
     )
 
@@ -69,15 +71,11 @@ def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric) ->
 ScoresOf = Callable[[StoredCell], Mapping[str, float] | None]
 
 
-def _is_counted(cell: StoredCell, rubric: Rubric) -> bool:
-    return cell.judged_rubric == rubric.digest and "composite" in cell.metrics
-
-
 def _counted_scores(rubric: Rubric) -> ScoresOf:
     def scores(cell: StoredCell) -> Mapping[str, float] | None:
-        if _is_empty(cell):
+        if cell.is_empty:
             return rubric.lowest()
-        if not _is_counted(cell, rubric):
+        if not cell.is_counted(rubric.digest):
             return None
         return {name: cell.metrics[name] for name in rubric.score_names}
 
@@ -86,7 +84,7 @@ def _counted_scores(rubric: Rubric) -> ScoresOf:
 
 def _provisional_scores(rubric: Rubric) -> ScoresOf:
     def scores(cell: StoredCell) -> Mapping[str, float] | None:
-        if _is_empty(cell):
+        if cell.is_empty:
             return rubric.lowest()
         for note in cell.judges:
             if note.provisional and note.rubric_digest == rubric.digest:
@@ -98,7 +96,7 @@ def _provisional_scores(rubric: Rubric) -> ScoresOf:
 
 def _standing(cells: Sequence[StoredCell], rubric: Rubric, scores_of: ScoresOf) -> Standing:
     answered = [cell for cell in cells if cell.failure is None]
-    judged = [cell for cell in answered if _is_empty(cell) or _is_counted(cell, rubric)]
+    judged = [cell for cell in answered if cell.is_empty or cell.is_counted(rubric.digest)]
     by_scenario: dict[str, list[Mapping[str, float]]] = {}
     for cell in answered:
         scores = scores_of(cell)
@@ -116,19 +114,16 @@ def _standing(cells: Sequence[StoredCell], rubric: Rubric, scores_of: ScoresOf) 
         prompt_digest=cells[0].prompt_digest,
         settings=cells[0].settings,
         means=means,
+        scenarios=tuple(sorted(by_scenario)),
         scored=sum(len(repeats) for repeats in by_scenario.values()),
         judged=len(judged),
         pending=len(answered) - len(judged),
         failed=len(cells) - len(answered),
-        empty=sum(_is_empty(cell) for cell in answered),
+        empty=sum(cell.is_empty for cell in answered),
         generate_s=_mean(cell.metrics.get("gen/generate_s") for cell in answered),
         output_tokens=_mean(cell.metrics.get("gen/output_tokens") for cell in answered),
         diversity=_mean(cell.metrics.get("answer/diversity") for cell in answered),
     )
-
-
-def _is_empty(cell: StoredCell) -> bool:
-    return cell.failure is None and cell.candidates == 0
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

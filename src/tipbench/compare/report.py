@@ -15,11 +15,22 @@ def headline(board: Leaderboard) -> str:
     """Where the figures come from, in a sentence."""
     counts = f"{board.judged} cells judged, {board.pending} pending, {board.failed} failed"
     if not board.judges:
-        return f"Nothing is judged yet: {counts}."
+        by_rule = f" ({board.judged} answers without a usable candidate score the minimum)" if board.judged else ""
+        return f"No judge has scored anything yet{by_rule}: {counts}."
     names = ", ".join(board.judges)
     if board.provisional:
         return f"PROVISIONAL: scored by rules ({names}), not yet by a person or an agent: {counts}."
     return f"Judged by {names} against {board.rubric}: {counts}."
+
+
+def warnings(board: Leaderboard) -> list[str]:
+    """What a reader must know before comparing rows."""
+    found = []
+    if board.uneven:
+        found.append("Rows were scored on different scenarios, so their means compare different things.")
+    if board.other_rubrics:
+        found.append(f"{board.other_rubrics} cells are scored by another rubric and count as pending here.")
+    return found
 
 
 def prompt_label(board: Leaderboard, standing: Standing) -> str:
@@ -40,7 +51,7 @@ def rows(board: Leaderboard) -> list[dict[str, Any]]:
             "model": standing.model,
             "prompt": standing.prompt,
             "prompt_digest": standing.prompt_digest,
-            **standing.settings,
+            **{f"setting.{key}": value for key, value in standing.settings.items()},
             "composite": standing.composite,
             **{name: standing.means.get(name) for name in board.scores if name != "composite"},
             "scored": standing.scored,
@@ -65,6 +76,7 @@ def as_json(board: Leaderboard) -> str:
             "provisional": board.provisional,
             "cells": {"judged": board.judged, "pending": board.pending, "failed": board.failed},
             "scored_by_other_rubrics": board.other_rubrics,
+            "uneven": board.uneven,
             "standings": rows(board),
         }
     )
@@ -82,7 +94,7 @@ def as_csv(board: Leaderboard) -> str:
 def as_markdown(board: Leaderboard) -> str:
     names = ["composite", *(name for name in board.scores if name != "composite")]
     head = ["#", "model", "prompt", *names, "judged", "pending", "failed"]
-    lines = [f"**{headline(board)}**", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    lines = [f"**{headline(board)}**", *warnings(board), "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for rank, standing in enumerate(board.standings, start=1):
         figures = [figure(standing.means.get(name)) for name in names]
         counts = [str(standing.judged), str(standing.pending), str(standing.failed)]

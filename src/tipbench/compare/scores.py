@@ -21,6 +21,8 @@ def single_scores(store: RunStore, experiment: Experiment) -> list[dict[str, Any
     texts: dict[str, tuple[str, ...]] = {}
     rows = []
     for batch in batch_runs(store, experiment):
+        if batch.tags.get("tipbench.applied") != "true":
+            continue
         for verdict in read_verdicts(store, batch):
             run = runs.get(verdict.slot.run_id)
             if run is None:
@@ -50,7 +52,9 @@ def write_scores(path: Path, rows: list[dict[str, Any]]) -> None:
     """As CSV or JSON, by the file's ending."""
     check_scores_file(path)
     try:
-        path.write_text(_WRITERS[path.suffix](rows), encoding="utf-8")
+        scratch = path.with_name(path.name + ".part")
+        scratch.write_text(_WRITERS[path.suffix](rows), encoding="utf-8")
+        scratch.replace(path)
     except OSError as error:
         raise InvalidInput(f"{path} can't be written: {error.strerror or error}") from None
 
@@ -58,6 +62,8 @@ def write_scores(path: Path, rows: list[dict[str, Any]]) -> None:
 def check_scores_file(path: Path) -> None:
     if path.suffix not in _WRITERS:
         raise InvalidInput(f"scores can be written as .csv or .json; {path} is neither")
+    if path.is_file() and b'"tipbench-judge/' in path.read_bytes()[:200]:
+        raise InvalidInput(f"{path} is a judge file and may hold somebody's scores; name another file")
 
 
 def _where(cell: StoredCell) -> dict[str, Any]:
@@ -68,6 +74,7 @@ def _where(cell: StoredCell) -> dict[str, Any]:
         "scenario": cell.scenario,
         **{f"factor.{name}": level for name, level in sorted(cell.factors.items())},
         "repeat": cell.repeat,
+        **{f"setting.{name}": value for name, value in cell.settings.items()},
     }
 
 

@@ -1,7 +1,7 @@
 """Apply: the scores of a checked file go to the batch first and then to each run, so that they can be finished
 after a kill by applying the same file again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -13,7 +13,7 @@ from tipbench.suites.load import parse_rubric
 from tipbench.suites.rubric import Rubric
 from tipbench.tracking.batches import find_batch, read_batch, read_verdicts, scores_text
 from tipbench.tracking.interface import Experiment, StoredRun
-from tipbench.tracking.runs import judge_tag, stored_rubric, stored_runs
+from tipbench.tracking.runs import CELL, KIND, judge_tag, stored_cell, stored_rubric
 from tipbench.tracking.store import RunStore
 
 
@@ -51,16 +51,29 @@ def apply_file(store: RunStore, experiment: Experiment, data: dict[str, Any], no
         raise InvalidInput(f"batch {batch.id} holds other scores by judge '{batch.judge}' already; nothing was written")
     if batch.applied:
         return applied
+    # By id, not by cell: the run that was judged gets the scores, even if another with its key counts by now.
+    cells = {cell.run_id: cell for cell in store.runs(experiment, {KIND: CELL})}
+    _check_runs(batch, by_run, cells)
     if not known:
         store.extend_run(run, {}, new_texts={"scores.json": scores_text(verdicts)}, at_ms=now_ms)
-    cells = {cell.run_id: cell for cell in stored_runs(store, experiment)}
-    missing = by_run.keys() - cells.keys()
-    if missing:
-        raise StoredDataDamaged(f"{len(missing)} runs of batch {batch.id} are gone from MLflow, {min(missing)} for one")
     for run_id, found in by_run.items():
         _write_scores(store, cells[run_id], batch, rubric, found, now_ms)
     store.extend_run(run, {"tipbench.applied": "true"}, at_ms=now_ms)
     return applied
+
+
+def _check_runs(batch: Batch, run_ids: Iterable[str], cells: Mapping[str, StoredRun]) -> None:
+    """Before anything is written: the runs are there, and no other batch's counted scores would be replaced."""
+    for run_id in run_ids:
+        if run_id not in cells:
+            raise StoredDataDamaged(f"run {run_id} of batch {batch.id} is gone from MLflow; nothing was written")
+        for note in stored_cell(cells[run_id]).judges:
+            same_rubric = note.rubric_digest == batch.rubric_digest
+            if same_rubric and note.batch != batch.id and not note.provisional and not batch.provisional:
+                raise InvalidInput(
+                    f"candidates of batch {batch.id} were scored by '{note.judge}' in batch {note.batch} meanwhile; "
+                    f"nothing was written. Export again to judge what is still pending"
+                )
 
 
 def _write_scores(

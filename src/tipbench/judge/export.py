@@ -1,6 +1,7 @@
 """Export: the pending candidates become a batch, shuffled and without any hint at where they came from."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,11 +27,12 @@ def export_batch(
     rubric: Rubric,
     judge: JudgeName,
     seed: int,
-    batch_id: str,
+    new_id: Callable[[], str],
     now_ms: int,
 ) -> dict[str, Any]:
     """Records a batch in MLflow and returns the judge file for it."""
-    drawn = random.Random(f"{seed}/{batch_id}")
+    batch_id, secret = new_id(), new_id()
+    drawn = random.Random(f"{seed}/{secret}")
     items = _pending_items(store, experiment, rubric, judge.name)
     if not items:
         raise InvalidInput(
@@ -47,6 +49,7 @@ def export_batch(
         seed=seed,
         rubric_digest=rubric.digest,
         created_ms=now_ms,
+        secret=secret,
         slots=tuple(item.slot for item in items),
         applied=False,
     )
@@ -60,7 +63,8 @@ def _pending_items(store: RunStore, experiment: Experiment, rubric: Rubric, judg
         stored = stored_candidates(store, run)
         for number, text in enumerate(stored.texts):
             flags = rubric.checked_flags(text, stored.format_ok)
-            items.append(BatchItem(Slot("", run.run_id, number, text_digest(text), flags), stored.scenario, text))
+            slot = Slot("", run.run_id, number, text_digest(text), text_digest(stored.scenario), flags)
+            items.append(BatchItem(slot, stored.scenario, text))
     return items
 
 

@@ -20,6 +20,9 @@ _HOW_TO = (
 )
 
 
+ITEM_KEYS = ("slot", "scenario", "candidate", "checked", "scores", "flags", "note")
+
+
 class BatchItem(NamedTuple):
     """A slot with what the judge gets to see."""
 
@@ -34,9 +37,13 @@ def judge_file(batch: Batch, rubric: Rubric, items: Sequence[BatchItem]) -> dict
         "batch": batch.id,
         "how_to": _HOW_TO,
         "rubric": {"name": rubric.name, "digest": rubric.digest, "text": rubric.text},
-        "scales": {name: {"min": c.min, "max": c.max} for name, c in rubric.criteria.items()},
+        "scales": scales(rubric),
         "items": [_item(rubric, item.slot.slot, item.scenario, item.candidate, item.slot.flags) for item in items],
     }
+
+
+def scales(rubric: Rubric) -> dict[str, dict[str, int]]:
+    return {name: {"min": c.min, "max": c.max} for name, c in rubric.criteria.items()}
 
 
 def _item(rubric: Rubric, slot: str, scenario: str, candidate: str, checked: Mapping[str, bool]) -> dict[str, Any]:

@@ -12,6 +12,6 @@ def pending_runs(store: RunStore, experiment: Experiment, judge: str, rubric: Ru
     for run in stored_runs(store, experiment):
         cell = stored_cell(run)
         done = any(note.judge == judge and note.rubric_digest == rubric.digest for note in cell.judges)
-        if cell.pending and not done:
+        if cell.awaits_judge(rubric.digest) and not done:
             waiting.append(run)
     return waiting

@@ -7,7 +7,7 @@ from typing import Any
 
 from tipbench.errors import InvalidInput, JudgeFileError
 from tipbench.identity import text_digest
-from tipbench.judge.file import FORMAT
+from tipbench.judge.file import FORMAT, ITEM_KEYS, scales
 from tipbench.records import Batch, Slot, Verdict
 from tipbench.suites.rubric import Rubric
 from tipbench.untrusted import shown
@@ -48,6 +48,10 @@ def verify(data: dict[str, Any], batch: Batch, rubric: Rubric) -> list[Verdict]:
     stated = data.get("rubric")
     if not isinstance(stated, dict) or stated.get("digest") != batch.rubric_digest:
         problems.append("rubric.digest: not the rubric that the batch was made with; export again")
+    elif stated.get("text") != rubric.text:
+        problems.append("rubric.text: was changed; scores by another rubric need an export with it (--suite)")
+    if data.get("scales") != scales(rubric):
+        problems.append("scales: were changed; the rubric sets them")
     items = data.get("items")
     if not isinstance(items, list):
         raise JudgeFileError("the judge file can't be applied, nothing was written:", [*problems, "items: no list"])
@@ -77,6 +81,12 @@ def _verdict(item: dict[str, Any], slot: Slot, rubric: Rubric, problems: list[st
     candidate = item.get("candidate")
     if not isinstance(candidate, str) or text_digest(candidate) != slot.digest:
         problems.append("candidate: the text was changed")
+    scenario = item.get("scenario")
+    if not isinstance(scenario, str) or text_digest(scenario) != slot.scenario_digest:
+        problems.append("scenario: the text was changed")
+    if item.get("checked") != slot.flags:
+        problems.append("checked: was changed; to overrule it, use 'flags'")
+    problems += [f"{shown(key)}: is no part of an item; a typo?" for key in item if key not in ITEM_KEYS]
     scores = _mapping(item, "scores", problems)
     problems += [f"scores.{shown(key)}: is no criterion" for key in scores if key not in rubric.criteria]
     for name, criterion in rubric.criteria.items():

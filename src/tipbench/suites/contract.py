@@ -107,7 +107,7 @@ def _values_in_a_row(decoder: json.JSONDecoder, text: str, start: int) -> list[A
 
 
 def _strings(data: Any) -> list[str]:
-    """The candidates in decoded JSON: strings, or the first string of each object, or a list inside an object."""
+    """The candidates in decoded JSON: strings, or the longest string of each object, or a list inside an object."""
     if isinstance(data, dict):
         lists = [value for value in data.values() if isinstance(value, list)]
         if lists:
@@ -120,7 +120,7 @@ def _strings(data: Any) -> list[str]:
         if isinstance(item, str):
             found.append(item)
         elif isinstance(item, dict):
-            found.extend([value for value in item.values() if isinstance(value, str)][:1])
+            found.extend(sorted((v for v in item.values() if isinstance(v, str)), key=len, reverse=True)[:1])
     return found
 
 
@@ -171,7 +171,7 @@ def _list_items(text: str) -> list[str]:
 def _clean(item: str) -> str:
     """Without what belongs to the list and not to the text: quotes around it, bold marks, a trailing comma."""
     item = item.strip()
-    item = re.sub(r"^(\"|“)(.*)(\"|”),?$", r"\2", item, flags=re.DOTALL).strip()
+    item = re.sub(r'^["“]([^"“”]*)["”],?$', r"\1", item).strip()
     return re.sub(r"^\*\*(.+?)\*\*", r"\1", item).strip()
 
 

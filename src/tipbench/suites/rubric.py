@@ -9,7 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from tipbench.identity import text_digest
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
-_RESERVED = ("composite",)
+# Columns that stand beside the scores wherever those are shown or exported.
+_RESERVED = {
+    "composite", "rank", "model", "prompt", "prompt_digest", "scenario", "repeat", "run_id", "scored", "judged",
+    "pending", "failed", "empty", "generate_s", "output_tokens", "diversity", "judge", "provisional", "batch",
+    "rubric_digest", "candidate", "note", "text",
+}  # fmt: skip
 
 
 class Criterion(BaseModel):
@@ -63,10 +68,12 @@ class RubricFront(BaseModel):
 
     @model_validator(mode="after")
     def _names_apart(self) -> "RubricFront":
-        names = [*self.criteria, *self.flags, *_RESERVED]
-        doubled = sorted({name for name in names if names.count(name) > 1})
+        doubled = sorted(self.criteria.keys() & self.flags.keys())
         if doubled:
             raise ValueError(f"the names {', '.join(doubled)} stand for two things; rename one of each")
+        reserved = sorted({*self.criteria, *self.flags} & _RESERVED)
+        if reserved:
+            raise ValueError(f"the names {', '.join(reserved)} are taken by other columns; take others")
         return self
 
 

@@ -14,6 +14,8 @@ _ENVIRONMENT = ImmutableSandboxedEnvironment(
     keep_trailing_newline=False,
     autoescape=False,
 )
+# A template must give the same text each time, or no cell would be found again.
+del _ENVIRONMENT.filters["random"], _ENVIRONMENT.globals["lipsum"]
 # What an expression in a template can raise; RuntimeError holds RecursionError, of a macro that calls itself.
 _RENDER_ERRORS = (
     TemplateError,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tipbench.errors import InvalidInput, TipbenchError, TrackingError, TrackingUnreachable
+from tipbench.errors import InvalidInput, TrackingError, TrackingUnreachable
 from tipbench.identity import text_digest
 from tipbench.settings import Settings
 from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
@@ -30,15 +30,17 @@ def open_store(url: str | None, settings: Settings, experiment: str | None = Non
     """
     named = url or settings.get("MLFLOW_TRACKING_URI")
     if named:
-        opened = OpenedStore(RunStore(_open(named, settings, create)), "")
-    else:
-        opened = _fallback(settings, create)
-        if experiment:
-            try:
-                _check_home(settings, experiment, opened.store.address)
-            except TipbenchError:
-                opened.store.close()
-                raise
+        return OpenedStore(RunStore(_open(named, settings, create)), "")
+    kept_at = _kept_at(settings, experiment) if experiment else None
+    if kept_at not in (None, DEFAULT_SERVER, own_database(settings)):
+        raise InvalidInput(f"experiment '{experiment}' is kept at {kept_at}; say so with --mlflow-url {kept_at}")
+    opened = _fallback(settings, create)
+    if kept_at not in (None, opened.store.address):
+        opened.store.close()
+        raise InvalidInput(
+            f"experiment '{experiment}' is kept at {kept_at}, and no address was given, so that "
+            f"{opened.store.address} would be used; make {kept_at} reachable, or say which you mean with --mlflow-url"
+        )
     return opened
 
 
@@ -68,7 +70,7 @@ def _fallback(settings: Settings, create: bool) -> OpenedStore:
     client.close()
     if create:
         settings.home.mkdir(parents=True, exist_ok=True)
-    store = RunStore(EmbeddedMlflow(own_database(settings), create))
+    store = RunStore(EmbeddedMlflow(own_database(settings), create, is_own=True))
     return OpenedStore(store, f"{reason}: results go to tipbench's own database, {store.address}")
 
 
@@ -86,21 +88,17 @@ def _open(url: str, settings: Settings, create: bool) -> MlflowApi:
     )
 
 
-def _check_home(settings: Settings, experiment: str, address: str) -> None:
+def _kept_at(settings: Settings, experiment: str) -> str | None:
+    """Where the experiment was collected last; None when it never was."""
     path = _note(settings, experiment)
     if not path.is_file():
-        return
+        return None
     try:
-        kept_at = str(json.loads(path.read_text())["kept_at"])
+        return str(json.loads(path.read_text())["kept_at"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InvalidInput(
             f"{path}, which says where experiment '{experiment}' is kept, can't be read; say where with --mlflow-url"
         ) from None
-    if kept_at != address:
-        raise InvalidInput(
-            f"experiment '{experiment}' is kept at {kept_at}, and no address was given, so that {address} would be "
-            f"used; make {kept_at} reachable, or say which you mean with --mlflow-url"
-        )
 
 
 def _note(settings: Settings, experiment: str) -> Path:

@@ -22,6 +22,7 @@ def write_batch(store: RunStore, experiment: Experiment, batch: Batch, rubric_na
             "run_id": s.run_id,
             "candidate": s.candidate,
             "digest": s.digest,
+            "scenario_digest": s.scenario_digest,
             "flags": dict(s.flags),
         }
         for s in batch.slots
@@ -45,7 +46,7 @@ def write_batch(store: RunStore, experiment: Experiment, batch: Batch, rubric_na
                 "mlflow.source.name": "tipbench",
             },
             metrics={"batch/slots": len(slots)},
-            texts={"manifest.json": json_text({"slots": slots}), "rubric.md": rubric_text},
+            texts={"manifest.json": json_text({"secret": batch.secret, "slots": slots}), "rubric.md": rubric_text},
         ),
     )
 
@@ -69,8 +70,8 @@ def read_batch(store: RunStore, run: StoredRun) -> Batch:
     try:
         data: Any = json.loads(text or "")
         slots = tuple(
-            Slot(entry["slot"], entry["run_id"], entry["candidate"], entry["digest"], entry["flags"])
-            for entry in data["slots"]
+            Slot(e["slot"], e["run_id"], e["candidate"], e["digest"], e["scenario_digest"], e["flags"])
+            for e in data["slots"]
         )
         return Batch(
             id=run.tags["tipbench.batch"],
@@ -79,6 +80,7 @@ def read_batch(store: RunStore, run: StoredRun) -> Batch:
             seed=int(run.tags["tipbench.seed"]),
             rubric_digest=run.tags["tipbench.rubric_digest"],
             created_ms=run.started_ms,
+            secret=data["secret"],
             slots=slots,
             applied=run.tags.get("tipbench.applied") == "true",
         )

@@ -1,10 +1,11 @@
 """MLflow's own store in this process, on a SQLite file: no server and no port, and `mlflow ui` reads the file."""
 
-import fcntl
+import importlib.util
 import logging
 import os
 import re
 import sqlite3
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -12,18 +13,23 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tipbench.errors import MissingExtra, NothingStored, TrackingError
-from tipbench.tracking.interface import Experiment, Metric, RunStatus, StoredRun
+from tipbench.tracking.bulk import BulkWriter
+from tipbench.tracking.interface import Experiment, FinishedRun, Metric, RunStatus, StoredRun
 from tipbench.untrusted import printable
 
 SCHEME = "sqlite:///"
 _PAGE = 10_000
+_MISSING = (
+    "a database of tipbench's own needs MLflow; install it with: pip install 'tipbench[mlflow]', or name a server "
+    "with --mlflow-url"
+)
 _READ_AS_SOMETHING_ELSE = re.compile(r"\?|%[0-9A-Fa-f]{2}")  # in a database's URL
 
 
 class EmbeddedMlflow:
     """The MLflow database in one SQLite file; its artifacts lie in a folder beside it."""
 
-    def __init__(self, url: str, create: bool = True) -> None:
+    def __init__(self, url: str, create: bool = True, is_own: bool = False) -> None:
         path = Path(url.removeprefix(SCHEME))
         with suppress(RuntimeError):  # the home folder of a user whom nobody knows
             path = path.expanduser()
@@ -31,14 +37,17 @@ class EmbeddedMlflow:
         self.address = f"{SCHEME}{self.path}"
         if _READ_AS_SOMETHING_ELSE.search(str(self.path)):
             raise TrackingError(f"the path {self.path} can't be part of {SCHEME}…, for its '?' or '%'; take another")
+        if not self.path.parent.is_dir() and (create or not is_own):
+            raise TrackingError(f"the folder {self.path.parent} of {self.address} does not exist; make it first")
+        if importlib.util.find_spec("mlflow") is None:
+            raise MissingExtra(_MISSING)
         if not create and not self.path.is_file():
             raise NothingStored(f"there are no results yet: {self.address} does not exist; 'tipbench collect' makes it")
-        if not self.path.parent.is_dir():
-            raise TrackingError(f"the folder {self.path.parent} of {self.address} does not exist; make it first")
         self._mlflow = _Mlflow.load()
         self._artifacts = self.path.with_name(self.path.stem + "-artifacts")
         with self._translated(), _alone(self.path):
             self._store = self._mlflow.store(self.address, str(self._artifacts))
+            self._bulk = BulkWriter.of(self._store)
 
     def find_experiment(self, name: str) -> Experiment | None:
         with self._translated():
@@ -92,6 +101,17 @@ class EmbeddedMlflow:
                 [entities.Param(key, value) for key, value in params.items()],
                 [entities.RunTag(key, value) for key, value in tags.items()],
             )
+
+    def reserve_run(self, experiment: Experiment) -> tuple[str, str] | None:
+        if self._bulk is None:
+            return None
+        run_id = uuid.uuid4().hex
+        return run_id, f"{experiment.artifact_location}/{run_id}/artifacts"
+
+    def insert_runs(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
+        assert self._bulk is not None, "reserve_run gave a place"
+        with self._translated():
+            self._bulk.insert(experiment, runs)
 
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None:
         code = self._mlflow.entities.RunStatus.from_string(status)
@@ -182,10 +202,7 @@ class _Mlflow:
             from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
             from sqlalchemy.exc import SQLAlchemyError
         except ImportError as error:
-            raise MissingExtra(
-                "a database of tipbench's own needs MLflow; install it with: pip install 'tipbench[mlflow]', "
-                f"or name a server with --mlflow-url ({error})"
-            ) from error
+            raise MissingExtra(f"{_MISSING} ({error})") from error
         for name in ("mlflow", "alembic"):
             logging.getLogger(name).setLevel(logging.ERROR)
         return cls(SqlAlchemyStore, mlflow.entities, MlflowException, SQLAlchemyError)
@@ -197,10 +214,14 @@ def _alone(path: Path) -> Iterator[None]:
 
     A file that SQLite can't open is found out first, because MLflow would try it again for minutes.
     """
+    import fcntl  # not on every system
+
     with path.with_name(f".{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with closing(sqlite3.connect(path)) as probe:
-            probe.execute("SELECT count(*) FROM sqlite_master")
+            tables = {name for (name,) in probe.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and "alembic_version" not in tables:
+            raise TrackingError(f"{path} is a database of something else than MLflow; it was left as it is")
         yield
 
 

@@ -30,6 +30,21 @@ class Metric:
 
 
 @dataclass(frozen=True)
+class FinishedRun:
+    """A run that is over and not in MLflow yet; its texts are files already, or among the tags."""
+
+    run_id: str
+    artifact_uri: str
+    name: str
+    status: RunStatus
+    started_ms: int
+    ended_ms: int
+    tags: Mapping[str, str]
+    params: Mapping[str, str]
+    metrics: Sequence[Metric]
+
+
+@dataclass(frozen=True)
 class StoredRun:
     """An MLflow run as it was read; of each metric the latest value and its step."""
 
@@ -67,6 +82,14 @@ class MlflowApi(Protocol):
     def log_batch(
         self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
     ) -> None: ...
+
+    def reserve_run(self, experiment: Experiment) -> tuple[str, str] | None:
+        """Id and artifact URI of a run that `insert_runs` will write; None when this API has no such way."""
+        ...
+
+    def insert_runs(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
+        """Many finished runs at once, all or none."""
+        ...
 
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None: ...
 

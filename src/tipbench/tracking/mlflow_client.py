@@ -11,7 +11,7 @@ import httpx
 
 from tipbench.errors import TrackingError, TrackingRefused, TrackingUnreachable
 from tipbench.settings import Settings
-from tipbench.tracking.interface import Experiment, Metric, RunStatus, StoredRun
+from tipbench.tracking.interface import Experiment, FinishedRun, Metric, RunStatus, StoredRun
 from tipbench.untrusted import printable, without_credentials
 
 _API = "/api/2.0/mlflow"
@@ -90,6 +90,12 @@ class MlflowClient:
             "tags": _pairs(tags),
         }
         self._post("runs/log-batch", body)
+
+    def reserve_run(self, experiment: Experiment) -> tuple[str, str] | None:  # noqa: ARG002
+        return None  # no call of MLflow's spans runs
+
+    def insert_runs(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
+        raise NotImplementedError("reserve_run gives no place to insert a run at")
 
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None:
         self._post("runs/update", {"run_id": run_id, "status": status, "end_time": ended_ms})

@@ -72,11 +72,14 @@ def cell_draft(outcome: Outcome, rubric: RubricText, suite: str, version: str, s
 
 
 def stored_runs(store: RunStore, experiment: Experiment) -> list[StoredRun]:
-    """The cells' runs, each cell once: where two runs have the same key, the oldest counts."""
-    first: dict[str, StoredRun] = {}
+    """The cells' runs, each cell once: of several with one key an answer goes before a failure, then the oldest."""
+    counting: dict[str, StoredRun] = {}
     for run in store.runs(experiment, {KIND: CELL}):
-        first.setdefault(run.tags.get("tipbench.cell_key", run.run_id), run)
-    return list(first.values())
+        key = run.tags.get("tipbench.cell_key", run.run_id)
+        known = counting.get(key)
+        if known is None or (known.status == "FAILED" and run.status == "FINISHED"):
+            counting[key] = run
+    return sorted(counting.values(), key=lambda run: (run.started_ms, run.run_id))
 
 
 def stored_cell(run: StoredRun) -> StoredCell:

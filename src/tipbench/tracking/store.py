@@ -8,7 +8,7 @@ from typing import Literal
 
 from tipbench.errors import InvalidInput, TrackingError, TrackingUnreachable
 from tipbench.tracking import texts
-from tipbench.tracking.interface import Experiment, Metric, MlflowApi, StoredRun
+from tipbench.tracking.interface import Experiment, FinishedRun, Metric, MlflowApi, StoredRun
 from tipbench.untrusted import printable
 
 _TAGS_A_BATCH = 90  # MLflow takes 100
@@ -89,6 +89,34 @@ class RunStore:
         self._log(run_id, metrics, params, text_tags)
         self._api.end_run(run_id, draft.status, draft.ended_ms)
         return run_id
+
+    def write_runs(self, experiment: Experiment, drafts: Sequence[RunDraft]) -> None:
+        """Stores whole runs, in one transaction where the store has a way for that."""
+        finished = []
+        for draft in drafts:
+            place = self._api.reserve_run(experiment)
+            if place is None:
+                self.write_run(experiment, draft)
+            else:
+                finished.append(self._finished(place, draft))
+        if finished:
+            self._api.insert_runs(experiment, finished)
+
+    def _finished(self, place: tuple[str, str], draft: RunDraft) -> FinishedRun:
+        run_id, artifact_uri = place
+        tags, params = _fitting(draft.tags), _fitting(draft.params)
+        metrics = _metrics(draft.metrics, draft.ended_ms, step=0)
+        return FinishedRun(
+            run_id=run_id,
+            artifact_uri=artifact_uri,
+            name=printable(draft.name, 200),
+            status=draft.status,
+            started_ms=draft.started_ms,
+            ended_ms=draft.ended_ms,
+            tags={**tags, **self._write_texts(artifact_uri, draft.texts)},
+            params=params,
+            metrics=metrics,
+        )
 
     def extend_run(
         self,

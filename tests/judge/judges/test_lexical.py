@@ -25,10 +25,14 @@ def batch_and_file(
     candidates: list[str], scenario: str = SCENARIO, rubric: Rubric = TIP
 ) -> tuple[Batch, dict[str, Any]]:
     items = [
-        BatchItem(Slot(str(n), "run", n, text_digest(text), rubric.checked_flags(text, True)), scenario, text)
+        BatchItem(
+            Slot(str(n), "run", n, text_digest(text), text_digest(scenario), rubric.checked_flags(text, True)),
+            scenario,
+            text,
+        )
         for n, text in enumerate(candidates)
     ]
-    batch = Batch("b", "lexical", True, 0, rubric.digest, 0, tuple(item.slot for item in items), False)
+    batch = Batch("b", "lexical", True, 0, rubric.digest, 0, "", tuple(item.slot for item in items), False)
     return batch, judge_file(batch, rubric, items)
 
 
