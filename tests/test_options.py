@@ -69,7 +69,7 @@ def test_any_data_gives_options_or_problems_that_can_be_printed(data: dict[str, 
         ("models", ""),
         ("models", " , "),
         ("models", "a,b,a"),
-        ("models", ["a"]),
+        ("models", ["a", 3]),
         ("prompts", ","),
         ("experiment", ""),
         ("experiment", " x"),
@@ -91,9 +91,29 @@ def test_a_value_that_can_not_be_used_is_refused_by_key_and_value(key: str, valu
 
 
 def test_an_unknown_key_is_refused_with_the_keys_there_are() -> None:
-    (problem,) = problems(n_tip=3)
-    assert problem.startswith("n_tip: there is no such key")
+    (problem,) = problems(frobnicate=3)
+    assert problem.startswith("frobnicate: there is no such key")
     assert all(key in problem for key in Options.model_fields)
+
+
+def test_a_key_that_is_nearly_right_is_put_right() -> None:
+    assert problems(**{"n-tips": 3}) == ("n-tips: there is no such key; did you mean n_tips?",)
+
+
+def test_names_may_come_as_a_list() -> None:
+    assert make_options({"models": ["a", "b"], "prompts": ["v1"]}).model_names == ("a", "b")
+
+
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    (problem,) = problems(ollama_url="bob:hunter2@host:11434")
+    assert "hunter2" not in problem
+
+
+def test_what_was_not_given_comes_from_the_suite() -> None:
+    fitted = make_options({"n_tips": 3}).fitted("blurb-bench-", ["a", "b"], one_candidate=False)
+    assert (fitted.prompts, fitted.experiment, fitted.n_tips) == ("a,b", "blurb-bench-auto", 3)
+    given = make_options({"prompts": "a", "experiment": "mine"}).fitted("blurb-bench-", ["a", "b"], one_candidate=True)
+    assert (given.prompts, given.experiment, given.n_tips) == ("a", "mine", 1)
 
 
 def test_every_problem_is_told_at_once() -> None:

@@ -1,6 +1,7 @@
 """The configuration table as one schema: command line, config file, API and DAG conf all use it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +46,13 @@ class Options(BaseModel):
     )
     judge: str | None = Field(None, description="Judge that runs by itself (lexical). Default: export for a person.")
 
+    @field_validator("models", "prompts", mode="before")
+    @classmethod
+    def _joined(cls, value: Any) -> Any:
+        """A config file may give names as a list."""
+        is_list = isinstance(value, list) and all(isinstance(name, str) for name in value)
+        return ",".join(value) if is_list else value
+
     @field_validator("models", "prompts")
     @classmethod
     def _names(cls, value: str) -> str:
@@ -69,6 +77,14 @@ class Options(BaseModel):
         if not value.startswith(("http://", "https://")):
             raise ValueError("must start with http:// or https://")
         return value.rstrip("/")
+
+    def fitted(self, prefix: str, prompts: Sequence[str], one_candidate: bool) -> "Options":
+        """With the defaults that a suite has for what was not given: its prompts, and a name of its own."""
+        defaults: dict[str, Any] = {"prompts": ",".join(prompts), "experiment": f"{prefix}auto"}
+        fitting = {key: value for key, value in defaults.items() if key not in self.model_fields_set}
+        if one_candidate:
+            fitting["n_tips"] = 1
+        return self.model_copy(update=fitting)
 
     @property
     def model_names(self) -> tuple[str, ...]:
@@ -128,9 +144,11 @@ def read_config(path: Path) -> dict[str, Any]:
 def _explain(error: Any) -> str:
     key = printable(".".join(str(part) for part in error["loc"]), 80) or "options"
     if error["type"] == "extra_forbidden":
-        return f"{key}: there is no such key; the keys are {', '.join(Options.model_fields)}"
+        near = get_close_matches(key, Options.model_fields, n=1)
+        meant = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(Options.model_fields)}"
+        return f"{key}: there is no such key; {meant}"
     given = error.get("input")
     if key.endswith("_url"):  # may hold a password
         given = without_credentials(given) if isinstance(given, str) else "…"
-    message = str(error["msg"]).removeprefix("Value error, ")
+    message = printable(str(error["msg"]).removeprefix("Value error, "))
     return f"{key}: {message[0].lower() + message[1:]} (given: {shown(given, 80)})"

@@ -92,6 +92,8 @@ def plan_collection(
 ) -> Plan:
     """The cells that are still missing from the experiment; without a store, all of them."""
     experiment = store.find_experiment(options.experiment) if store else None
+    if store and experiment:
+        check_own(store, experiment)
     of_suite = experiment.tags.get("tipbench.suite", suite.name) if experiment else suite.name
     if of_suite != suite.name:
         raise InvalidInput(
@@ -100,6 +102,15 @@ def plan_collection(
         )
     stored = [stored_cell(run) for run in stored_runs(store, experiment)] if store and experiment else []
     return make_plan(models, grid(options, suite, models), stored, retry_failed)
+
+
+def check_own(store: RunStore, experiment: Experiment) -> None:
+    """tipbench keeps out of experiments that belong to somebody else."""
+    foreign = store.foreign_runs(experiment)
+    if foreign:
+        raise InvalidInput(
+            f"experiment '{experiment.name}' holds {foreign} runs that are not tipbench's; it was left as it is"
+        )
 
 
 def collect_cells(

@@ -85,6 +85,7 @@ class Cell:
     request: GenerationRequest
     n_tips: int
     diversity: bool
+    base_seed: int  # what the user gave; the request's own seed is derived from it
     repeat: int
 
     @property
@@ -235,6 +236,8 @@ class Standing:
     pending: int
     failed: int
     empty: int  # answers without a usable candidate, among the judged
+    candidates: float | None  # usable ones, mean a cell
+    wall_s: float | None  # seconds from request to answer, mean a cell
     generate_s: float | None
     output_tokens: float | None
     diversity: float | None

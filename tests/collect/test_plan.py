@@ -1,6 +1,7 @@
 """The plan: what is stored is not generated again, and the time is an honest guess."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -34,6 +35,7 @@ def stored(cell: Cell, failure: str | None = None, metrics: Mapping[str, float] 
         judged_by=None,
         judges=(),
         repeat=0,
+        settings={"max_tokens": str(cell.request.max_tokens)},
     )
 
 
@@ -63,15 +65,20 @@ def test_cells_of_other_grids_do_not_count() -> None:
 
 
 def test_the_time_comes_from_earlier_cells_of_the_model() -> None:
-    timed = [stored(cell, metrics={"gen/generate_s": 2.0, "gen/load_s": 1.0}) for cell in CELLS[:1]]
-    timed += [stored(cell, metrics={"gen/generate_s": 5.0}) for cell in CELLS[8:9]]
+    timed = [stored(cell, metrics={"gen/wall_s": 3.0}) for cell in CELLS[:1]]
+    timed += [stored(cell, metrics={"gen/wall_s": 5.0}) for cell in CELLS[8:9]]
     plan = make_plan(MODELS, CELLS, timed)
     assert plan.measured
     assert plan.seconds == pytest.approx(7 * 3.0 + 7 * 5.0)
 
 
+def test_cells_with_shorter_answers_say_nothing_about_the_time() -> None:
+    short = replace(stored(CELLS[0], metrics={"gen/wall_s": 3.0}), settings={"max_tokens": "8"})
+    assert not make_plan([SMALL], CELLS[:8], [short]).measured
+
+
 def test_a_time_that_is_partly_a_guess_says_so() -> None:
-    plan = make_plan(MODELS, CELLS, [stored(CELLS[0], metrics={"gen/generate_s": 2.0})])
+    plan = make_plan(MODELS, CELLS, [stored(CELLS[0], metrics={"gen/wall_s": 2.0})])
     assert not plan.measured
 
 

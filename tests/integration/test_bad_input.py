@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -163,3 +165,24 @@ def test_judge_wants_exactly_one_thing_to_do(words: tuple[str, ...], store: str)
 
 def test_from_a_shell_too_there_is_a_message_and_no_traceback(store: str) -> None:
     _refused(tipbench_process("collect", "--models", "scripted/a", "--prompts", "v9", "--mlflow-url", store), "v9")
+
+
+def test_a_database_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "theirs.db")) as theirs:
+        theirs.execute("CREATE TABLE precious (x)")
+    before = (tmp_path / "theirs.db").read_bytes()
+    for command in (("compare",), ("collect", "--models", "scripted/a")):
+        _refused(
+            tipbench(*command, "--mlflow-url", f"sqlite:///{tmp_path / 'theirs.db'}"), "something else than MLflow"
+        )
+    assert (tmp_path / "theirs.db").read_bytes() == before
+
+
+def test_two_prompts_that_ask_the_same_are_refused(tmp_path: Path, store: str) -> None:
+    suite = tmp_path / "mine"
+    shutil.copytree(built_in_suites()["tip"], suite)
+    shutil.copy(suite / "prompts" / "v1.md", suite / "prompts" / "v1-again.md")
+    done = tipbench(
+        "collect", "--suite", str(suite), "--models", "scripted/a", "--prompts", "v1,v1-again", "--mlflow-url", store
+    )
+    _refused(done, "v1-again", "exactly the same")

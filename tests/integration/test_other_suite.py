@@ -63,3 +63,11 @@ def test_two_suites_do_not_share_an_experiment(tmp_path: Path) -> None:
     assert refused.status == 2
     assert "belongs to suite 'tip'" in refused.err
     assert "product-bench-" in refused.err
+
+
+def test_a_suites_own_prompts_and_prefix_are_the_defaults(tmp_path: Path) -> None:
+    store = ("--mlflow-url", f"sqlite:///{tmp_path / 'm.db'}")
+    done = tipbench("collect", "--suite", str(SUITE), "--models", "scripted/a", *store)
+    assert done.status == 0, done.err
+    assert "product-bench-auto: 8 cells answered" in done.out
+    assert f"Next: tipbench judge --experiment product-bench-auto --mlflow-url {store[1]}" in done.out

@@ -25,6 +25,7 @@ def a_cell(**changes: Any) -> Cell:
         "request": a_request(MODEL.name, "For Maya."),
         "n_tips": 2,
         "diversity": True,
+        "base_seed": 7,
         "repeat": 1,
     }
     return Cell(**{**made, **changes})

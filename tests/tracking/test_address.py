@@ -81,8 +81,10 @@ def test_a_server_on_this_machine_is_taken_and_said(server: StandIn, own: Path) 
 def test_without_a_server_our_own_database_is_taken_and_said(own: Path, no_default_server: str) -> None:
     with opened() as found:
         assert found.store.address == f"sqlite:///{own}"
-        assert found.notice == f"No MLflow server at {no_default_server}: results go to tipbench's own database, " + (
-            found.store.address
+        assert (
+            found.notice
+            == f"No MLflow server at {no_default_server}: results are read from tipbench's own database, "
+            + (found.store.address)
         )
 
 
@@ -104,7 +106,9 @@ def test_our_own_database_is_made_only_for_writing(home: Path) -> None:
 
 def test_an_experiment_kept_on_a_server_is_not_continued_in_our_own_database(own: Path) -> None:
     remember(Settings(), "tip-bench-1", "http://bench:5000")
-    with pytest.raises(InvalidInput, match=r"'tip-bench-1' is kept at http://bench:5000.*--mlflow-url"):
+    with pytest.raises(
+        InvalidInput, match=r"'tip-bench-1' was last .* http://bench:5000; add --mlflow-url http://bench:5000"
+    ):
         open_store(None, Settings(), "tip-bench-1")
     with opened(experiment="tip-bench-2") as found:
         assert found.store.address == f"sqlite:///{own}"

@@ -52,6 +52,7 @@ def test_an_answer_comes_back(store: RunStore, experiment: Experiment) -> None:
         "gen/output_tokens": 40,
         "gen/load_s": 0.5,
         "gen/generate_s": 1.25,
+        "gen/wall_s": 0.9,
     }
     kept = stored_candidates(store, run)
     assert (kept.scenario, kept.format_ok, kept.texts) == (SCENARIO.text, True, answer.candidates)
@@ -74,6 +75,7 @@ def test_what_shapes_an_answer_can_be_seen_on_its_run(store: RunStore, experimen
         "max_tokens": "24",
         "diversity": "true",
         "seed": "11",
+        "base_seed": "7",
         "repeat": "1",
     }
     wanted = {
@@ -115,7 +117,7 @@ def test_what_an_engine_did_not_say_is_unknown_and_no_metric(store: RunStore, ex
     bare = replace(MODEL, parameters=None, parameters_from="unknown", digest=None, size_bytes=None, quantization=None)
     answer = replace(an_answer(model=bare), generation=Generation("x", "\x1b[31mstop"), diversity=None)
     run, cell = read_back(store, experiment, answer)
-    assert set(cell.metrics) == {"answer/candidates", "answer/found", "answer/format_ok"}
+    assert set(cell.metrics) == {"answer/candidates", "answer/found", "answer/format_ok", "gen/wall_s"}
     assert run.tags["tipbench.model_digest"] == "unknown: the name stands for it"
     assert {run.tags[f"tipbench.{name}"] for name in ("parameters", "model_bytes", "quantization")} == {"unknown"}
     assert run.tags["tipbench.finish_reason"].isprintable()

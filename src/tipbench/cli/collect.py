@@ -47,6 +47,7 @@ def command(config: Path | None, dry_run: bool, retry_failed: bool, **given: Any
     """
     options = gather(given, config)
     suite = load_suite(options.suite)
+    options = suite.fit(options)
     with open_engines(options, Settings()) as engines:
         models = admit_request(options, suite, engines.of)
         if dry_run:
@@ -55,6 +56,8 @@ def command(config: Path | None, dry_run: bool, retry_failed: bool, **given: Any
         with workplace(options.mlflow_url, options.experiment, create=True) as work:
             plan = plan_collection(options, suite, models, work.store, retry_failed)
             collected = run_collection(options, suite, plan, engines.of, work)
+            if not collected.candidates and not collected.stored_before:
+                return 1 if collected.failed else 0
             step = hint("judge", options, "--export", "judge.json")
             out.print(f"Next: {step}", soft_wrap=True)
     return 1 if collected.failed else 0

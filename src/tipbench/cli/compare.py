@@ -11,7 +11,7 @@ from rich.text import Text
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.workplace import chosen_rubric, note, out, workplace
 from tipbench.compare.leaderboard import Leaderboard
-from tipbench.compare.report import FORMATS, figure, headline, prompt_label, warnings
+from tipbench.compare.report import FORMATS, figure, headline, prompt_label, ranked, warnings
 from tipbench.compare.scores import check_scores_file, single_scores, write_scores
 from tipbench.pipeline import compare
 from tipbench.untrusted import printable
@@ -81,20 +81,22 @@ def _table(board: Leaderboard) -> Table:
     table.add_column("model", overflow="fold", no_wrap=wide)
     table.add_column("prompt", overflow="fold", no_wrap=wide)
     for name in names:
-        table.add_column(name.replace("_", " "), justify="right", overflow="fold", min_width=5)
+        words = name.split("_")
+        narrowest = max(len(word) for word in words) if wide else 5
+        table.add_column(" ".join(words), justify="right", overflow="fold", min_width=max(5, narrowest))
     table.add_column("judged · pending · failed", justify="right", overflow="fold", min_width=9)
     if wide:
-        table.add_column("empty", justify="right")
-        table.add_column("s/cell", justify="right")
-    for rank, standing in enumerate(board.standings, start=1):
+        for name in ("empty", "texts/cell", "s/cell"):
+            table.add_column(name, justify="right", no_wrap=True)
+    for rank, standing in ranked(board):
         figures = [figure(standing.means.get(name)) for name in names]
         table.add_row(
-            str(rank) if standing.composite is not None else "–",
+            str(rank) if rank else "–",
             printable(standing.model),
             printable(prompt_label(board, standing)),
             Text(figures[0], style="bold"),
             *figures[1:],
             f"{standing.judged} · {standing.pending} · {standing.failed}",
-            *([str(standing.empty), figure(standing.generate_s)] if wide else []),
+            *([str(standing.empty), figure(standing.candidates), figure(standing.wall_s)] if wide else []),
         )
     return table

@@ -1,7 +1,9 @@
 """`tipbench doctor`: what is reachable, which models fit, what to install."""
 
 import importlib.util
+import os
 import platform
+from pathlib import Path
 from typing import Any
 
 import click
@@ -36,14 +38,15 @@ def command(**given: Any) -> int:
     stored = _check_store(options, settings)
     engines = Engines(options, settings)
     try:
-        usable = sum(
-            _check_engine(options, engines, name, advice, memory.available)
+        usable = [
+            model
             for name, advice in _engine_advice(settings).items()
-        )
+            for model in _check_engine(options, engines, name, advice, memory.available)
+        ]
     finally:
         engines.close()
     if usable and stored:
-        out.print("All set: tipbench collect can run.")
+        out.print(f"All set, for example: tipbench collect --models {usable[0]} --experiment tip-bench-first")
         return 0
     out.print("Not ready: " + ("no model can be used." if not usable else "results can't be stored."))
     return 1
@@ -60,24 +63,24 @@ def _engine_advice(settings: Settings) -> dict[str, str]:
     return engines
 
 
-def _check_engine(options: Options, engines: Engines, name: str, advice: str, free: int) -> int:
-    """Shows an engine and its models; the number of models that can be used."""
+def _check_engine(options: Options, engines: Engines, name: str, advice: str, free: int) -> list[str]:
+    """Shows an engine and its models; those that can be used."""
     if name == "embedded" and importlib.util.find_spec("xllamacpp") is None:
         _line(False, "embedded", "not installed: pip install 'tipbench[embedded]'")
-        return 0
+        return []
     try:
         engine = engines.named(name)
         models = engine.models()
     except TipbenchError as error:
         _line(False, name, str(error))
-        return 0
+        return []
     _line(bool(models), name, f"{engine.address}: {len(models)} models" + ("" if models else f"; {advice}"))
     if name == "embedded":
         folder = Settings().home / "weights"
         missing = [known for known in KNOWN if not weights_path(folder, known).is_file()]
         if missing and models:
             _line(None, "", f"more to be had: {', '.join(f'tipbench pull {known}' for known in missing)}")
-    return sum(_show_model(model, options.max_model_b, free) for model in models)
+    return [model.name for model in models if _show_model(model, options.max_model_b, free)]
 
 
 def _show_model(model: ModelInfo, limit: float, free: int) -> bool:
@@ -106,13 +109,21 @@ def _check_store(options: Options, settings: Settings) -> bool:
         count = len(opened.store.experiments(""))
         opened.store.close()
     except NothingStored as nothing:
-        _line(True, "results", str(nothing))
-        return True
+        writable = _is_writable(settings.home)
+        _line(writable, "results", str(nothing) if writable else f"the folder {settings.home} can't be written")
+        return writable
     except TipbenchError as error:
         _line(False, "results", str(error))
         return False
     _line(True, "results", f"{opened.store.address}: {count} experiments")
     return True
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether the folder, or the nearest one above it that exists, can be written."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return os.access(folder, os.W_OK)
 
 
 def _line(good: bool | None, what: str, text: str) -> None:

@@ -9,7 +9,7 @@ from rich.table import Table
 from tipbench.cli.compare import show_leaderboard
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.workplace import chosen_rubric, out, ui_hint, workplace
-from tipbench.pipeline import compare
+from tipbench.pipeline import check_own, compare
 from tipbench.suites.load import built_in_suites, load_suite
 from tipbench.tracking.runs import stored_cell, stored_runs
 from tipbench.untrusted import printable
@@ -75,6 +75,7 @@ def delete(name: str, yes: bool, **given: Any) -> int:
     options = gather({**given, "experiment": name})
     with workplace(options.mlflow_url, name) as work:
         experiment = work.store.experiment(name)
+        check_own(work.store, experiment)
         count = len(stored_runs(work.store, experiment))
         question = f"Delete experiment '{printable(name)}' with {count} cells from {work.store.address}?"
         if not yes and not click.confirm(question, default=False):

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import signal
 import sys
 
 import click
@@ -59,6 +60,7 @@ def cli() -> None:
 
 def main() -> None:
     """Runs the command line: 0 done, 1 done with failed cells, 2 refused, 130 interrupted."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # TERM ends a run as tidily as Ctrl-C
     sys.exit(run(sys.argv[1:]))
 
 
@@ -77,12 +79,19 @@ def run(arguments: list[str]) -> int:
 
         click.echo(click.style("Error: ", fg="red", bold=True) + printable(str(error)), err=True)
         return 2
-    except (KeyboardInterrupt, click.Abort):
+    except KeyboardInterrupt:
         click.echo("Interrupted. What was done is stored; the same command goes on from there.", err=True)
         return 130
+    except click.Abort:  # a question without an answer
+        click.echo("Nobody answered, so nothing was done.", err=True)
+        return 2
     except BrokenPipeError:  # somebody read only the first lines, as in `tipbench compare | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a folder that can't be written, a full disk
+        where = f": {error.filename}" if error.filename else ""
+        click.echo(f"Error: {error.strerror or error}{where}", err=True)
+        return 2
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from tipbench.pipeline import Watcher
 from tipbench.records import Answer, Outcome
 from tipbench.untrusted import printable
 
+_BESIDE_THE_LABEL = 76  # columns
+
 
 def duration(seconds: float) -> str:
     """As people say it: 8 s, 2 min 10 s, 3 h 5 min."""
@@ -40,7 +42,7 @@ def shown_progress(console: Console) -> Iterator[Watcher]:
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
-        BarColumn(),
+        BarColumn(bar_width=16),
         MofNCompleteColumn(),
         TextColumn("{task.fields[counts]}", markup=False),
         TimeElapsedColumn(),
@@ -75,7 +77,12 @@ class BarWatcher:
             )
         counts = f"{self._failed} failed · {self._empty} empty"
         assert self._task is not None
-        self._progress.update(self._task, advance=1, counts=counts, description=printable(outcome.cell.label, 50))
+        self._progress.update(self._task, advance=1, counts=counts, description=self._label(outcome))
+
+    def _label(self, outcome: Outcome) -> str:
+        """As much of the cell's name as the terminal has room for beside bar, counts and times."""
+        room = self._progress.console.width - _BESIDE_THE_LABEL
+        return printable(outcome.cell.label, room) if room >= 12 else ""
 
 
 class LineWatcher:

@@ -55,6 +55,7 @@ def command(config: Path | None, export: Path | None, retry_failed: bool, **give
 def run_all(options: Options, settings: Settings, export: Path | None = None, retry_failed: bool = False) -> int:
     """Everything from the models' admission to the leaderboard."""
     suite = load_suite(options.suite)
+    options = suite.fit(options)
     with open_engines(options, settings) as engines:
         models = admit_request(options, suite, engines.of)
         with workplace(options.mlflow_url, options.experiment, create=True) as work:

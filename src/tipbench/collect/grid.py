@@ -52,6 +52,7 @@ def _cell(options: Options, suite: Suite, model: ModelInfo, prompt: Prompt, scen
         request=request,
         n_tips=options.n_tips,
         diversity=options.diversity,
+        base_seed=options.seed,
         repeat=repeat,
     )
 

@@ -12,6 +12,8 @@ from tipbench.records import Cell, ModelInfo, StoredCell
 _BYTES_A_SECOND = 10e9
 _LOADED_A_SECOND = 0.5e9
 _TOKENS_A_CANDIDATE = 40
+_PROMPT_TOKENS_A_TOKEN = 3  # a CPU reads a prompt some three times as fast as it writes
+_CHARS_A_TOKEN = 4
 _BYTES_A_PARAMETER = 0.6
 
 
@@ -38,7 +40,7 @@ def make_plan(
     known = {cell.key: cell for cell in stored if not (retry_failed and cell.failure is not None)}
     to_do = tuple(cell for cell in cells if cell.key not in known)
     failed = sum(1 for cell in cells if cell.key in known and known[cell.key].failure is not None)
-    timed = _seconds_by_model(stored)
+    timed = _seconds_by_model(stored, cells[0].request.max_tokens if cells else 0)
     wanted = Counter(cell.model.name for cell in to_do)
     seconds = 0.0
     for model in models:
@@ -49,16 +51,17 @@ def make_plan(
     return Plan(tuple(models), to_do, len(cells) - len(to_do), failed, seconds, measured)
 
 
-def _seconds_by_model(stored: Sequence[StoredCell]) -> Mapping[str, float]:
+def _seconds_by_model(stored: Sequence[StoredCell], max_tokens: int) -> Mapping[str, float]:
+    """From earlier cells that were allowed answers as long as these."""
     times: dict[str, list[float]] = {}
     for cell in stored:
-        if "gen/generate_s" in cell.metrics:
-            seconds = cell.metrics["gen/generate_s"] + cell.metrics.get("gen/load_s", 0.0)
-            times.setdefault(cell.model, []).append(seconds)
+        if "gen/wall_s" in cell.metrics and cell.settings.get("max_tokens") == str(max_tokens):
+            times.setdefault(cell.model, []).append(cell.metrics["gen/wall_s"])
     return {model: fmean(seconds) for model, seconds in times.items()}
 
 
 def _guess(cell: Cell) -> float:
     size = cell.model.size_bytes or (cell.model.parameters or 1e9) * _BYTES_A_PARAMETER
-    tokens = min(cell.request.max_tokens, cell.n_tips * _TOKENS_A_CANDIDATE)
+    read = sum(len(message.content) for message in cell.request.messages) / _CHARS_A_TOKEN / _PROMPT_TOKENS_A_TOKEN
+    tokens = read + min(cell.request.max_tokens, cell.n_tips * _TOKENS_A_CANDIDATE)
     return size / _LOADED_A_SECOND + tokens * size / _BYTES_A_SECOND

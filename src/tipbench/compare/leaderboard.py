@@ -120,6 +120,8 @@ def _standing(cells: Sequence[StoredCell], rubric: Rubric, scores_of: ScoresOf) 
         pending=len(answered) - len(judged),
         failed=len(cells) - len(answered),
         empty=sum(cell.is_empty for cell in answered),
+        candidates=_mean(float(cell.candidates) for cell in answered),
+        wall_s=_mean(cell.metrics.get("gen/wall_s") for cell in answered),
         generate_s=_mean(cell.metrics.get("gen/generate_s") for cell in answered),
         output_tokens=_mean(cell.metrics.get("gen/output_tokens") for cell in answered),
         diversity=_mean(cell.metrics.get("answer/diversity") for cell in answered),

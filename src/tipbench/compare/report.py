@@ -44,10 +44,21 @@ def prompt_label(board: Leaderboard, standing: Standing) -> str:
     return f"{label} ({told})" if told else label
 
 
+def ranked(board: Leaderboard) -> list[tuple[int | None, Standing]]:
+    """Rows with their rank; equal composites share one, and without a judge there is none."""
+    ranks: list[tuple[int | None, Standing]] = []
+    for place, standing in enumerate(board.standings, start=1):
+        before = ranks[-1] if ranks else None
+        same = before is not None and before[1].composite == standing.composite
+        rank = before[0] if before is not None and same else place
+        ranks.append((rank if board.judges and standing.composite is not None else None, standing))
+    return ranks
+
+
 def rows(board: Leaderboard) -> list[dict[str, Any]]:
     return [
         {
-            "rank": rank if standing.composite is not None else None,
+            "rank": rank,
             "model": standing.model,
             "prompt": standing.prompt,
             "prompt_digest": standing.prompt_digest,
@@ -59,11 +70,13 @@ def rows(board: Leaderboard) -> list[dict[str, Any]]:
             "pending": standing.pending,
             "failed": standing.failed,
             "empty": standing.empty,
+            "candidates": standing.candidates,
+            "wall_s": standing.wall_s,
             "generate_s": standing.generate_s,
             "output_tokens": standing.output_tokens,
             "diversity": standing.diversity,
         }
-        for rank, standing in enumerate(board.standings, start=1)
+        for rank, standing in ranked(board)
     ]
 
 
@@ -93,13 +106,14 @@ def as_csv(board: Leaderboard) -> str:
 
 def as_markdown(board: Leaderboard) -> str:
     names = ["composite", *(name for name in board.scores if name != "composite")]
-    head = ["#", "model", "prompt", *names, "judged", "pending", "failed"]
+    head = ["#", "model", "prompt", *names, "judged", "pending", "failed", "empty", "texts/cell", "s/cell"]
     lines = [f"**{headline(board)}**", *warnings(board), "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    for rank, standing in enumerate(board.standings, start=1):
+    for rank, standing in ranked(board):
         figures = [figure(standing.means.get(name)) for name in names]
-        counts = [str(standing.judged), str(standing.pending), str(standing.failed)]
+        counts = [str(n) for n in (standing.judged, standing.pending, standing.failed, standing.empty)]
+        counts += [figure(standing.candidates), figure(standing.wall_s)]
         label = [_cell(standing.model), _cell(prompt_label(board, standing))]
-        place = str(rank) if standing.composite is not None else "–"
+        place = str(rank) if rank else "–"
         lines.append(f"| {' | '.join([place, *label, *figures, *counts])} |")
     return "\n".join(lines)
 

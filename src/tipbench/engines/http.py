@@ -68,9 +68,8 @@ class EngineHttp:
             except httpx.TimeoutException as error:
                 if isinstance(error, httpx.ConnectTimeout):
                     raise self._unreachable(error) from error
-                raise GenerationFailed(
-                    f"{self._what} gave no answer within {timeout_s:g} s; TIPBENCH_ENGINE_TIMEOUT sets the limit"
-                ) from error
+                advice = "; TIPBENCH_ENGINE_TIMEOUT sets the limit" if timeout_s == self._timeout_s else ""
+                raise GenerationFailed(f"{self._what} gave no answer within {timeout_s:g} s{advice}") from error
             except httpx.ConnectError as error:
                 if pause is None:
                     raise self._unreachable(error) from error

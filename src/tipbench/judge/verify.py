@@ -60,13 +60,16 @@ def verify(data: dict[str, Any], batch: Batch, rubric: Rubric) -> list[Verdict]:
     counted = Counter(given)
     problems += [f"slot {name}: is missing from the file" for name in slots if not counted[name]]
     verdicts = []
+    untouched = [name for item, name in zip(items, given, strict=True) if _is_untouched(item)]
+    if untouched:
+        problems.append(f"{len(untouched)} of {len(items)} items are not filled in, slot {untouched[0]} is the first")
     for index, (item, name) in enumerate(zip(items, given, strict=True)):
         place = f"items[{index}]"
         if name is None or name not in slots:
             problems.append(f"{place}.slot: {shown(name)} is no slot of batch {batch.id}")
         elif counted[name] > 1:
             problems.append(f"{place}.slot: {name} stands {counted[name]} times in the file")
-        else:
+        elif not _is_untouched(item):
             found: list[str] = []
             verdict = _verdict(item, slots[name], rubric, found)
             problems += [f"{place} (slot {name}): {problem}" for problem in found]
@@ -75,6 +78,11 @@ def verify(data: dict[str, Any], batch: Batch, rubric: Rubric) -> list[Verdict]:
     if problems:
         raise JudgeFileError("the judge file can't be applied, nothing was written:", _shortened(problems))
     return verdicts
+
+
+def _is_untouched(item: Any) -> bool:
+    scores = item.get("scores") if isinstance(item, dict) else None
+    return isinstance(scores, dict) and bool(scores) and all(score is None for score in scores.values())
 
 
 def _verdict(item: dict[str, Any], slot: Slot, rubric: Rubric, problems: list[str]) -> Verdict | None:

@@ -12,8 +12,8 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 # Columns that stand beside the scores wherever those are shown or exported.
 _RESERVED = {
     "composite", "rank", "model", "prompt", "prompt_digest", "scenario", "repeat", "run_id", "scored", "judged",
-    "pending", "failed", "empty", "generate_s", "output_tokens", "diversity", "judge", "provisional", "batch",
-    "rubric_digest", "candidate", "note", "text",
+    "pending", "failed", "empty", "generate_s", "wall_s", "candidates", "output_tokens", "diversity", "judge",
+    "provisional", "batch", "rubric_digest", "candidate", "note", "text",
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from tipbench.errors import InvalidInput
+from tipbench.suites.load import built_in_suites
 
 _PLACEHOLDER = "suite-name"
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
@@ -15,6 +16,8 @@ def write_starter(folder: Path) -> Path:
     name = folder.name
     if not _SLUG.fullmatch(name):
         raise InvalidInput(f"'{name}' is no name for a suite; take small letters, digits and dashes, such as 'blurbs'")
+    if name in built_in_suites():
+        raise InvalidInput(f"'{name}' is the name of a built-in suite; take another for yours")
     if folder.exists():
         raise InvalidInput(f"{folder} exists; take another name, or check it with 'tipbench suite check {folder}'")
     if not folder.parent.is_dir():

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tipbench.errors import InvalidInput
+from tipbench.options import Options
 from tipbench.records import Message, Scenario
 from tipbench.suites.contract import Contract
 from tipbench.suites.rubric import Rubric
@@ -34,6 +35,10 @@ class Suite:
     prompts: Mapping[str, Prompt]
     rubric: Rubric
     contract: Contract
+
+    def fit(self, options: Options) -> Options:
+        """The options with this suite's own defaults."""
+        return options.fitted(self.experiment_prefix, tuple(self.prompts), self.contract.format == "text")
 
     def prompt(self, version: str) -> Prompt:
         if version not in self.prompts:

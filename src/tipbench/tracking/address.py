@@ -33,7 +33,10 @@ def open_store(url: str | None, settings: Settings, experiment: str | None = Non
         return OpenedStore(RunStore(_open(named, settings, create)), "")
     kept_at = _kept_at(settings, experiment) if experiment else None
     if kept_at not in (None, DEFAULT_SERVER, own_database(settings)):
-        raise InvalidInput(f"experiment '{experiment}' is kept at {kept_at}; say so with --mlflow-url {kept_at}")
+        raise InvalidInput(
+            f"experiment '{experiment}' was last collected into {kept_at}; add --mlflow-url {kept_at}, or name another "
+            f"place where it is, such as --mlflow-url {own_database(settings)}"
+        )
     opened = _fallback(settings, create)
     if kept_at not in (None, opened.store.address):
         opened.store.close()
@@ -71,7 +74,8 @@ def _fallback(settings: Settings, create: bool) -> OpenedStore:
     if create:
         settings.home.mkdir(parents=True, exist_ok=True)
     store = RunStore(EmbeddedMlflow(own_database(settings), create, is_own=True))
-    return OpenedStore(store, f"{reason}: results go to tipbench's own database, {store.address}")
+    verb = "go to" if create else "are read from"
+    return OpenedStore(store, f"{reason}: results {verb} tipbench's own database, {store.address}")
 
 
 def _open(url: str, settings: Settings, create: bool) -> MlflowApi:

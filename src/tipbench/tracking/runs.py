@@ -33,6 +33,7 @@ def cell_draft(outcome: Outcome, rubric: RubricText, suite: str, version: str, s
         "max_tokens": str(request.max_tokens),
         "diversity": str(cell.diversity).lower(),
         "seed": str(request.seed),
+        "base_seed": str(cell.base_seed),
         "repeat": str(cell.repeat),
     }
     tags = {
@@ -57,7 +58,7 @@ def cell_draft(outcome: Outcome, rubric: RubricText, suite: str, version: str, s
         tags |= {"judge_pending": "false", "tipbench.failure": printable(outcome.reason, 2_000)}
     else:
         tags |= _answer_tags(outcome, rubric)
-        metrics = _answer_metrics(outcome, rubric)
+        metrics = {"gen/wall_s": (span_ms[1] - span_ms[0]) / 1000, **_answer_metrics(outcome, rubric)}
         texts |= {"raw.txt": outcome.generation.text, "candidates.json": _candidates_text(outcome)}
     return RunDraft(
         name=cell.label,

@@ -67,6 +67,12 @@ class RunStore:
             raise TrackingError(f"MLflow at {self.address} says that experiment '{name}' exists and does not show it")
         return self._not_deleted(found)
 
+    def foreign_runs(self, experiment: Experiment) -> int:
+        """How many runs in the experiment are not tipbench's."""
+        if "tipbench.suite" in experiment.tags:
+            return 0
+        return sum("tipbench.kind" not in run.tags for run in self._api.search_runs(experiment.id, ""))
+
     def experiments(self, prefix: str) -> list[Experiment]:
         return sorted(self._api.list_experiments(prefix), key=lambda e: (e.created_ms, e.name))
 
