@@ -16,8 +16,6 @@ from tipbench.compare.scores import check_scores_file, single_scores, write_scor
 from tipbench.pipeline import compare
 from tipbench.untrusted import printable
 
-_WIDE = 130  # columns of a terminal from which on everything is shown
-
 
 @click.command(
     epilog="Examples:\n\n\b\n"
@@ -59,13 +57,14 @@ def show_leaderboard(board: Leaderboard, form: str = "table") -> None:
         click.echo(FORMATS[form](board))
         return
     out.print(headline(board), style="bold yellow" if board.provisional else "bold", soft_wrap=True)
-    out.print(_table(board))
+    full = _table(board, wide=True)
+    needed = out.measure(full, options=out.options.update(max_width=10_000)).maximum
+    out.print(full if needed <= out.width else _table(board, wide=False))
     for warning in warnings(board):
         out.print(warning, style="yellow", soft_wrap=True)
 
 
-def _table(board: Leaderboard) -> Table:
-    wide = out.width >= _WIDE
+def _table(board: Leaderboard, wide: bool) -> Table:
     flags = () if wide else board.flags
     names = ["composite", *(name for name in board.scores if name != "composite" and name not in flags)]
     table = Table(

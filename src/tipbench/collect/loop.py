@@ -39,7 +39,7 @@ def collect(
             started = clock()
             outcome = generate(cell, engine_of(cell.model.name), suite)
             span_ms = (round(started * 1000), round(clock() * 1000))
-            store.write_run(experiment, cell_draft(outcome, rubric, suite.name, __version__, span_ms))
+            store.write_runs(experiment, [cell_draft(outcome, rubric, suite.name, __version__, span_ms)])
             yield outcome
     finally:
         if loaded:
