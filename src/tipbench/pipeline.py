@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Protocol
 
 from tipbench import __version__
+from tipbench.collect.delivery import Delivered, deliver_left_behind, delivering
 from tipbench.collect.grid import grid
+from tipbench.collect.journal import Journal, JournalHead, left_behind
 from tipbench.collect.loop import Clock, collect
 from tipbench.collect.plan import Plan, make_plan
 from tipbench.compare.leaderboard import Leaderboard, leaderboard
@@ -46,6 +48,8 @@ class Collected:
     planned: int
     stored_before: int
     failed_before: int
+    undelivered: int = 0  # kept in the journal, because MLflow was away
+    outages: int = 0
     answered: int = 0
     empty: int = 0
     candidates: int = 0
@@ -71,6 +75,7 @@ class Workplace:
     store: RunStore
     clock: Clock
     new_id: Callable[[], str]
+    journals: Path  # the folder of what is generated and not in MLflow yet
 
     @property
     def now_ms(self) -> int:
@@ -127,10 +132,21 @@ def collect_cells(
     )
     watcher.planned(plan)
     collected = Collected(plan.cells, plan.stored, plan.failed_before)
-    for outcome in collect(plan.to_do, engine_of, suite, work.store, experiment, work.clock):
-        collected.count(outcome)
-        watcher.done(outcome)
+    if not plan.to_do:
+        return collected
+    head = JournalHead(work.store.address, options.experiment, suite.name, {"rubric.md": suite.rubric.text})
+    journal = Journal.create(work.journals, head, work.new_id())
+    with delivering(journal, work.store, experiment) as keeper:
+        for outcome in collect(plan.to_do, engine_of, suite, keeper.keep, work.clock):
+            collected.count(outcome)
+            watcher.done(outcome)
+    collected.undelivered, collected.outages = keeper.undelivered, keeper.delivered.outages
     return collected
+
+
+def deliver_earlier(work: Workplace, experiment: str) -> Delivered:
+    """What an earlier collection of this experiment generated and could not deliver."""
+    return deliver_left_behind(left_behind(work.journals, work.store.address, experiment), work.store)
 
 
 def something_pending(work: Workplace, experiment: Experiment, rubric: Rubric, judge: str) -> bool:

@@ -14,7 +14,7 @@ from tipbench.records import Answer, Failure, Generation, GenerationRequest
 from tipbench.suites.load import load_suite
 from tipbench.tracking.embedded import EmbeddedMlflow
 from tipbench.tracking.runs import stored_cell, stored_runs
-from tipbench.tracking.store import RunStore
+from tipbench.tracking.store import RunDraft, RunStore
 
 SUITE = load_suite("tip")
 OPTIONS = make_options({"models": "scripted/a,scripted/b", "prompts": "v1", "n_scenarios": 3, "experiment": "x"})
@@ -48,7 +48,11 @@ def _collect(engine: Watched, store: RunStore, retry: bool = False) -> list[Answ
     experiment = store.ensure_experiment("x", {})
     stored = [stored_cell(run) for run in stored_runs(store, experiment)]
     plan = make_plan(models, grid(OPTIONS, SUITE, models), stored, retry)
-    return list(collect(plan.to_do, lambda _: engine, SUITE, store, experiment, clock=lambda: 1.0))
+
+    def keep(_: str, draft: RunDraft) -> None:
+        store.write_runs(experiment, [draft])
+
+    return list(collect(plan.to_do, lambda _: engine, SUITE, keep, clock=lambda: 1.0))
 
 
 def test_a_model_leaves_before_the_next_one_comes_and_the_last_one_leaves_too(store: RunStore) -> None:

@@ -44,6 +44,7 @@ class MlflowServer:
         artifacts: Literal["served", "file"] = "served",
         static_prefix: str = "",
         allowed_hosts: str | None = None,
+        port: int | None = None,
     ) -> MlflowServer:
         """Starts on a free port and returns once the API answers.
 
@@ -53,7 +54,7 @@ class MlflowServer:
         """
         folder = folder.absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        port = _free_port()
+        port = port or _free_port()
         command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)]
         command += ["--workers", "1", "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"]
         if artifacts == "served":

@@ -27,7 +27,7 @@ class Nobody:
 def work(tmp_path: Path) -> Iterator[Workplace]:
     numbers, seconds = count(1), count(1_000)
     api = EmbeddedMlflow(f"sqlite:///{tmp_path / 'm.db'}")
-    yield Workplace(RunStore(api), lambda: float(next(seconds)), lambda: f"{next(numbers):016x}")
+    yield Workplace(RunStore(api), lambda: float(next(seconds)), lambda: f"{next(numbers):016x}", tmp_path / "journal")
     api.close()
 
 

@@ -9,13 +9,20 @@ from rich.table import Table
 
 from tipbench.cli.flags import config_flag, gather, option_flags, retry_flag
 from tipbench.cli.progress import duration, shown_progress
-from tipbench.cli.workplace import err, hint, out, remember_place, ui_hint, workplace
+from tipbench.cli.workplace import err, hint, note, out, remember_place, ui_hint, workplace
 from tipbench.collect.plan import Plan
 from tipbench.engines.catalog import open_engines
 from tipbench.engines.interface import Engine
 from tipbench.errors import NothingStored
 from tipbench.options import Options
-from tipbench.pipeline import Collected, Workplace, admit_request, collect_cells, plan_collection
+from tipbench.pipeline import (
+    Collected,
+    Workplace,
+    admit_request,
+    collect_cells,
+    deliver_earlier,
+    plan_collection,
+)
 from tipbench.records import ModelInfo
 from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
@@ -54,13 +61,14 @@ def command(config: Path | None, dry_run: bool, retry_failed: bool, **given: Any
             show_plan(options, suite, _dry_plan(options, suite, models, retry_failed))
             return 0
         with workplace(options.mlflow_url, options.experiment, create=True) as work:
+            deliver_before(work, options)
             plan = plan_collection(options, suite, models, work.store, retry_failed)
             collected = run_collection(options, suite, plan, engines.of, work)
             if not collected.candidates and not collected.stored_before:
-                return 1 if collected.failed else 0
+                return 1 if collected.failed or collected.undelivered else 0
             step = hint("judge", options, "--export", "judge.json")
             out.print(f"Next: {step}", soft_wrap=True)
-    return 1 if collected.failed else 0
+    return 1 if collected.failed or collected.undelivered else 0
 
 
 def _dry_plan(options: Options, suite: Suite, models: Sequence[ModelInfo], retry_failed: bool) -> Plan:
@@ -83,6 +91,13 @@ def run_collection(
     show_summary(options, collected, work.clock() - started)
     out.print(f"Look at the runs: {ui_hint(work)}", soft_wrap=True)
     return collected
+
+
+def deliver_before(work: Workplace, options: Options) -> None:
+    """Brings home what an earlier collection left in its journal, and says so."""
+    delivered = deliver_earlier(work, options.experiment)
+    if delivered.cells:
+        note(f"{delivered.cells} cells that an earlier run generated and could not store are in MLflow now.")
 
 
 def show_plan(options: Options, suite: Suite, plan: Plan) -> None:
@@ -115,6 +130,14 @@ def show_summary(options: Options, collected: Collected, seconds: float) -> None
     if collected.failed_before:
         parts.append(f"{collected.failed_before} of them failed (--retry-failed tries them again)")
     out.print(f"{options.experiment}: {', '.join(parts)}, in {duration(seconds)}.", soft_wrap=True)
+    if collected.outages:
+        out.print(f"MLflow was away {collected.outages} times; what was generated meanwhile was kept.")
+    if collected.undelivered:
+        out.print(
+            f"{collected.undelivered} cells are generated and kept, and NOT in MLflow yet, because it does not answer; "
+            f"the same command, or 'tipbench sync', delivers them once it does.",
+            soft_wrap=True,
+        )
     if collected.failures:
         out.print(f"{len(collected.failures)} cells FAILED; they are stored with their reasons, the first ones:")
         for failure in collected.failures[:5]:

@@ -16,6 +16,7 @@ COMMANDS = {
     "judge": ("judge", "Phase B: export candidates for a judge, apply the scores, or run a judge."),
     "compare": ("compare", "Phase C: the leaderboard per (model, prompt)."),
     "run": ("run", "All three phases in one go."),
+    "sync": ("sync", "Deliver what was generated while MLflow was away."),
     "experiments": ("experiments", "List, show, delete and restore experiments."),
     "suite": ("suite", "Check a suite of your own, or start a new one."),
     "doctor": ("doctor", "What is reachable, which models fit, what to install."),

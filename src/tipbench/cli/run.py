@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tipbench.cli.collect import run_collection
+from tipbench.cli.collect import deliver_before, run_collection
 from tipbench.cli.compare import show_leaderboard
 from tipbench.cli.flags import config_flag, gather, option_flags, retry_flag
 from tipbench.cli.judge import show_applied, show_exported
@@ -59,12 +59,13 @@ def run_all(options: Options, settings: Settings, export: Path | None = None, re
     with open_engines(options, settings) as engines:
         models = admit_request(options, suite, engines.of)
         with workplace(options.mlflow_url, options.experiment, create=True) as work:
+            deliver_before(work, options)
             plan = plan_collection(options, suite, models, work.store, retry_failed)
             collected = run_collection(options, suite, plan, engines.of, work)
             _judge(options, suite, work, export)
             experiment = work.store.experiment(options.experiment)
             show_leaderboard(compare(work.store, experiment, suite.rubric))
-    return 1 if collected.failed else 0
+    return 1 if collected.failed or collected.undelivered else 0
 
 
 def _judge(options: Options, suite: Suite, work: Workplace, export: Path | None) -> None:

@@ -36,7 +36,7 @@ def workplace(mlflow_url: str | None, experiment: str | None = None, create: boo
     try:
         if opened.notice:
             note(opened.notice)
-        yield Workplace(opened.store, time.time, lambda: uuid.uuid4().hex[:16])
+        yield Workplace(opened.store, time.time, lambda: uuid.uuid4().hex[:16], settings.home / "journal")
         if opened.store.files_refused:
             note(f"Texts were stored as tags, because files were refused: {opened.store.files_refused}")
     finally:

@@ -9,9 +9,8 @@ from tipbench.engines.interface import Engine
 from tipbench.errors import EngineError, EngineUnreachable
 from tipbench.records import Cell, Failure, Outcome, RubricText
 from tipbench.suites.suite import Suite
-from tipbench.tracking.interface import Experiment
 from tipbench.tracking.runs import cell_draft
-from tipbench.tracking.store import RunStore
+from tipbench.tracking.store import RunDraft
 
 Clock = Callable[[], float]
 
@@ -20,11 +19,10 @@ def collect(
     cells: Sequence[Cell],
     engine_of: Callable[[str], Engine],
     suite: Suite,
-    store: RunStore,
-    experiment: Experiment,
+    keep: Callable[[str, RunDraft], None],
     clock: Clock,
 ) -> Iterator[Outcome]:
-    """Yields each outcome once it is stored. Never are two models in memory: one leaves before the next comes.
+    """Yields each outcome once it is kept. Never are two models in memory: one leaves before the next comes.
 
     A cell that fails is stored as a failure and the grid goes on; an engine that can't be reached any more ends it,
     and what is missing is left for the next start.
@@ -39,7 +37,7 @@ def collect(
             started = clock()
             outcome = generate(cell, engine_of(cell.model.name), suite)
             span_ms = (round(started * 1000), round(clock() * 1000))
-            store.write_runs(experiment, [cell_draft(outcome, rubric, suite.name, __version__, span_ms)])
+            keep(cell.key, cell_draft(outcome, rubric, suite.name, __version__, span_ms))
             yield outcome
     finally:
         if loaded:

@@ -5,6 +5,7 @@
 
     parameters: 1500000000     # what describe() tells; leave it out for "unknown"
     missing: true              # the model isn't there
+    latency_s: 0.1             # how long each answer takes
     rules:                     # the first rule whose text stands in the prompt answers; none: made-up tips
       - when: "Maya"
         answer: '["Do this first."]'
@@ -13,6 +14,7 @@
 """
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,7 @@ class Script(BaseModel):
 
     parameters: int | None = Field(None, ge=1)
     missing: bool = False
+    latency_s: float = Field(0.0, ge=0, le=60)
     rules: list[Rule] = Field(default_factory=list)
 
 
@@ -82,7 +85,9 @@ class ScriptedEngine:
 
     def generate(self, request: GenerationRequest) -> Generation:
         prompt = "\n".join(message.content for message in request.messages)
-        rule = next((rule for rule in self._script(request.model).rules if rule.when in prompt), Rule())
+        script = self._script(request.model)
+        rule = next((rule for rule in script.rules if rule.when in prompt), Rule())
+        time.sleep(script.latency_s)
         if rule.fail is not None:
             raise GenerationFailed(rule.fail)
         text = rule.answer if rule.answer is not None else _made_up(request)

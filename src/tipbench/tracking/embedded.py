@@ -136,6 +136,10 @@ class EmbeddedMlflow:
                 if not token:
                     return list(found.values())
 
+    def delete_run(self, run_id: str) -> None:
+        with self._translated():
+            self._store.delete_run(run_id)
+
     def can_store_files(self, artifact_uri: str) -> bool:
         return _local_folder(artifact_uri) is not None
 

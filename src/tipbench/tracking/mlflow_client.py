@@ -112,6 +112,9 @@ class MlflowClient:
             found = {run["info"]["run_id"]: run for run in self._pages(f"{_API}/runs/search", "runs", query)}
             return [_stored_run(run) for run in found.values()]
 
+    def delete_run(self, run_id: str) -> None:
+        self._post("runs/delete", {"run_id": run_id})
+
     def can_store_files(self, artifact_uri: str) -> bool:
         return artifact_uri.startswith("mlflow-artifacts:")
 
@@ -183,6 +186,8 @@ class MlflowClient:
                 f"MLflow at {self.address} refuses the host name in that address; start it with "
                 f"--allowed-hosts naming it (MLFLOW_SERVER_ALLOWED_HOSTS), or set TIPBENCH_MLFLOW_HOST=localhost here"
             )
+        if response.status_code in (502, 503, 504):
+            raise TrackingUnreachable(f"MLflow at {self.address} is away for the moment ({response.status_code})")
         if response.status_code in (401, 403):
             raise TrackingRefused(
                 f"MLflow at {self.address} refuses us ({response.status_code}); set MLFLOW_TRACKING_USERNAME and "

@@ -144,10 +144,16 @@ class RunStore:
 
     def runs(self, experiment: Experiment, tags: Mapping[str, str]) -> list[StoredRun]:
         """The finished runs with these tags, oldest first."""
+        return [run for run in self.every_run(experiment, tags) if run.status in ("FINISHED", "FAILED")]
+
+    def every_run(self, experiment: Experiment, tags: Mapping[str, str]) -> list[StoredRun]:
+        """The runs with these tags, oldest first, also those that are being written or were left half-written."""
         conditions = [f"tags.`{key}` = '{value}'" for key, value in tags.items()]
         found = self._api.search_runs(experiment.id, " AND ".join(conditions))
-        whole = [run for run in found if run.status in ("FINISHED", "FAILED")]
-        return sorted(whole, key=lambda run: (run.started_ms, run.run_id))
+        return sorted(found, key=lambda run: (run.started_ms, run.run_id))
+
+    def remove_run(self, run_id: str) -> None:
+        self._api.delete_run(run_id)
 
     def text(self, run: StoredRun, name: str) -> str | None:
         """A text of the run, character for character; None when it has no such text."""

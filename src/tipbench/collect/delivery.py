@@ -1,0 +1,158 @@
+"""Carries finished cells from the journal to MLflow, in a thread of its own, so that generating never waits for it."""
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tipbench.collect.journal import Entry, Journal
+from tipbench.errors import TipbenchError, TrackingUnreachable
+from tipbench.tracking.interface import Experiment
+from tipbench.tracking.runs import CELL, KIND
+from tipbench.tracking.store import RunDraft, RunStore
+
+_AT_ONCE = 64  # cells to a transaction
+_PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0)  # between tries while MLflow is away; the last one repeats
+PATIENCE_S = 15.0  # for an MLflow that is away when all cells are done
+HURRY_S = 2.0  # the same, when something went wrong or somebody pressed Ctrl-C
+
+
+@dataclass
+class Delivered:
+    """How it went."""
+
+    cells: int = 0
+    known: int = 0  # entries that were in MLflow already
+    outages: int = 0
+    error: TipbenchError | None = None
+
+
+class Delivery:
+    """Runs until it is told that no more comes. MLflow being away is waited out; a refusal ends it."""
+
+    def __init__(self, journal: Journal, store: RunStore, experiment: Experiment, check_first: bool = False) -> None:
+        self.result = Delivered()
+        self._journal = journal
+        self._store = store
+        self._experiment = experiment
+        self._check = check_first
+        self._news = threading.Event()
+        self._no_more = threading.Event()
+        self._give_up = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="delivery")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something new stands in the journal."""
+        self._news.set()
+
+    def finish(self, patience_s: float = PATIENCE_S) -> Delivered:
+        """Waits until everything is delivered, or for so long while MLflow is away; the rest stays in the journal."""
+        self._no_more.set()
+        self._news.set()
+        waited = 0.0
+        while self._thread.is_alive():
+            self._thread.join(0.1)
+            waited = waited + 0.1 if self._check else 0.0  # only an MLflow that is away is given up on
+            if waited > patience_s:
+                self._give_up.set()
+        return self.result
+
+    def _run(self) -> None:
+        try:
+            while not self._give_up.is_set() and self.result.error is None:
+                waiting = self._journal.waiting(_AT_ONCE)
+                if waiting:
+                    self._deliver([entry for entry, _ in waiting], waiting[-1][1])
+                elif self._no_more.is_set():
+                    return
+                else:
+                    self._news.wait()
+                    self._news.clear()
+        except TipbenchError as error:
+            self.result.error = error
+
+    def _deliver(self, entries: list[Entry], place: int) -> None:
+        for attempt in range(1_000_000):
+            try:
+                missing = self._missing(entries) if self._check else entries
+                self._store.write_runs(self._experiment, [entry.draft for entry in missing])
+            except TrackingUnreachable:
+                # What was on its way may have arrived: from now on look before writing.
+                self.result.outages += not self._check
+                self._check = True
+                if self._give_up.wait(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)]):
+                    return
+                continue
+            self._check = False
+            self.result.cells += len(missing)
+            self.result.known += len(entries) - len(missing)
+            self._journal.delivered(place)
+            return
+
+    def _missing(self, entries: list[Entry]) -> list[Entry]:
+        """The entries that are not in MLflow; a run of one that was cut off halfway is removed."""
+        missing = []
+        for entry in entries:
+            found = self._store.every_run(self._experiment, {KIND: CELL, "tipbench.cell_key": entry.key})
+            started = [run for run in found if run.started_ms == entry.draft.started_ms]
+            for run in started:
+                if run.status == "RUNNING":
+                    self._store.remove_run(run.run_id)
+            if not any(run.status != "RUNNING" for run in started):
+                missing.append(entry)
+        return missing
+
+
+@contextmanager
+def delivering(journal: Journal, store: RunStore, experiment: Experiment) -> Iterator["Keeper"]:
+    """Keeps cells in the journal and delivers them beside; at the end waits for the last ones."""
+    delivery = Delivery(journal, store, experiment)
+    delivery.start()
+    keeper = Keeper(journal, delivery)
+    patience_s = HURRY_S
+    try:
+        yield keeper
+        patience_s = PATIENCE_S
+    finally:
+        result = delivery.finish(patience_s)
+        keeper.undelivered = journal.count_waiting()
+        journal.close()
+    if result.error:
+        raise result.error
+
+
+class Keeper:
+    """Where the loop puts its cells."""
+
+    def __init__(self, journal: Journal, delivery: Delivery) -> None:
+        self.undelivered = 0
+        self.delivered = delivery.result
+        self._journal = journal
+        self._delivery = delivery
+
+    def keep(self, key: str, draft: RunDraft) -> None:
+        if self.delivered.error:
+            raise self.delivered.error
+        self._journal.append(Entry(key, draft))
+        self._delivery.wake()
+
+
+def deliver_left_behind(journals: Iterable[Journal], store: RunStore) -> Delivered:
+    """What processes that are gone could not deliver."""
+    total = Delivered()
+    for journal in journals:
+        experiment = store.ensure_experiment(journal.head.experiment, {"tipbench.suite": journal.head.suite})
+        delivery = Delivery(journal, store, experiment, check_first=True)
+        delivery.start()
+        result = delivery.finish()
+        if result.error:
+            raise result.error
+        if not journal.is_delivered:
+            raise TrackingUnreachable(f"{journal.count_waiting()} cells still wait: MLflow at {store.address} is away")
+        journal.close()
+        total.cells += result.cells
+        total.known += result.known
+    return total

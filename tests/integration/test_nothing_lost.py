@@ -1,0 +1,116 @@
+"""Kill it anywhere, take MLflow away: every cell is there once, and nothing that was generated is lost."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from tests.integration.command import Finished, tipbench, tipbench_process
+from tests.integration.mlflow_server import MlflowServer
+from tipbench.settings import Settings
+from tipbench.tracking.address import open_store
+from tipbench.tracking.interface import StoredRun
+from tipbench.tracking.runs import CELL, KIND, stored_candidates
+
+CELLS = 3 * 8 * 4
+
+
+def _command(tmp_path: Path, url: str, latency_s: float) -> tuple[str, ...]:
+    script = tmp_path / "slow.yaml"
+    script.write_text(yaml.safe_dump({"parameters": 1_000_000_000, "latency_s": latency_s}))
+    return (
+        *("collect", "--models", f"scripted/{script}", "--repeats", "4"),
+        *("--experiment", "tip-bench-kill", "--mlflow-url", url),
+    )
+
+
+def _runs(url: str) -> list[StoredRun]:
+    """All runs, also deleted readers' blind spots: those that are still open."""
+    opened = open_store(url, Settings())
+    try:
+        runs = opened.store.every_run(opened.store.experiment("tip-bench-kill"), {KIND: CELL})
+        for run in runs:
+            assert len(stored_candidates(opened.store, run).texts) == 5
+            assert opened.store.text(run, "raw.txt")
+        return runs
+    finally:
+        opened.store.close()
+
+
+def _assert_each_cell_once(url: str) -> None:
+    runs = _runs(url)
+    assert {run.status for run in runs} == {"FINISHED"}
+    assert len(runs) == CELLS
+    assert len({run.tags["tipbench.cell_key"] for run in runs}) == CELLS
+
+
+@pytest.mark.timeout(240)
+def test_killed_ten_times_at_random_moments_every_cell_is_there_once(tmp_path: Path, home: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    command = _command(tmp_path, url, latency_s=0.02)
+    drawn = random.Random(7)
+    killed = 0
+    for _ in range(10):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tipbench", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(drawn.uniform(0.5, 4.5))
+        killed += process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert killed >= 5, "most kills hit a running process"
+    done = tipbench_process(*command)
+    assert done.status == 0, done.err
+    _assert_each_cell_once(url)
+    assert list((home / "journal").iterdir()) == []
+
+
+@pytest.mark.timeout(240)
+def test_mlflow_that_goes_away_in_the_middle_and_comes_back_gets_everything_once(tmp_path: Path) -> None:
+    folder = tmp_path / "server"
+    first = MlflowServer.start(folder)
+    port = urlsplit(first.url).port
+    done: list[Finished] = []
+    collecting = threading.Thread(
+        target=lambda: done.append(tipbench_process(*_command(tmp_path, first.url, latency_s=0.1)))
+    )
+    collecting.start()
+    time.sleep(6)  # in the middle of its 96 cells
+    first.stop()
+    time.sleep(2)
+    with MlflowServer.start(folder, port=port) as second:
+        collecting.join()
+        assert done[0].status == 0, done[0].err
+        assert "MLflow was away" in done[0].out
+        _assert_each_cell_once(second.url)
+
+
+@pytest.mark.timeout(240)
+def test_mlflow_that_stays_away_gets_everything_by_sync(tmp_path: Path, home: Path) -> None:
+    folder = tmp_path / "server"
+    first = MlflowServer.start(folder)
+    port = urlsplit(first.url).port
+    stopper = threading.Timer(5, first.stop)
+    stopper.start()
+    done = tipbench_process(*_command(tmp_path, first.url, latency_s=0.08))
+    stopper.join()
+    assert done.status == 1
+    assert "tipbench sync" in done.out
+    assert len(os.listdir(home / "journal")) == 1  # noqa: PTH208
+    refused = tipbench("sync")
+    assert refused.status == 1
+    with MlflowServer.start(folder, port=port) as second:
+        synced = tipbench("sync")
+        assert synced.status == 0, synced.err
+        assert "cells delivered" in synced.out
+        _assert_each_cell_once(second.url)
+        assert tipbench("sync").out == "Nothing waits to be delivered.\n"
+    assert list((home / "journal").iterdir()) == []
