@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -41,6 +41,9 @@ class Options(BaseModel):
     suite: str = Field("tip", description="A built-in suite's name, or the folder of your own.")
     repeats: int = Field(1, ge=1, le=1000, description="How often each cell is generated, each with its own seed.")
     seed: int = Field(0, ge=0, lt=2**31, description="Start of all randomness: the same seed, the same requests.")
+    unload: Literal["call", "model"] = Field(
+        "call", description="When Ollama drops a model: after every call, or after the model's last cell."
+    )
     max_tokens: int | None = Field(
         None, ge=1, le=32_768, description="Longest answer in tokens. Default: what the suite says."
     )

@@ -14,6 +14,7 @@ from tipbench.collect.plan import Plan, make_plan
 from tipbench.compare.leaderboard import Leaderboard, leaderboard
 from tipbench.engines.admission import admit
 from tipbench.engines.interface import Engine
+from tipbench.engines.residency import MemoryWatch
 from tipbench.errors import InvalidInput
 from tipbench.judge.apply import Applied, apply_file
 from tipbench.judge.export import export_batch
@@ -136,8 +137,8 @@ def collect_cells(
         return collected
     head = JournalHead(work.store.address, options.experiment, suite.name, {"rubric.md": suite.rubric.text})
     journal = Journal.create(work.journals, head, work.new_id())
-    with delivering(journal, work.store, experiment) as keeper:
-        for outcome in collect(plan.to_do, engine_of, suite, keeper.keep, work.clock):
+    with delivering(journal, work.store, experiment) as keeper, MemoryWatch() as watch:
+        for outcome in collect(plan.to_do, engine_of, suite, keeper.keep, watch, work.clock):
             collected.count(outcome)
             watcher.done(outcome)
     collected.undelivered, collected.outages = keeper.undelivered, keeper.delivered.outages

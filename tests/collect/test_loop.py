@@ -7,6 +7,7 @@ import pytest
 from tipbench.collect.grid import grid
 from tipbench.collect.loop import collect
 from tipbench.collect.plan import make_plan
+from tipbench.engines.residency import MemoryWatch
 from tipbench.engines.scripted import ScriptedEngine
 from tipbench.errors import EngineUnreachable, GenerationFailed
 from tipbench.options import make_options
@@ -52,7 +53,8 @@ def _collect(engine: Watched, store: RunStore, retry: bool = False) -> list[Answ
     def keep(_: str, draft: RunDraft) -> None:
         store.write_runs(experiment, [draft])
 
-    return list(collect(plan.to_do, lambda _: engine, SUITE, keep, clock=lambda: 1.0))
+    with MemoryWatch() as watch:
+        return list(collect(plan.to_do, lambda _: engine, SUITE, keep, watch, clock=lambda: 1.0))
 
 
 def test_a_model_leaves_before_the_next_one_comes_and_the_last_one_leaves_too(store: RunStore) -> None:

@@ -1,18 +1,20 @@
 """`tipbench collect`: phase A."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.table import Table
 
-from tipbench.cli.flags import config_flag, gather, option_flags, retry_flag
+from tipbench.cli.flags import config_flag, gather, option_flags, retry_flag, wait_flag
 from tipbench.cli.progress import duration, shown_progress
 from tipbench.cli.workplace import err, hint, note, out, remember_place, ui_hint, workplace
 from tipbench.collect.plan import Plan
-from tipbench.engines.catalog import open_engines
+from tipbench.engines.catalog import Engines, engine_name, open_engines
 from tipbench.engines.interface import Engine
+from tipbench.engines.residency import sole_use
 from tipbench.errors import NothingStored
 from tipbench.options import Options
 from tipbench.pipeline import (
@@ -31,7 +33,7 @@ from tipbench.untrusted import printable
 
 _KEYS = (
     "models", "prompts", "experiment", "n_tips", "diversity", "n_scenarios", "temperature", "repeats", "seed",
-    "max_tokens", "max_model_b", "suite", "ollama_url", "mlflow_url",
+    "max_tokens", "max_model_b", "unload", "suite", "ollama_url", "mlflow_url",
 )  # fmt: skip
 
 
@@ -46,7 +48,8 @@ _KEYS = (
 @config_flag
 @click.option("--dry-run", is_flag=True, help="Show cells, models with their sizes and the time, generate nothing.")
 @retry_flag
-def command(config: Path | None, dry_run: bool, retry_failed: bool, **given: Any) -> int:
+@wait_flag
+def command(config: Path | None, dry_run: bool, retry_failed: bool, no_wait: bool, **given: Any) -> int:
     """Phase A: generate candidates for every (model × prompt × scenario).
 
     Every cell becomes an MLflow run with the tag judge_pending=true. Starting the same command again does only
@@ -60,7 +63,10 @@ def command(config: Path | None, dry_run: bool, retry_failed: bool, **given: Any
         if dry_run:
             show_plan(options, suite, _dry_plan(options, suite, models, retry_failed))
             return 0
-        with workplace(options.mlflow_url, options.experiment, create=True) as work:
+        with (
+            workplace(options.mlflow_url, options.experiment, create=True) as work,
+            sole_use_of(engines, options, wait=not no_wait),
+        ):
             deliver_before(work, options)
             plan = plan_collection(options, suite, models, work.store, retry_failed)
             collected = run_collection(options, suite, plan, engines.of, work)
@@ -91,6 +97,17 @@ def run_collection(
     show_summary(options, collected, work.clock() - started)
     out.print(f"Look at the runs: {ui_hint(work)}", soft_wrap=True)
     return collected
+
+
+@contextmanager
+def sole_use_of(engines: Engines, options: Options, wait: bool) -> Iterator[None]:
+    """The locks of all endpoints that the models are on."""
+    with ExitStack() as stack:
+        for name in sorted({engine_name(model) for model in options.model_names}):
+            models = [model for model in options.model_names if engine_name(model) == name]
+            folder = Settings().home / "locks"
+            stack.enter_context(sole_use(engines.named(name), models, folder, wait, note))
+        yield
 
 
 def deliver_before(work: Workplace, options: Options) -> None:

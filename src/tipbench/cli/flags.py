@@ -45,6 +45,12 @@ def retry_flag(command: _Command) -> _Command:
     return click.option("--retry-failed", is_flag=True, help="Try the cells again that failed before.")(command)
 
 
+def wait_flag(command: _Command) -> _Command:
+    return click.option(
+        "--no-wait", is_flag=True, help="Refuse, instead of waiting, while another collection uses the same Ollama."
+    )(command)
+
+
 def gather(given: dict[str, Any], config: Path | None = None) -> Options:
     """Options from defaults, the config file and the flags, each going before the one before it."""
     flags = {key: value for key, value in given.items() if value is not None}

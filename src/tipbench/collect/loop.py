@@ -6,6 +6,7 @@ from contextlib import suppress
 from tipbench import __version__
 from tipbench.collect.answer import read_answer
 from tipbench.engines.interface import Engine
+from tipbench.engines.residency import MemoryWatch
 from tipbench.errors import EngineError, EngineUnreachable
 from tipbench.records import Cell, Failure, Outcome, RubricText
 from tipbench.suites.suite import Suite
@@ -20,6 +21,7 @@ def collect(
     engine_of: Callable[[str], Engine],
     suite: Suite,
     keep: Callable[[str, RunDraft], None],
+    watch: MemoryWatch,
     clock: Clock,
 ) -> Iterator[Outcome]:
     """Yields each outcome once it is kept. Never are two models in memory: one leaves before the next comes.
@@ -34,10 +36,12 @@ def collect(
             if loaded and loaded != cell.model.name:
                 _leave(engine_of(loaded), loaded)
             loaded = cell.model.name
+            engine = engine_of(cell.model.name)
+            watch.begin(engine)
             started = clock()
-            outcome = generate(cell, engine_of(cell.model.name), suite)
+            outcome = generate(cell, engine, suite)
             span_ms = (round(started * 1000), round(clock() * 1000))
-            keep(cell.key, cell_draft(outcome, rubric, suite.name, __version__, span_ms))
+            keep(cell.key, cell_draft(outcome, rubric, suite.name, __version__, span_ms, watch.figures()))
             yield outcome
     finally:
         if loaded:

@@ -11,7 +11,7 @@ from tipbench.settings import Settings
 def _ollama(options: Options, settings: Settings) -> Engine:
     from tipbench.engines.ollama import OllamaEngine
 
-    return OllamaEngine(options.ollama_url, settings.engine_timeout_s)
+    return OllamaEngine(options.ollama_url, settings.engine_timeout_s, hold=options.unload == "model")
 
 
 def _openai(options: Options, settings: Settings) -> Engine:  # noqa: ARG001 - one signature for all

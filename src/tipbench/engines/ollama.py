@@ -1,4 +1,4 @@
-"""Ollama over its chat API. Every call carries `keep_alive=0`: the model leaves memory with its answer."""
+"""Ollama over its chat API. By default every call carries `keep_alive=0`: the model leaves memory with its answer."""
 
 import time
 from collections.abc import Callable
@@ -14,6 +14,7 @@ from tipbench.untrusted import printable
 _NANO = 1e9
 _UNLOAD_LIMIT_S = 60.0
 _POLL_S = 0.05
+_HELD = "15m"  # longer than any pause between two cells; a bound, in case nobody is left to unload it
 
 
 class OllamaEngine:
@@ -21,7 +22,10 @@ class OllamaEngine:
 
     name = "ollama"
 
-    def __init__(self, url: str, timeout_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, url: str, timeout_s: float, hold: bool = False, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._keep_alive: int | str = _HELD if hold else 0
         self._sleep = sleep
         advice = "start it with 'ollama serve', or set --ollama-url"
         self._http = EngineHttp(url, "Ollama", advice, timeout_s, sleep=sleep)
@@ -45,7 +49,7 @@ class OllamaEngine:
             "model": bare_name(request.model, self.name),
             "messages": [{"role": m.role, "content": m.content} for m in request.messages],
             "stream": False,
-            "keep_alive": 0,
+            "keep_alive": self._keep_alive,
             "options": {
                 "temperature": request.temperature,
                 "seed": request.seed,

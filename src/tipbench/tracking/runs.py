@@ -18,7 +18,14 @@ _JUDGE = "tipbench.judge:"
 _SETTINGS = ("n_tips", "temperature", "max_tokens", "diversity")
 
 
-def cell_draft(outcome: Outcome, rubric: RubricText, suite: str, version: str, span_ms: tuple[int, int]) -> RunDraft:
+def cell_draft(
+    outcome: Outcome,
+    rubric: RubricText,
+    suite: str,
+    version: str,
+    span_ms: tuple[int, int],
+    memory: Mapping[str, float] | None = None,
+) -> RunDraft:
     """A finished cell as a run: settings as params, identity as tags, figures as metrics, texts as files."""
     cell = outcome.cell
     request = cell.request
@@ -53,12 +60,12 @@ def cell_draft(outcome: Outcome, rubric: RubricText, suite: str, version: str, s
         "mlflow.source.name": "tipbench",
     }
     texts = {"prompt.txt": _prompt_text(outcome), "rubric.md": rubric.text}
-    metrics: dict[str, float] = {}
+    metrics: dict[str, float] = dict(memory or {})
     if isinstance(outcome, Failure):
         tags |= {"judge_pending": "false", "tipbench.failure": printable(outcome.reason, 2_000)}
     else:
         tags |= _answer_tags(outcome, rubric)
-        metrics = {"gen/wall_s": (span_ms[1] - span_ms[0]) / 1000, **_answer_metrics(outcome, rubric)}
+        metrics |= {"gen/wall_s": (span_ms[1] - span_ms[0]) / 1000, **_answer_metrics(outcome, rubric)}
         texts |= {"raw.txt": outcome.generation.text, "candidates.json": _candidates_text(outcome)}
     return RunDraft(
         name=cell.label,

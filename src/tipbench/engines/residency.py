@@ -1,0 +1,126 @@
+"""What may be in memory, and proof of what was: one collection an endpoint, and figures sampled while it runs."""
+
+import fcntl
+import json
+import resource
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from tipbench.engines.interface import Engine
+from tipbench.errors import EngineError
+from tipbench.identity import text_digest
+
+_EVERY_S = 0.25
+_RUSAGE_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+@contextmanager
+def sole_use(
+    engine: Engine, models: Sequence[str], folder: Path, wait: bool, say: Callable[[str], None]
+) -> Iterator[None]:
+    """Nobody else of ours uses this endpoint meanwhile. What a killed one may have left loaded is unloaded first."""
+    if not engine.address.startswith("http"):
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{text_digest(engine.address)[:24]}.lock"
+    with path.open("a+", encoding="utf-8") as lock:
+        _acquire(lock, engine, wait, say)
+        for model in _left_loaded(lock):
+            say(f"{model} may still be loaded at {engine.address} by a collection that was killed; unloading it.")
+            engine.unload(model)
+        _write(lock, list(models))
+        try:
+            yield
+        finally:
+            _write(lock, [])
+
+
+def _acquire(lock: IO[str], engine: Engine, wait: bool, say: Callable[[str], None]) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if not wait:
+            raise EngineError(
+                f"another collection is using {engine.address}; without --no-wait this one would wait its turn"
+            ) from None
+        say(f"Another collection is using {engine.address}; waiting until it is done (Ctrl-C to stop) …")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def _left_loaded(lock: IO[str]) -> list[str]:
+    lock.seek(0)
+    content = lock.read()
+    try:
+        found = json.loads(content) if content else []
+    except ValueError:  # killed while writing it down: nothing was loaded yet
+        return []
+    return [str(model) for model in found]
+
+
+def _write(lock: IO[str], models: list[str]) -> None:
+    lock.seek(0)
+    lock.truncate()
+    lock.write(json.dumps(models) if models else "")
+    lock.flush()
+
+
+class MemoryWatch:
+    """Samples, in a thread of its own, what an engine holds; tells the peaks since the last cell began."""
+
+    def __init__(self, every_s: float = _EVERY_S) -> None:
+        self._every_s = every_s
+        self._engine: Engine | None = None
+        self._models = 0
+        self._bytes = 0
+        self._swapped_in = psutil.swap_memory().sin
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="memory watch", daemon=True)
+
+    def __enter__(self) -> "MemoryWatch":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def begin(self, engine: Engine) -> None:
+        """A cell begins on this engine."""
+        with self._lock:
+            self._engine, self._models, self._bytes = engine, 0, 0
+
+    def figures(self) -> dict[str, float]:
+        """Peaks since the cell began; our own peak and the machine's swapping since this process and watch began."""
+        self._sample()
+        with self._lock:
+            return {
+                "ram/resident_models_peak": self._models,
+                "ram/resident_bytes_peak": self._bytes,
+                "ram/own_bytes_peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RUSAGE_UNIT,
+                "ram/swapped_in_bytes": psutil.swap_memory().sin - self._swapped_in,
+            }
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._every_s):
+            self._sample()
+
+    def _sample(self) -> None:
+        engine = self._engine
+        if engine is None:
+            return
+        try:
+            held = engine.resident()
+        except EngineError:  # the engine is away or busy; the cell itself will tell
+            return
+        with self._lock:
+            if engine is self._engine:
+                self._models = max(self._models, len(held))
+                self._bytes = max(self._bytes, sum(model.size_bytes for model in held))
