@@ -80,10 +80,10 @@ def run(arguments: list[str]) -> int:
 
         click.echo(click.style("Error: ", fg="red", bold=True) + printable(str(error)), err=True)
         return 2
-    except KeyboardInterrupt:
-        click.echo("Interrupted. What was done is stored; the same command goes on from there.", err=True)
-        return 130
-    except click.Abort:  # a question without an answer
+    except click.Abort as abort:  # how click passes Ctrl-C on, and the end of input before an answer
+        if isinstance(abort.__cause__, KeyboardInterrupt):
+            click.echo("Interrupted. What was done is stored; the same command goes on from there.", err=True)
+            return 130
         click.echo("Nobody answered, so nothing was done.", err=True)
         return 2
     except BrokenPipeError:  # somebody read only the first lines, as in `tipbench compare | head`
