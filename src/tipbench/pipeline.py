@@ -29,7 +29,7 @@ from tipbench.suites.rubric import Rubric
 from tipbench.suites.suite import Suite
 from tipbench.tracking.batches import batch_runs
 from tipbench.tracking.interface import Experiment
-from tipbench.tracking.runs import stored_cell, stored_rubric, stored_runs
+from tipbench.tracking.runs import SUPERSEDED, stored_cell, stored_rubric, stored_runs
 from tipbench.tracking.store import RunStore
 from tipbench.untrusted import json_text
 
@@ -83,14 +83,16 @@ class Workplace:
         return round(self.clock() * 1000)
 
 
-def admit_request(options: Options, suite: Suite, engine_of: Callable[[str], Engine]) -> list[ModelInfo]:
+def admit_request(
+    options: Options, suite: Suite, engine_of: Callable[[str], Engine], check_memory: bool = True
+) -> list[ModelInfo]:
     """Checks everything that can be wrong with a request, before a store is touched or anything is generated."""
     suite.first_scenarios(options.n_scenarios)
     for version in options.prompt_names:
         suite.prompt(version)
     if options.judge:
         check_judge(options.judge)
-    return admit(options.model_names, engine_of, options.max_model_b)
+    return admit(options.model_names, engine_of, options.max_model_b, check_memory)
 
 
 def plan_collection(
@@ -108,6 +110,18 @@ def plan_collection(
         )
     stored = [stored_cell(run) for run in stored_runs(store, experiment)] if store and experiment else []
     return make_plan(models, grid(options, suite, models), stored, retry_failed)
+
+
+def start_over(options: Options, suite: Suite, models: Sequence[ModelInfo], work: Workplace) -> int:
+    """Sets the stored runs of this grid aside, scores and all; they stay in MLflow and count no more."""
+    experiment = work.store.find_experiment(options.experiment)
+    if experiment is None:
+        return 0
+    keys = {cell.key for cell in grid(options, suite, models)}
+    aside = [run for run in stored_runs(work.store, experiment) if run.tags["tipbench.cell_key"] in keys]
+    for run in aside:
+        work.store.extend_run(run, {SUPERSEDED: "true", "judge_pending": "false"}, at_ms=work.now_ms)
+    return len(aside)
 
 
 def check_own(store: RunStore, experiment: Experiment) -> None:

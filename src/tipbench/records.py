@@ -25,6 +25,7 @@ class ModelInfo:
     size_bytes: int | None = None
     quantization: str | None = None
     context_length: int | None = None
+    context_bytes_a_token: int | None = None  # of memory, for each token of context
 
     @property
     def billions(self) -> float | None:

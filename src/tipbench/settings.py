@@ -19,6 +19,11 @@ class Setting(NamedTuple):
 TABLE: tuple[Setting, ...] = (
     Setting("TIPBENCH_HOME", "", "Folder of tipbench's own state; default: the user's data folder."),
     Setting("TIPBENCH_ENGINE_TIMEOUT", "600", "Seconds that one generation may take."),
+    Setting(
+        "TIPBENCH_MEMORY_CHECK",
+        "true",
+        "false: load models whose estimate is above free memory, as onto a graphics card.",
+    ),
     Setting("TIPBENCH_OPENAI_URL", "http://localhost:8080/v1", "Base URL for openai/… models."),
     Setting("TIPBENCH_OPENAI_KEY", "", "API key for openai/… models, if the server wants one.", secret=True),
     Setting(

@@ -48,12 +48,12 @@ def test_a_sound_file(path: Path) -> None:
         number("llama.context_length", 2048),
     ]
     assert read(path, gguf(entries, {"a": (64, 32), "b": (64,), "c": ()})) == GgufFacts(
-        64 * 32 + 64 + 1, "Q4_K_M", 2048
+        64 * 32 + 64 + 1, "Q4_K_M", 2048, None
     )
 
 
 def test_what_it_does_not_say_is_unknown(path: Path) -> None:
-    assert read(path, gguf()) == GgufFacts(256, None, None)
+    assert read(path, gguf()) == GgufFacts(256, None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_it_does_not_say_is_unknown(path: Path) -> None:
     ],
 )
 def test_odd_values_are_unknown(path: Path, entries: list[bytes]) -> None:
-    assert read(path, gguf(entries)) == GgufFacts(256, None, None)
+    assert read(path, gguf(entries)) == GgufFacts(256, None, None, None)
 
 
 def test_one_part_of_a_split_model_does_not_pass_for_a_small_model(path: Path) -> None:
@@ -136,5 +136,5 @@ def test_a_file_that_is_not_there_or_is_a_folder(tmp_path: Path) -> None:
 
 
 def test_the_real_weights(weights_file: Path) -> None:
-    assert read_gguf(weights_file) == GgufFacts(134_515_008, "Q4_1", 8192)
+    assert read_gguf(weights_file) == GgufFacts(134_515_008, "Q4_1", 8192, 23_040)
     assert file_digest(weights_file) == KNOWN["smollm2:135m"].sha256

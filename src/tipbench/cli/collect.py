@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from tipbench.cli.flags import config_flag, gather, option_flags, retry_flag, wait_flag
+from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
 from tipbench.cli.progress import duration, shown_progress
 from tipbench.cli.workplace import err, hint, note, out, remember_place, ui_hint, workplace
 from tipbench.collect.plan import Plan
@@ -24,6 +24,7 @@ from tipbench.pipeline import (
     collect_cells,
     deliver_earlier,
     plan_collection,
+    start_over,
 )
 from tipbench.records import ModelInfo
 from tipbench.settings import Settings
@@ -48,8 +49,9 @@ _KEYS = (
 @config_flag
 @click.option("--dry-run", is_flag=True, help="Show cells, models with their sizes and the time, generate nothing.")
 @retry_flag
+@fresh_flag
 @wait_flag
-def command(config: Path | None, dry_run: bool, retry_failed: bool, no_wait: bool, **given: Any) -> int:
+def command(config: Path | None, dry_run: bool, retry_failed: bool, fresh: bool, no_wait: bool, **given: Any) -> int:
     """Phase A: generate candidates for every (model × prompt × scenario).
 
     Every cell becomes an MLflow run with the tag judge_pending=true. Starting the same command again does only
@@ -59,7 +61,7 @@ def command(config: Path | None, dry_run: bool, retry_failed: bool, no_wait: boo
     suite = load_suite(options.suite)
     options = suite.fit(options)
     with open_engines(options, Settings()) as engines:
-        models = admit_request(options, suite, engines.of)
+        models = admit_request(options, suite, engines.of, Settings().is_true("TIPBENCH_MEMORY_CHECK"))
         if dry_run:
             show_plan(options, suite, _dry_plan(options, suite, models, retry_failed))
             return 0
@@ -68,6 +70,8 @@ def command(config: Path | None, dry_run: bool, retry_failed: bool, no_wait: boo
             sole_use_of(engines, options, wait=not no_wait),
         ):
             deliver_before(work, options)
+            if fresh:
+                set_aside(options, suite, models, work)
             plan = plan_collection(options, suite, models, work.store, retry_failed)
             collected = run_collection(options, suite, plan, engines.of, work)
             if not collected.candidates and not collected.stored_before:
@@ -108,6 +112,11 @@ def sole_use_of(engines: Engines, options: Options, wait: bool) -> Iterator[None
             folder = Settings().home / "locks"
             stack.enter_context(sole_use(engines.named(name), models, folder, wait, note))
         yield
+
+
+def set_aside(options: Options, suite: Suite, models: Sequence[ModelInfo], work: Workplace) -> None:
+    count = start_over(options, suite, models, work)
+    note(f"{count} stored cells are set aside: they stay in MLflow, tagged tipbench.superseded.")
 
 
 def deliver_before(work: Workplace, options: Options) -> None:

@@ -12,6 +12,7 @@ import psutil
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.workplace import out
 from tipbench.engines.catalog import Engines
+from tipbench.engines.footprint import footprint, memory_refusal
 from tipbench.engines.weights import KNOWN, weights_path
 from tipbench.errors import NothingStored, TipbenchError
 from tipbench.options import Options
@@ -19,8 +20,6 @@ from tipbench.records import ModelInfo
 from tipbench.settings import Settings
 from tipbench.tracking.address import open_store
 from tipbench.untrusted import printable
-
-_NEEDED_OVER_WEIGHTS = 1.3  # context and buffers come on top of a model's file
 
 
 @click.command(epilog="Example:\n\n\b\n  tipbench doctor --ollama-url http://gpu-box:11434")
@@ -91,8 +90,8 @@ def _show_model(model: ModelInfo, limit: float, free: int) -> bool:
         doubt = "of unknown size: needs --max-model-b 0"
     elif limit and model.billions is not None and model.billions > limit:
         doubt = f"over --max-model-b {limit:g}"
-    elif model.size_bytes and model.size_bytes * _NEEDED_OVER_WEIGHTS > free:
-        doubt = "does not fit into free memory"
+    elif memory_refusal(model, free):
+        doubt = f"needs about {footprint(model)}, which is more than is free"
     _line(not doubt, "", f"{model.name}: {size}{weight}" + (f": {doubt}" if doubt else ""))
     return not doubt
 

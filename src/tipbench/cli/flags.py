@@ -45,6 +45,12 @@ def retry_flag(command: _Command) -> _Command:
     return click.option("--retry-failed", is_flag=True, help="Try the cells again that failed before.")(command)
 
 
+def fresh_flag(command: _Command) -> _Command:
+    return click.option(
+        "--fresh", is_flag=True, help="Start over: what is stored of this grid is set aside, kept, and counts no more."
+    )(command)
+
+
 def wait_flag(command: _Command) -> _Command:
     return click.option(
         "--no-wait", is_flag=True, help="Refuse, instead of waiting, while another collection uses the same Ollama."

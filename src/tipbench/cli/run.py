@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from tipbench.cli.collect import deliver_before, run_collection, sole_use_of
+from tipbench.cli.collect import deliver_before, run_collection, set_aside, sole_use_of
 from tipbench.cli.compare import show_leaderboard
-from tipbench.cli.flags import config_flag, gather, option_flags, retry_flag, wait_flag
+from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
 from tipbench.cli.judge import show_applied, show_exported
 from tipbench.cli.workplace import hint, note, workplace
 from tipbench.engines.catalog import open_engines
@@ -44,26 +44,36 @@ _PERSON = "person"  # who judges an exported file, unless tipbench judge --judge
     help="Without --judge: the file for the judge.  [default: EXPERIMENT-judge.json]",
 )
 @retry_flag
+@fresh_flag
 @wait_flag
-def command(config: Path | None, export: Path | None, retry_failed: bool, no_wait: bool, **given: Any) -> int:
+def command(
+    config: Path | None, export: Path | None, retry_failed: bool, fresh: bool, no_wait: bool, **given: Any
+) -> int:
     """All phases: collect, then export (or the configured --judge), then compare."""
     options = gather(given, config)
     if export and not options.judge:
         check_export_path(export)
-    return run_all(options, Settings(), export, retry_failed, wait=not no_wait)
+    return run_all(options, Settings(), export, retry_failed, fresh, wait=not no_wait)
 
 
 def run_all(
-    options: Options, settings: Settings, export: Path | None = None, retry_failed: bool = False, wait: bool = True
+    options: Options,
+    settings: Settings,
+    export: Path | None = None,
+    retry_failed: bool = False,
+    fresh: bool = False,
+    wait: bool = True,
 ) -> int:
     """Everything from the models' admission to the leaderboard."""
     suite = load_suite(options.suite)
     options = suite.fit(options)
     with open_engines(options, settings) as engines:
-        models = admit_request(options, suite, engines.of)
+        models = admit_request(options, suite, engines.of, settings.is_true("TIPBENCH_MEMORY_CHECK"))
         with workplace(options.mlflow_url, options.experiment, create=True) as work:
             deliver_before(work, options)
             with sole_use_of(engines, options, wait):
+                if fresh:
+                    set_aside(options, suite, models, work)
                 plan = plan_collection(options, suite, models, work.store, retry_failed)
                 collected = run_collection(options, suite, plan, engines.of, work)
             _judge(options, suite, work, export)

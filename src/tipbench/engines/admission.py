@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 
+from tipbench.engines.footprint import free_memory, memory_refusal
 from tipbench.engines.interface import Engine
 from tipbench.errors import ModelMissing, Problems
 from tipbench.records import ModelInfo
@@ -18,8 +19,10 @@ def parameters_from_name(name: str) -> int | None:
     return round(float(match[1]) * (1e9 if match[2].lower() == "b" else 1e6)) or None
 
 
-def admit(models: Sequence[str], engine_of: Callable[[str], Engine], max_model_b: float) -> list[ModelInfo]:
-    """What the models are; raises with every one that is missing, too large or of unknown size."""
+def admit(
+    models: Sequence[str], engine_of: Callable[[str], Engine], max_model_b: float, check_memory: bool = True
+) -> list[ModelInfo]:
+    """What the models are; raises with every one that is missing, too large, of unknown size or beyond free memory."""
     admitted, problems = [], []
     for model in models:
         try:
@@ -28,6 +31,8 @@ def admit(models: Sequence[str], engine_of: Callable[[str], Engine], max_model_b
             problems.append(str(error))
             continue
         refusal = _refusal(info, max_model_b)
+        if check_memory and not refusal:
+            refusal = memory_refusal(info, free_memory(engine_of(model)))
         if refusal:
             problems.append(refusal)
         admitted.append(info)

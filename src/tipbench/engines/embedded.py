@@ -45,6 +45,7 @@ class EmbeddedEngine:
                 size_bytes=path.stat().st_size,
                 quantization=facts.quantization,
                 context_length=facts.context_length,
+                context_bytes_a_token=facts.context_bytes_a_token,
             )
         return self._described[model]
 

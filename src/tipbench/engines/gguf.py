@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from tipbench.engines.footprint import context_bytes_a_token
 from tipbench.errors import EngineError
 
 _MAGIC = b"GGUF"
@@ -35,6 +36,7 @@ class GgufFacts(NamedTuple):
     parameters: int
     quantization: str | None
     context_length: int | None
+    context_bytes_a_token: int | None
 
 
 def read_gguf(path: Path) -> GgufFacts:
@@ -78,7 +80,7 @@ def _read(file: BinaryIO) -> GgufFacts:
     if not isinstance(context, int) or context < 1:
         context = None
     quantization = _FILE_TYPES.get(metadata.get("general.file_type", -1))
-    return GgufFacts(parameters, quantization, context)
+    return GgufFacts(parameters, quantization, context, context_bytes_a_token(metadata))
 
 
 def _scalar(file: BinaryIO, form: str) -> Any:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tipbench.engines.admission import parameters_from_name
+from tipbench.engines.footprint import context_bytes_a_token
 from tipbench.engines.http import EngineHttp, amount, error_text, whole_number
 from tipbench.engines.interface import CONTEXT_TOKENS, bare_name
 from tipbench.errors import EngineError, GenerationFailed, ModelMissing
@@ -119,6 +120,7 @@ def _model_info(model: str, shown: dict[str, Any], listed: dict[str, Any]) -> Mo
         size_bytes=whole_number(listed.get("size")),
         quantization=details.get("quantization_level"),
         context_length=whole_number(context),
+        context_bytes_a_token=context_bytes_a_token(facts),
     )
 
 

@@ -13,6 +13,7 @@ from tipbench.untrusted import json_text, printable
 SCHEMA = "1"  # of everything stored; raise it when old data would be misread
 KIND = "tipbench.kind"
 CELL = "cell"
+SUPERSEDED = "tipbench.superseded"  # set on runs that somebody started over
 BY_RULE = "rule"  # in place of a judge's name, where there was nothing to judge
 _JUDGE = "tipbench.judge:"
 _SETTINGS = ("n_tips", "temperature", "max_tokens", "diversity")
@@ -83,6 +84,8 @@ def stored_runs(store: RunStore, experiment: Experiment) -> list[StoredRun]:
     """The cells' runs, each cell once: of several with one key an answer goes before a failure, then the oldest."""
     counting: dict[str, StoredRun] = {}
     for run in store.runs(experiment, {KIND: CELL}):
+        if SUPERSEDED in run.tags:
+            continue
         key = run.tags.get("tipbench.cell_key", run.run_id)
         known = counting.get(key)
         if known is None or (known.status == "FAILED" and run.status == "FINISHED"):

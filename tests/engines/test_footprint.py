@@ -1,0 +1,65 @@
+"""The estimate of a model's memory, held against figures that are known and against a real Ollama."""
+
+import json
+import urllib.request
+from dataclasses import replace
+
+import pytest
+
+from tests.integration.real_ollama.server import OllamaServer, default_cache, unsupported_reason
+from tipbench.engines.embedded import EmbeddedEngine
+from tipbench.engines.footprint import context_bytes_a_token, footprint, free_memory, memory_refusal
+from tipbench.engines.ollama import OllamaEngine
+from tipbench.records import ModelInfo
+
+SMOLLM2 = {
+    "general.architecture": "llama",
+    "llama.block_count": 30,
+    "llama.attention.head_count": 9,
+    "llama.attention.head_count_kv": 3,
+    "llama.embedding_length": 576,
+}
+MODEL = ModelInfo("m:3b", "ollama", 3_200_000_000, "metadata", "d", 2_000_000_000, "Q4_K_M", 131_072, 114_688)
+
+
+def test_the_context_takes_a_key_and_a_value_for_each_layer_and_head() -> None:
+    assert context_bytes_a_token(SMOLLM2) == 2 * 30 * 3 * 64 * 2
+    assert context_bytes_a_token({**SMOLLM2, "llama.attention.key_length": 128}) == 2 * 30 * 3 * 128 * 2
+
+
+@pytest.mark.parametrize("value", [None, 0, -1, "30", [30], 10**9])
+def test_odd_metadata_gives_no_figure(value: object) -> None:
+    assert context_bytes_a_token({**SMOLLM2, "llama.block_count": value}) is None
+    assert context_bytes_a_token({}) is None
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_figures() -> None:
+    assert memory_refusal(MODEL, 4 * 2**30) is None
+    refusal = memory_refusal(MODEL, 2 * 2**30)
+    assert refusal is not None
+    assert "m:3b: needs about 2.44 GiB (1.86 weights, 0.44 context, 0.14 buffers)" in refusal
+    assert "2.00 GiB of memory are free" in refusal
+
+
+def test_nobody_is_refused_on_a_guess() -> None:
+    assert memory_refusal(replace(MODEL, size_bytes=None), 1) is None
+    assert memory_refusal(MODEL, None) is None
+    assert free_memory(OllamaEngine("http://gpu-box:11434", 1.0)) is None
+    assert (free_memory(OllamaEngine("http://127.0.0.1:11434", 1.0)) or 0) > 0
+    assert (free_memory(EmbeddedEngine(default_cache())) or 0) > 0
+
+
+def test_the_estimate_is_near_what_a_real_ollama_reports() -> None:
+    if reason := unsupported_reason():
+        pytest.skip(reason)
+    with OllamaServer.start(default_cache()) as server:
+        engine = OllamaEngine(server.url, 60.0)
+        estimate = footprint(engine.describe("smollm2:135m"))
+        engine.close()
+        body = {"model": "smollm2:135m", "prompt": "x", "stream": False, "options": {"num_ctx": 4096, "num_predict": 1}}
+        request = urllib.request.Request(f"{server.url}/api/generate", json.dumps(body).encode())
+        urllib.request.urlopen(request, timeout=60).close()
+        with urllib.request.urlopen(f"{server.url}/api/ps", timeout=10) as reply:
+            reported = json.load(reply)["models"][0]["size"]
+    assert estimate is not None
+    assert 0.6 < estimate.total / reported < 1.6
