@@ -7,6 +7,7 @@ TipbenchError
 ├── EngineError             an engine, or a model on it
 │   ├── EngineUnreachable   nothing answers at the engine's address
 │   ├── ModelMissing        the engine does not have the model
+│   ├── EngineBusy          the engine asks to come back later
 │   └── GenerationFailed    the engine had the model and gave no answer
 ├── TrackingError           the MLflow server or database
 │   ├── TrackingUnreachable nothing answers at its address
@@ -54,6 +55,14 @@ class EngineUnreachable(EngineError):
 
 class ModelMissing(EngineError):
     """The engine does not have the model."""
+
+
+class EngineBusy(EngineError):
+    """The engine asks to come back later (429, 503)."""
+
+    def __init__(self, message: str, retry_after_s: float | None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class GenerationFailed(EngineError):

@@ -44,6 +44,9 @@ class Options(BaseModel):
     unload: Literal["call", "model"] = Field(
         "call", description="When Ollama drops a model: after every call, or after the model's last cell."
     )
+    concurrency: int | None = Field(
+        None, ge=1, le=256, description="Requests at once. Default: 1 for Ollama and embedded, 16 for openai."
+    )
     max_tokens: int | None = Field(
         None, ge=1, le=32_768, description="Longest answer in tokens. Default: what the suite says."
     )

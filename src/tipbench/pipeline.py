@@ -152,7 +152,7 @@ def collect_cells(
     head = JournalHead(work.store.address, options.experiment, suite.name, {"rubric.md": suite.rubric.text})
     journal = Journal.create(work.journals, head, work.new_id())
     with delivering(journal, work.store, experiment) as keeper, MemoryWatch() as watch:
-        for outcome in collect(plan.to_do, engine_of, suite, keeper.keep, watch, work.clock):
+        for outcome in collect(plan.to_do, engine_of, suite, keeper.keep, watch, work.clock, options.concurrency):
             collected.count(outcome)
             watcher.done(outcome)
     collected.undelivered, collected.outages = keeper.undelivered, keeper.delivered.outages

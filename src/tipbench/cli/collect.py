@@ -34,7 +34,7 @@ from tipbench.untrusted import printable
 
 _KEYS = (
     "models", "prompts", "experiment", "n_tips", "diversity", "n_scenarios", "temperature", "repeats", "seed",
-    "max_tokens", "max_model_b", "unload", "suite", "ollama_url", "mlflow_url",
+    "max_tokens", "max_model_b", "unload", "concurrency", "suite", "ollama_url", "mlflow_url",
 )  # fmt: skip
 
 

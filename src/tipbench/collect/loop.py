@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
 
 from tipbench import __version__
 from tipbench.collect.answer import read_answer
+from tipbench.collect.workers import Throttle, side_by_side
 from tipbench.engines.interface import Engine
 from tipbench.engines.residency import MemoryWatch
 from tipbench.errors import EngineError, EngineUnreachable
@@ -23,6 +25,7 @@ def collect(
     keep: Callable[[str, RunDraft], None],
     watch: MemoryWatch,
     clock: Clock,
+    concurrency: int | None = None,
 ) -> Iterator[Outcome]:
     """Yields each outcome once it is kept. Never are two models in memory: one leaves before the next comes.
 
@@ -30,22 +33,25 @@ def collect(
     and what is missing is left for the next start.
     """
     rubric = rubric_text(suite)
-    loaded: str | None = None
-    try:
-        for cell in cells:
-            if loaded and loaded != cell.model.name:
-                _leave(engine_of(loaded), loaded)
-            loaded = cell.model.name
-            engine = engine_of(cell.model.name)
-            watch.begin(engine)
+    for model, block in groupby(cells, key=lambda cell: cell.model.name):
+        engine = engine_of(model)
+        throttle = Throttle(concurrency or engine.at_once)
+
+        def one(cell: Cell, engine: Engine = engine, throttle: Throttle = throttle) -> tuple[Outcome, RunDraft]:
+            if throttle.limit == 1:
+                watch.begin(engine)  # side by side, nobody can tell which cell a peak belongs to
             started = clock()
-            outcome = generate(cell, engine, suite)
+            outcome = generate(cell, engine, throttle, suite)
             span_ms = (round(started * 1000), round(clock() * 1000))
-            keep(cell.key, cell_draft(outcome, rubric, suite.name, __version__, span_ms, watch.figures()))
-            yield outcome
-    finally:
-        if loaded:
-            _leave(engine_of(loaded), loaded)
+            return outcome, cell_draft(outcome, rubric, suite.name, __version__, span_ms, watch.figures())
+
+        watch.begin(engine)
+        try:
+            for outcome, draft in side_by_side(one, list(block), throttle.limit):
+                keep(outcome.cell.key, draft)
+                yield outcome
+        finally:
+            _leave(engine, model)
 
 
 def _leave(engine: Engine, model: str) -> None:
@@ -54,9 +60,9 @@ def _leave(engine: Engine, model: str) -> None:
         engine.unload(model)
 
 
-def generate(cell: Cell, engine: Engine, suite: Suite) -> Outcome:
+def generate(cell: Cell, engine: Engine, throttle: Throttle, suite: Suite) -> Outcome:
     try:
-        generation = engine.generate(cell.request)
+        generation = throttle.run(lambda: engine.generate(cell.request))
     except EngineUnreachable:
         raise
     except EngineError as error:

@@ -4,6 +4,7 @@ A model stays for its block of cells, because loading it anew for each call woul
 nothing else can load a second one beside it.
 """
 
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -24,11 +25,13 @@ class EmbeddedEngine:
     """The models under `TIPBENCH_HOME/weights`, and any GGUF file by its path."""
 
     name = "embedded"
+    at_once = 1
     address = "in process"
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._loaded: tuple[str, Any] | None = None
+        self._one_at_a_time = threading.Lock()
         self._described: dict[str, ModelInfo] = {}
 
     def describe(self, model: str) -> ModelInfo:
@@ -53,6 +56,10 @@ class EmbeddedEngine:
         return [self.describe(f"embedded/{name}") for name in KNOWN if weights_path(self._folder, name).is_file()]
 
     def generate(self, request: GenerationRequest) -> Generation:
+        with self._one_at_a_time:
+            return self._generate(request)
+
+    def _generate(self, request: GenerationRequest) -> Generation:
         server, load_s = self._load(request.model)
         started = time.monotonic()
         body = {

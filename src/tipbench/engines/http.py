@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from tipbench.errors import EngineUnreachable, GenerationFailed, InvalidInput
+from tipbench.errors import EngineBusy, EngineUnreachable, GenerationFailed, InvalidInput
 from tipbench.untrusted import printable, without_credentials
 
 PAUSES_S = (0.5, 2.0)  # before the second and the third try
@@ -81,6 +81,8 @@ class EngineHttp:
                 if pause is None:
                     raise GenerationFailed(f"{self._what} broke the connection: {error}") from error
             else:
+                if body and response.status_code in (429, 503):
+                    raise EngineBusy(f"{self._what} is busy: {self._said(response)}", _retry_after(response))
                 if response.status_code < 500 or pause is None:
                     return response
             self._sleep(pause)
@@ -94,6 +96,15 @@ class EngineHttp:
 
     def _no_address(self) -> EngineUnreachable:
         return EngineUnreachable(f"{self._what} can't be reached: the address is not valid; {self._advice}")
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    """The seconds that the server asks for; a date there is as good as nothing."""
+    try:
+        seconds = float(response.headers.get("Retry-After", ""))
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < 86_400 else None
 
 
 def whole_number(value: Any) -> int | None:

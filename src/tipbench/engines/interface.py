@@ -12,6 +12,7 @@ class Engine(Protocol):
 
     name: str
     address: str  # for people: a URL or "in process"
+    at_once: int  # requests at once, unless somebody says otherwise
 
     def describe(self, model: str) -> ModelInfo:
         """What the model is. Raises ModelMissing, with what to do, when it isn't there."""

@@ -22,6 +22,7 @@ class OllamaEngine:
     """One Ollama server."""
 
     name = "ollama"
+    at_once = 1
 
     def __init__(
         self, url: str, timeout_s: float, hold: bool = False, sleep: Callable[[float], None] = time.sleep

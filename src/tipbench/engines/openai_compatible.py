@@ -17,6 +17,7 @@ class OpenAICompatibleEngine:
     """One OpenAI-compatible server."""
 
     name = "openai"
+    at_once = 16
 
     def __init__(self, url: str, key: str, timeout_s: float) -> None:
         advice = "start the server, or set TIPBENCH_OPENAI_URL to its base URL (it usually ends in /v1)"

@@ -61,6 +61,7 @@ class ScriptedEngine:
     """Answers without a model, the same request always in the same way."""
 
     name = "scripted"
+    at_once = 1
     address = "in process"
 
     def __init__(self) -> None:
