@@ -60,6 +60,10 @@ class Collected:
     def failed(self) -> int:
         return len(self.failures) + self.failed_before
 
+    @property
+    def is_complete(self) -> bool:
+        return not self.failed and not self.undelivered
+
     def count(self, outcome: Outcome) -> None:
         if isinstance(outcome, Answer):
             self.answered += 1

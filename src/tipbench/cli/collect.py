@@ -74,11 +74,9 @@ def command(config: Path | None, dry_run: bool, retry_failed: bool, fresh: bool,
                 set_aside(options, suite, models, work)
             plan = plan_collection(options, suite, models, work.store, retry_failed)
             collected = run_collection(options, suite, plan, engines.of, work)
-            if not collected.candidates and not collected.stored_before:
-                return 1 if collected.failed or collected.undelivered else 0
-            step = hint("judge", options, "--export", "judge.json")
-            out.print(f"Next: {step}", soft_wrap=True)
-    return 1 if collected.failed or collected.undelivered else 0
+            if collected.candidates or collected.stored_before:
+                out.print(f"Next: {hint('judge', options, '--export', 'judge.json')}", soft_wrap=True)
+    return 0 if collected.is_complete else 1
 
 
 def _dry_plan(options: Options, suite: Suite, models: Sequence[ModelInfo], retry_failed: bool) -> Plan:

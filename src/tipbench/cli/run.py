@@ -79,7 +79,7 @@ def run_all(
             _judge(options, suite, work, export)
             experiment = work.store.experiment(options.experiment)
             show_leaderboard(compare(work.store, experiment, suite.rubric))
-    return 1 if collected.failed or collected.undelivered else 0
+    return 0 if collected.is_complete else 1
 
 
 def _judge(options: Options, suite: Suite, work: Workplace, export: Path | None) -> None:

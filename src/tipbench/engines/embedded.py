@@ -26,6 +26,7 @@ class EmbeddedEngine:
 
     name = "embedded"
     at_once = 1
+    exclusive = False
     address = "in process"
 
     def __init__(self, folder: Path) -> None:

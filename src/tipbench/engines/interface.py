@@ -13,6 +13,7 @@ class Engine(Protocol):
     name: str
     address: str  # for people: a URL or "in process"
     at_once: int  # requests at once, unless somebody says otherwise
+    exclusive: bool  # it loads models at our word, so that two collections at once would load two
 
     def describe(self, model: str) -> ModelInfo:
         """What the model is. Raises ModelMissing, with what to do, when it isn't there."""

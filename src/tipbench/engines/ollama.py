@@ -23,6 +23,7 @@ class OllamaEngine:
 
     name = "ollama"
     at_once = 1
+    exclusive = True
 
     def __init__(
         self, url: str, timeout_s: float, hold: bool = False, sleep: Callable[[float], None] = time.sleep

@@ -18,6 +18,7 @@ class OpenAICompatibleEngine:
 
     name = "openai"
     at_once = 16
+    exclusive = False
 
     def __init__(self, url: str, key: str, timeout_s: float) -> None:
         advice = "start the server, or set TIPBENCH_OPENAI_URL to its base URL (it usually ends in /v1)"

@@ -25,7 +25,7 @@ def sole_use(
     engine: Engine, models: Sequence[str], folder: Path, wait: bool, say: Callable[[str], None]
 ) -> Iterator[None]:
     """Nobody else of ours uses this endpoint meanwhile. What a killed one may have left loaded is unloaded first."""
-    if not engine.address.startswith("http"):
+    if not engine.exclusive:
         yield
         return
     folder.mkdir(parents=True, exist_ok=True)

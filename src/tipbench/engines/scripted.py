@@ -62,6 +62,7 @@ class ScriptedEngine:
 
     name = "scripted"
     at_once = 1
+    exclusive = False
     address = "in process"
 
     def __init__(self) -> None:
