@@ -11,7 +11,7 @@ from tipbench import __version__
 
 # name → (module, one line of help)
 COMMANDS = {
-    "demo": ("demo", "See the whole path once: a real model, a leaderboard, in about two minutes."),
+    "demo": ("demo", "See the whole path once: a real model, a leaderboard, in a few minutes."),
     "collect": ("collect", "Phase A: generate candidates for every (model × prompt × scenario)."),
     "judge": ("judge", "Phase B: export candidates for a judge, apply the scores, or run a judge."),
     "compare": ("compare", "Phase C: the leaderboard per (model, prompt)."),
