@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 import yaml
 
@@ -43,6 +44,21 @@ def _runs(url: str) -> list[StoredRun]:
         return runs
     finally:
         opened.store.close()
+
+
+def _wait_for_some_runs(url: str, count: int = 10) -> None:
+    """Until a collection is in the middle of its cells."""
+    api = f"{url}/api/2.0/mlflow"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = httpx.get(f"{api}/experiments/get-by-name", params={"experiment_name": "tip-bench-kill"}).json()
+        if "experiment" in found:
+            ids = [found["experiment"]["experiment_id"]]
+            runs = httpx.post(f"{api}/runs/search", json={"experiment_ids": ids}).json().get("runs", [])
+            if len(runs) >= count:
+                return
+        time.sleep(0.1)
+    raise AssertionError("the collection did not begin")
 
 
 def _assert_each_cell_once(url: str) -> None:
@@ -83,7 +99,7 @@ def test_mlflow_that_goes_away_in_the_middle_and_comes_back_gets_everything_once
         target=lambda: done.append(tipbench_process(*_command(tmp_path, first.url, latency_s=0.1)))
     )
     collecting.start()
-    time.sleep(6)  # in the middle of its 96 cells
+    _wait_for_some_runs(first.url)
     first.stop()
     time.sleep(2)
     with MlflowServer.start(folder, port=port) as second:
@@ -98,7 +114,12 @@ def test_mlflow_that_stays_away_gets_everything_by_sync(tmp_path: Path, home: Pa
     folder = tmp_path / "server"
     first = MlflowServer.start(folder)
     port = urlsplit(first.url).port
-    stopper = threading.Timer(5, first.stop)
+
+    def stop_in_the_middle() -> None:
+        _wait_for_some_runs(first.url)
+        first.stop()
+
+    stopper = threading.Thread(target=stop_in_the_middle)
     stopper.start()
     done = tipbench_process(*_command(tmp_path, first.url, latency_s=0.08))
     stopper.join()

@@ -13,21 +13,13 @@ from tests.integration.command import tipbench_process as tipbench
 from tests.integration.filling import fill
 from tests.integration.mlflow_server import MlflowServer
 from tests.integration.ollama_proxy import OllamaProxy, ResidencySampler, ollama_proxy
-from tests.integration.real_ollama.server import OllamaServer, default_cache, unsupported_reason
+from tests.integration.real_ollama.server import OllamaServer
 
 MODELS = ("smollm2:135m", "smollm2:135m-b", "smollm2:135m-c")
 PROMPTS = ("v1", "v2-mentor", "v3-few-shot")
 EXPERIMENT = "tip-bench-2026-04-27"
 SCENARIOS = 2
 CELLS = len(MODELS) * len(PROMPTS) * SCENARIOS
-
-
-@pytest.fixture(scope="module")
-def ollama() -> Iterator[OllamaServer]:
-    if reason := unsupported_reason():
-        pytest.skip(reason)
-    with OllamaServer.start(default_cache()) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

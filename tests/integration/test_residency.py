@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 
@@ -15,20 +15,12 @@ import pytest
 
 from tests.integration.command import tipbench
 from tests.integration.ollama_proxy import ResidencySampler
-from tests.integration.real_ollama.server import OllamaServer, default_cache, unsupported_reason
+from tests.integration.real_ollama.server import OllamaServer
 from tipbench.settings import Settings
 from tipbench.tracking.address import open_store
 from tipbench.tracking.runs import stored_runs
 
 MODELS = ("smollm2:135m", "smollm2:135m-b", "smollm2:135m-c")
-
-
-@pytest.fixture(scope="module")
-def ollama() -> Iterator[OllamaServer]:
-    if reason := unsupported_reason():
-        pytest.skip(reason)
-    with OllamaServer.start(default_cache()) as server:
-        yield server
 
 
 def _resident(url: str) -> list[str]:
