@@ -14,6 +14,7 @@ from tipbench.judge.pending import pending_runs
 from tipbench.pipeline import Workplace, compare, current_rubric, run_judge
 from tipbench.suites.load import load_suite, parse_rubric
 from tipbench.suites.rubric import Rubric
+from tipbench.tracking.batches import find_batch, read_verdicts
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.runs import stored_cell, stored_runs
 from tipbench.tracking.store import RunStore
@@ -77,9 +78,9 @@ def test_an_apply_that_breaks_off_is_finished_by_the_same_file(
             apply_file(work.store, experiment, file, work.now_ms)
     assert apply_file(work.store, experiment, file, work.now_ms).changed is True
     assert _judged(work.store, experiment) == 12
-    expected = {item["slot"]: item["scores"] for item in file["items"]}
     assert compare(work.store, experiment, RUBRIC).pending == 0
-    assert len(expected) == 60
+    kept = read_verdicts(work.store, find_batch(work.store, experiment, file["batch"]))
+    assert {verdict.slot.slot: verdict.scores for verdict in kept} == {i["slot"]: i["scores"] for i in file["items"]}
 
 
 def test_a_run_that_is_gone_is_found_before_anything_is_written(

@@ -13,6 +13,7 @@ from tipbench.pipeline import Workplace
 from tipbench.suites.load import load_suite
 from tipbench.tracking.batches import batch_runs, read_batch
 from tipbench.tracking.interface import Experiment
+from tipbench.tracking.runs import stored_runs
 
 RUBRIC = load_suite("tip").rubric
 
@@ -32,14 +33,17 @@ def test_every_candidate_of_every_cell_is_in_the_file_once(work: Workplace, expe
 def test_the_order_can_not_be_computed_from_the_file_and_the_seed(work: Workplace, experiment: Experiment) -> None:
     file = _export(work, experiment)
     (batch,) = (read_batch(work.store, run) for run in batch_runs(work.store, experiment))
-    runs = sorted({slot.run_id for slot in batch.slots})
-    for guess in ("0", f"0/{file['batch']}", file["batch"], f"{file['batch']}/0"):
+    runs = [run.run_id for run in stored_runs(work.store, experiment)]
+
+    def recovered(guess: str) -> int:
+        """How many items' runs somebody finds out who takes this for the shuffle's seed."""
         order = list(range(len(file["items"])))
         random.Random(guess).shuffle(order)
-        guessed = [runs[place // 5] for place in order]
-        hits = sum(run == slot.run_id for run, slot in zip(guessed, batch.slots, strict=True))
-        assert hits < len(order) / 2
-    assert batch.secret
+        return sum(runs[place // 5] == slot.run_id for place, slot in zip(order, batch.slots, strict=True))
+
+    assert recovered(f"0/{batch.secret}") == 60, "so it would go, with the secret"
+    for guess in ("0", f"0/{file['batch']}", file["batch"], f"{file['batch']}/0"):
+        assert recovered(guess) < 30
     assert batch.secret not in str(file)
 
 

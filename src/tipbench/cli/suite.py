@@ -24,7 +24,7 @@ def check(path: str) -> int:
     suite = load_suite(path)
     rubric = suite.rubric
     lowest, highest = rubric.lowest()["composite"], rubric.highest_composite()
-    out.print(f"Suite '{suite.name}' in {suite.folder} is in order.", soft_wrap=True)
+    out.print(f"Suite '{suite.name}' in {suite.folder} is in order: {suite.title}", soft_wrap=True)
     out.print(f"  scenarios  {', '.join(scenario.id for scenario in suite.scenarios)}", soft_wrap=True)
     out.print(f"  prompts    {', '.join(suite.prompts)}", soft_wrap=True)
     out.print(

@@ -5,7 +5,7 @@ import click
 from tipbench.cli.workplace import note, out
 from tipbench.collect.delivery import deliver_left_behind
 from tipbench.collect.journal import left_behind
-from tipbench.errors import TrackingError
+from tipbench.errors import TipbenchError
 from tipbench.settings import Settings
 from tipbench.tracking.address import open_store
 
@@ -26,7 +26,7 @@ def command() -> int:
                 delivered = deliver_left_behind([journal], opened.store)
             finally:
                 opened.store.close()
-        except TrackingError as error:
+        except TipbenchError as error:
             journal.close()
             note(f"{head.experiment}: {error}")
             waiting += 1

@@ -4,9 +4,10 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 
 from tipbench.collect.journal import Entry, Journal
-from tipbench.errors import TipbenchError, TrackingUnreachable
+from tipbench.errors import TrackingUnreachable
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.runs import CELL, KIND
 from tipbench.tracking.store import RunDraft, RunStore
@@ -22,9 +23,8 @@ class Delivered:
     """How it went."""
 
     cells: int = 0
-    known: int = 0  # entries that were in MLflow already
     outages: int = 0
-    error: TipbenchError | None = None
+    error: Exception | None = None
 
 
 class Delivery:
@@ -71,11 +71,11 @@ class Delivery:
                 else:
                     self._news.wait()
                     self._news.clear()
-        except TipbenchError as error:
+        except Exception as error:  # noqa: BLE001 - whoever waits for this thread raises it again
             self.result.error = error
 
     def _deliver(self, entries: list[Entry], place: int) -> None:
-        for attempt in range(1_000_000):
+        for attempt in count():
             try:
                 missing = self._missing(entries) if self._check else entries
                 self._store.write_runs(self._experiment, [entry.draft for entry in missing])
@@ -88,7 +88,6 @@ class Delivery:
                 continue
             self._check = False
             self.result.cells += len(missing)
-            self.result.known += len(entries) - len(missing)
             self._journal.delivered(place)
             return
 
@@ -154,5 +153,4 @@ def deliver_left_behind(journals: Iterable[Journal], store: RunStore) -> Deliver
             raise TrackingUnreachable(f"{journal.count_waiting()} cells still wait: MLflow at {store.address} is away")
         journal.close()
         total.cells += result.cells
-        total.known += result.known
     return total

@@ -88,10 +88,10 @@ class Journal:
         os.pwrite(self._file, line, self._end)
         self._end += len(line)
 
-    def waiting(self, most: int, after: int | None = None) -> list[tuple[Entry, int]]:
+    def waiting(self, most: int) -> list[tuple[Entry, int]]:
         """The next entries that are not delivered, each with the place behind it; at most so many."""
         found: list[tuple[Entry, int]] = []
-        at = self._read_at if after is None else after
+        at = self._read_at
         with os.fdopen(os.dup(self._file), "rb") as reader:
             reader.seek(at)
             while len(found) < most and at < self._end:

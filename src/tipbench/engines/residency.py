@@ -79,6 +79,7 @@ class MemoryWatch:
         self._engine: Engine | None = None
         self._models = 0
         self._bytes = 0
+        self._vram = 0
         self._swapped_in = psutil.swap_memory().sin
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -95,7 +96,7 @@ class MemoryWatch:
     def begin(self, engine: Engine) -> None:
         """A cell begins on this engine."""
         with self._lock:
-            self._engine, self._models, self._bytes = engine, 0, 0
+            self._engine, self._models, self._bytes, self._vram = engine, 0, 0, 0
 
     def figures(self) -> dict[str, float]:
         """Peaks since the cell began; our own peak and the machine's swapping since this process and watch began."""
@@ -104,6 +105,7 @@ class MemoryWatch:
             return {
                 "ram/resident_models_peak": self._models,
                 "ram/resident_bytes_peak": self._bytes,
+                "ram/resident_vram_bytes_peak": self._vram,
                 "ram/own_bytes_peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RUSAGE_UNIT,
                 "ram/swapped_in_bytes": psutil.swap_memory().sin - self._swapped_in,
             }
@@ -124,3 +126,4 @@ class MemoryWatch:
             if engine is self._engine:
                 self._models = max(self._models, len(held))
                 self._bytes = max(self._bytes, sum(model.size_bytes for model in held))
+                self._vram = max(self._vram, sum(model.vram_bytes for model in held))
