@@ -1,36 +1,60 @@
-"""Whatever stops the delivery comes out where somebody sees it, and the cells stay in the journal."""
+"""Whatever stops the delivery comes out where somebody sees it, and no cell is left behind."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.collect.test_journal import HEAD, entry
-from tipbench.collect.delivery import delivering
-from tipbench.collect.journal import Journal, left_behind
+from tipbench.collect.delivery import Delivery, delivering
+from tipbench.collect.journal import Entry, Journal, left_behind
 from tipbench.tracking.embedded import EmbeddedMlflow
 from tipbench.tracking.store import RunStore
 
 
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RunStore]:
+    api = EmbeddedMlflow(f"sqlite:///{tmp_path / 'm.db'}")
+    yield RunStore(api)
+    api.close()
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal.create(tmp_path / "journal", HEAD, "me")
+
+
 def test_an_error_nobody_thought_of_ends_the_collection_and_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: RunStore, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks(*_: Any) -> None:
         raise RuntimeError("nobody thought of this")
 
-    api = EmbeddedMlflow(f"sqlite:///{tmp_path / 'm.db'}")
-    store = RunStore(api)
     experiment = store.ensure_experiment("tip-bench-x", {})
-    journal = Journal.create(tmp_path / "journal", HEAD, "me")
-    draft = entry("a").draft
-    with monkeypatch.context() as patched:
-        patched.setattr(RunStore, "write_runs", breaks)
-        with (
-            pytest.raises(RuntimeError, match="nobody thought of this"),
-            delivering(journal, store, experiment) as keeper,
-        ):
-            keeper.keep("a", draft)
+    monkeypatch.setattr(RunStore, "write_runs", breaks)
+    with pytest.raises(RuntimeError, match="nobody thought"), delivering(journal, store, experiment) as keeper:
+        keeper.keep("a", entry("a").draft)
     (kept,) = left_behind(tmp_path / "journal")
     assert [found.key for found, _ in kept.waiting(9)] == ["a"]
     kept.close()
-    api.close()
+
+
+def test_a_cell_that_comes_while_the_delivery_looks_for_the_end_is_not_left_behind(
+    store: RunStore, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delivery = Delivery(journal, store, store.ensure_experiment("tip-bench-x", {}))
+    read, looks = journal.waiting, iter([True])
+
+    def waiting(most: int) -> list[tuple[Entry, int]]:
+        if next(looks, False):  # it finds nothing, and then both the last cell and the end come
+            journal.append(entry("last"))
+            delivery._no_more.set()
+            return []
+        return read(most)
+
+    monkeypatch.setattr(journal, "waiting", waiting)
+    delivery.start()
+    assert delivery.finish().cells == 1
+    assert journal.is_delivered
+    journal.close()

@@ -63,10 +63,11 @@ class Delivery:
     def _run(self) -> None:
         try:
             while not self._give_up.is_set() and self.result.error is None:
+                no_more = self._no_more.is_set()  # asked before reading: what comes in between is read next time
                 waiting = self._journal.waiting(_AT_ONCE)
                 if waiting:
                     self._deliver([entry for entry, _ in waiting], waiting[-1][1])
-                elif self._no_more.is_set():
+                elif no_more:
                     return
                 else:
                     self._news.wait()
