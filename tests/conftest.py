@@ -8,13 +8,20 @@ from tipbench.engines.weights import KNOWN, pull, weights_path
 from tipbench.settings import TABLE, Settings
 
 
+@pytest.fixture(scope="session")
+def empty_databases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the empty database is kept that new ones are copied from: making it takes seconds, so it is made once."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """TIPBENCH_HOME in an empty folder."""
+def home(empty_databases: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """TIPBENCH_HOME in a folder that holds nothing but a cache."""
     for setting in TABLE:
         monkeypatch.delenv(setting.name, raising=False)
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("TIPBENCH_HOME", str(folder))
+    (folder / "cache").symlink_to(empty_databases)
     return folder
 
 

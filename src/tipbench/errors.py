@@ -14,6 +14,7 @@ TipbenchError
 │   ├── TrackingRefused     it answers, and refuses us (host check, credentials)
 │   ├── NothingStored       its database file does not exist yet
 │   └── StoredDataDamaged   what was read back is not what was written
+├── TurnTaken               another process is at it, and the user would not wait
 └── MissingExtra            an optional part of tipbench is not installed
 """
 
@@ -87,6 +88,10 @@ class NothingStored(TrackingError):
 
 class StoredDataDamaged(TrackingError):
     """What was read back is not what was written."""
+
+
+class TurnTaken(TipbenchError):
+    """Another process is at it, and the user said not to wait."""
 
 
 class MissingExtra(TipbenchError):

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tipbench import __version__
 from tipbench.collect.delivery import Delivered, deliver_left_behind, delivering
-from tipbench.collect.grid import grid
+from tipbench.collect.grid import Grid
 from tipbench.collect.journal import Journal, JournalHead, left_behind
 from tipbench.collect.loop import Clock, collect
 from tipbench.collect.plan import Plan, make_plan
@@ -29,9 +29,11 @@ from tipbench.suites.rubric import Rubric
 from tipbench.suites.suite import Suite
 from tipbench.tracking.batches import batch_runs
 from tipbench.tracking.interface import Experiment
-from tipbench.tracking.runs import SUPERSEDED, stored_cell, stored_rubric, stored_runs
+from tipbench.tracking.runs import SUPERSEDED, each_cell, stored_cell, stored_rubric, stored_runs, supersede_later
 from tipbench.tracking.store import RunStore
 from tipbench.untrusted import json_text
+
+_FAILURES_SHOWN = 5
 
 
 class Watcher(Protocol):
@@ -51,14 +53,16 @@ class Collected:
     failed_before: int
     undelivered: int = 0  # kept in the journal, because MLflow was away
     outages: int = 0
+    superseded: int = 0  # generated on another host at the same time
     answered: int = 0
     empty: int = 0
     candidates: int = 0
-    failures: list[Failure] = field(default_factory=list)
+    failed_now: int = 0
+    first_failures: list[Failure] = field(default_factory=list)
 
     @property
     def failed(self) -> int:
-        return len(self.failures) + self.failed_before
+        return self.failed_now + self.failed_before
 
     @property
     def is_complete(self) -> bool:
@@ -70,7 +74,9 @@ class Collected:
             self.empty += not outcome.candidates
             self.candidates += len(outcome.candidates)
         else:
-            self.failures.append(outcome)
+            self.failed_now += 1
+            if len(self.first_failures) < _FAILURES_SHOWN:
+                self.first_failures.append(outcome)
 
 
 @dataclass(frozen=True)
@@ -112,8 +118,8 @@ def plan_collection(
             f"experiment '{options.experiment}' belongs to suite '{of_suite}', not '{suite.name}'; give this one "
             f"a name of its own, such as --experiment {suite.experiment_prefix}1"
         )
-    stored = [stored_cell(run) for run in stored_runs(store, experiment)] if store and experiment else []
-    return make_plan(models, grid(options, suite, models), stored, retry_failed)
+    stored = each_cell(store, experiment) if store and experiment else ()
+    return make_plan(models, Grid(options, suite, models), stored, retry_failed)
 
 
 def start_over(options: Options, suite: Suite, models: Sequence[ModelInfo], work: Workplace) -> int:
@@ -121,7 +127,7 @@ def start_over(options: Options, suite: Suite, models: Sequence[ModelInfo], work
     experiment = work.store.find_experiment(options.experiment)
     if experiment is None:
         return 0
-    keys = {cell.key for cell in grid(options, suite, models)}
+    keys = {cell.key for cell in Grid(options, suite, models)}
     aside = [run for run in stored_runs(work.store, experiment) if run.tags["tipbench.cell_key"] in keys]
     for run in aside:
         work.store.extend_run(run, {SUPERSEDED: "true", "judge_pending": "false"}, at_ms=work.now_ms)
@@ -146,13 +152,15 @@ def collect_cells(
     watcher: Watcher,
 ) -> Collected:
     """Phase A: every cell of the plan is generated and stored."""
-    experiment = work.store.ensure_experiment(
-        options.experiment, {"tipbench.suite": suite.name, "tipbench.version": __version__}
-    )
     watcher.planned(plan)
     collected = Collected(plan.cells, plan.stored, plan.failed_before)
     if not plan.to_do:
         return collected
+
+    def experiment() -> Experiment:
+        tags = {"tipbench.suite": suite.name, "tipbench.version": __version__}
+        return work.store.ensure_experiment(options.experiment, tags)
+
     head = JournalHead(work.store.address, options.experiment, suite.name, {"rubric.md": suite.rubric.text})
     journal = Journal.create(work.journals, head, work.new_id())
     with delivering(journal, work.store, experiment) as keeper, MemoryWatch() as watch:
@@ -160,6 +168,8 @@ def collect_cells(
             collected.count(outcome)
             watcher.done(outcome)
     collected.undelivered, collected.outages = keeper.undelivered, keeper.delivered.outages
+    if work.store.is_shared and not collected.undelivered:
+        collected.superseded = supersede_later(work.store, experiment())
     return collected
 
 

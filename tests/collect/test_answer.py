@@ -1,13 +1,13 @@
 """From an engine's text to an answer: nothing that was said is lost, and nothing usable is still an answer."""
 
 from tipbench.collect.answer import read_answer
-from tipbench.collect.grid import grid
+from tipbench.collect.grid import Grid
 from tipbench.options import make_options
 from tipbench.records import Answer, Generation, ModelInfo
 from tipbench.suites.load import load_suite
 
 SUITE = load_suite("tip")
-(CELL,) = grid(
+(CELL,) = Grid(
     make_options({"n_tips": 2, "prompts": "v1", "n_scenarios": 1}), SUITE, [ModelInfo("scripted/a", "scripted")]
 )
 

@@ -33,7 +33,7 @@ def test_an_error_nobody_thought_of_ends_the_collection_and_loses_nothing(
 
     experiment = store.ensure_experiment("tip-bench-x", {})
     monkeypatch.setattr(RunStore, "write_runs", breaks)
-    with pytest.raises(RuntimeError, match="nobody thought"), delivering(journal, store, experiment) as keeper:
+    with pytest.raises(RuntimeError, match="nobody thought"), delivering(journal, store, lambda: experiment) as keeper:
         keeper.keep("a", entry("a").draft)
     (kept,) = left_behind(tmp_path / "journal")
     assert [found.key for found, _ in kept.waiting(9)] == ["a"]
@@ -43,7 +43,7 @@ def test_an_error_nobody_thought_of_ends_the_collection_and_loses_nothing(
 def test_a_cell_that_comes_while_the_delivery_looks_for_the_end_is_not_left_behind(
     store: RunStore, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    delivery = Delivery(journal, store, store.ensure_experiment("tip-bench-x", {}))
+    delivery = Delivery(journal, store, lambda: store.ensure_experiment("tip-bench-x", {}))
     read, looks = journal.waiting, iter([True])
 
     def waiting(most: int) -> list[tuple[Entry, int]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tipbench.collect.grid import grid
+from tipbench.collect.grid import Grid
 from tipbench.errors import InvalidInput
 from tipbench.options import make_options
 from tipbench.records import Cell, ModelInfo
@@ -18,7 +18,7 @@ OTHER = ModelInfo("scripted/b", "scripted", digest="sha256:bb")
 
 
 def cells(model: ModelInfo = MODEL, **given: Any) -> list[Cell]:
-    return grid(make_options({"prompts": "v1,v3-few-shot", **given}), SUITE, [model])
+    return list(Grid(make_options({"prompts": "v1,v3-few-shot", **given}), SUITE, [model]))
 
 
 def keys(model: ModelInfo = MODEL, **given: Any) -> list[str]:
@@ -26,14 +26,14 @@ def keys(model: ModelInfo = MODEL, **given: Any) -> list[str]:
 
 
 def test_every_model_prompt_scenario_and_repeat_is_there_once() -> None:
-    made = grid(make_options({"repeats": 2}), SUITE, [MODEL, OTHER])
+    made = Grid(make_options({"repeats": 2}), SUITE, [MODEL, OTHER])
     assert len(made) == 2 * 3 * 8 * 2
     assert len({cell.key for cell in made}) == len(made)
     assert len({cell.label for cell in made}) == len(made)
 
 
 def test_cells_come_model_by_model_so_that_each_is_loaded_once() -> None:
-    made = grid(make_options({"repeats": 2}), SUITE, [OTHER, MODEL])
+    made = list(Grid(make_options({"repeats": 2}), SUITE, [OTHER, MODEL]))
     assert [name for name, _ in groupby(cell.model.name for cell in made)] == ["scripted/b", "scripted/a"]
     assert [prompt for prompt, _ in groupby(cell.prompt for cell in made[:48])] == ["v1", "v2-mentor", "v3-few-shot"]
 
@@ -98,7 +98,7 @@ def test_a_whole_temperature_is_the_same_cell_however_it_is_written() -> None:
 
 
 def test_models_and_prompts_share_the_seed_of_a_scenario_and_repeats_do_not() -> None:
-    made = grid(make_options({"repeats": 2}), SUITE, [MODEL, OTHER])
+    made = Grid(make_options({"repeats": 2}), SUITE, [MODEL, OTHER])
     seeds = {(cell.scenario.id, cell.repeat): cell.request.seed for cell in made}
     assert all(seeds[cell.scenario.id, cell.repeat] == cell.request.seed for cell in made)
     assert len(set(seeds.values())) == 16

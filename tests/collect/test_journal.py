@@ -69,6 +69,53 @@ def test_a_line_that_was_cut_off_is_left_out_and_written_over(tmp_path: Path) ->
     adopted.close()
 
 
+def test_a_journal_stays_small_while_it_is_delivered(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, HEAD, "me")
+    empty = journal.path.stat().st_size
+    for round_ in range(3):
+        for key in "ab":
+            journal.append(entry(f"{key}{round_}"))
+        (_, first), (_, last) = journal.waiting(9)
+        journal.delivered(first)
+        assert journal.path.stat().st_size > empty, "what is not delivered stays"
+        journal.delivered(last)
+        assert journal.path.stat().st_size == empty
+        assert keys(journal) == []
+    journal.append(entry("last"))
+    journal.close()
+    (adopted,) = left_behind(tmp_path)
+    assert keys(adopted) == ["last"]
+    adopted.close()
+
+
+def test_killed_between_starting_over_and_saying_so_nothing_waits(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, HEAD, "me")
+    start = journal.path.stat().st_size
+    for key in "ab":
+        journal.append(entry(key))
+    journal.delivered(journal.waiting(1)[0][1])
+    journal.close()
+    with journal.path.open("rb+") as file:
+        file.truncate(start)
+    (adopted,) = left_behind(tmp_path)
+    assert (keys(adopted), adopted.count_waiting(), adopted.is_delivered) == ([], 0, True)
+    adopted.append(entry("next"))
+    assert keys(adopted) == ["next"]
+    adopted.close()
+
+
+def test_a_full_disk_is_an_error_and_not_half_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal.create(tmp_path, HEAD, "me")
+    journal.append(entry("a"))
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", lambda *_: 3)
+        with pytest.raises(OSError, match="No space left"):
+            journal.append(entry("b"))
+    journal.append(entry("c"))
+    assert keys(journal) == ["a", "c"]
+    journal.close()
+
+
 def test_a_journal_whose_process_lives_is_left_alone(tmp_path: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path; from tipbench.collect.journal import *; "

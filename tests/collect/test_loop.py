@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tipbench.collect.grid import grid
+from tipbench.collect.grid import Grid
 from tipbench.collect.loop import collect
 from tipbench.collect.plan import make_plan
 from tipbench.engines.residency import MemoryWatch
@@ -48,7 +48,7 @@ def _collect(engine: Watched, store: RunStore, retry: bool = False) -> list[Answ
     models = [engine.describe(name) for name in OPTIONS.model_names]
     experiment = store.ensure_experiment("x", {})
     stored = [stored_cell(run) for run in stored_runs(store, experiment)]
-    plan = make_plan(models, grid(OPTIONS, SUITE, models), stored, retry)
+    plan = make_plan(models, Grid(OPTIONS, SUITE, models), stored, retry)
 
     def keep(_: str, draft: RunDraft) -> None:
         store.write_runs(experiment, [draft])

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tipbench.collect.grid import grid
+from tipbench.collect.grid import Grid
 from tipbench.collect.plan import make_plan
 from tipbench.options import make_options
 from tipbench.records import Cell, ModelInfo, StoredCell
@@ -14,7 +14,7 @@ from tipbench.suites.load import load_suite
 SMALL = ModelInfo("scripted/small", "scripted", parameters=500_000_000)
 LARGE = ModelInfo("scripted/large", "scripted", parameters=3_000_000_000)
 MODELS = [SMALL, LARGE]
-CELLS = grid(make_options({"prompts": "v1"}), load_suite("tip"), MODELS)
+CELLS = list(Grid(make_options({"prompts": "v1"}), load_suite("tip"), MODELS))
 
 
 def stored(cell: Cell, failure: str | None = None, metrics: Mapping[str, float] | None = None) -> StoredCell:
@@ -41,25 +41,25 @@ def stored(cell: Cell, failure: str | None = None, metrics: Mapping[str, float] 
 
 def test_nothing_stored_means_everything_is_to_do() -> None:
     plan = make_plan(MODELS, CELLS, [])
-    assert plan.to_do == tuple(CELLS)
+    assert list(plan.to_do) == CELLS
     assert (plan.cells, plan.stored, plan.measured) == (16, 0, False)
     assert plan.seconds > 0
 
 
 def test_what_is_stored_is_left_out_and_the_order_of_the_rest_stays() -> None:
     plan = make_plan(MODELS, CELLS, [stored(cell) for cell in CELLS[::3]])
-    assert plan.to_do == tuple(cell for index, cell in enumerate(CELLS) if index % 3)
+    assert list(plan.to_do) == [cell for index, cell in enumerate(CELLS) if index % 3]
     assert plan.cells == 16
     assert plan.stored == 6
 
 
 def test_everything_stored_takes_no_time() -> None:
     plan = make_plan(MODELS, CELLS, [stored(cell) for cell in CELLS])
-    assert (plan.to_do, plan.seconds, plan.stored) == ((), 0.0, 16)
+    assert (list(plan.to_do), plan.seconds, plan.stored) == ([], 0.0, 16)
 
 
 def test_cells_of_other_grids_do_not_count() -> None:
-    strangers = grid(make_options({"prompts": "v1", "seed": 9}), load_suite("tip"), MODELS)
+    strangers = Grid(make_options({"prompts": "v1", "seed": 9}), load_suite("tip"), MODELS)
     plan = make_plan(MODELS, CELLS, [stored(cell) for cell in strangers])
     assert (len(plan.to_do), plan.stored) == (16, 0)
 

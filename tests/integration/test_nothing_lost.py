@@ -21,14 +21,14 @@ from tipbench.tracking.address import open_store
 from tipbench.tracking.interface import StoredRun
 from tipbench.tracking.runs import CELL, KIND, stored_candidates
 
-CELLS = 3 * 8 * 4
+CELLS = 3 * 8  # of one repeat
 
 
-def _command(tmp_path: Path, url: str, latency_s: float) -> tuple[str, ...]:
+def _command(tmp_path: Path, url: str, latency_s: float, repeats: int = 4) -> tuple[str, ...]:
     script = tmp_path / "slow.yaml"
     script.write_text(yaml.safe_dump({"parameters": 1_000_000_000, "latency_s": latency_s}))
     return (
-        *("collect", "--models", f"scripted/{script}", "--repeats", "4"),
+        *("collect", "--models", f"scripted/{script}", "--repeats", str(repeats)),
         *("--experiment", "tip-bench-kill", "--mlflow-url", url),
     )
 
@@ -61,31 +61,31 @@ def _wait_for_some_runs(url: str, count: int = 10) -> None:
     raise AssertionError("the collection did not begin")
 
 
-def _assert_each_cell_once(url: str) -> None:
+def _assert_each_cell_once(url: str, repeats: int = 4) -> None:
     runs = _runs(url)
     assert {run.status for run in runs} == {"FINISHED"}
-    assert len(runs) == CELLS
-    assert len({run.tags["tipbench.cell_key"] for run in runs}) == CELLS
+    assert len(runs) == CELLS * repeats
+    assert len({run.tags["tipbench.cell_key"] for run in runs}) == CELLS * repeats
 
 
 @pytest.mark.timeout(240)
 def test_killed_ten_times_at_random_moments_every_cell_is_there_once(tmp_path: Path, home: Path) -> None:
     url = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    command = _command(tmp_path, url, latency_s=0.02)
+    command = _command(tmp_path, url, latency_s=0.02, repeats=12)
     drawn = random.Random(7)
     killed = 0
     for _ in range(10):
         process = subprocess.Popen(
             [sys.executable, "-m", "tipbench", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        time.sleep(drawn.uniform(0.5, 4.5))
+        time.sleep(drawn.uniform(0.4, 1.4))
         killed += process.poll() is None
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert killed >= 5, "most kills hit a running process"
     done = tipbench_process(*command)
     assert done.status == 0, done.err
-    _assert_each_cell_once(url)
+    _assert_each_cell_once(url, repeats=12)
     assert list((home / "journal").iterdir()) == []
 
 

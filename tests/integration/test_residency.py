@@ -99,11 +99,12 @@ def test_a_second_collection_on_the_same_ollama_waits_or_is_refused(ollama: Olla
         [sys.executable, "-m", "tipbench", *words], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=os.environ
     )
     assert _until(lambda: _resident(ollama.url) == [MODELS[0]])
-    refused = tipbench(*_words(ollama, tmp_path, MODELS[1], n_scenarios=1), "--no-wait")
+    second = (*_words(ollama, tmp_path, MODELS[1], n_scenarios=1), "--experiment", "tip-bench-ram-2")
+    refused = tipbench(*second, "--no-wait")
     assert refused.status == 2
     assert "another collection is using" in refused.err
     with ResidencySampler(ollama.url) as sampler:
-        waited = tipbench(*_words(ollama, tmp_path, MODELS[1], n_scenarios=1))
+        waited = tipbench(*second)
     assert waited.status == 0, waited.err
     assert "waiting until it is done" in waited.err
     assert process.wait(60) == 0

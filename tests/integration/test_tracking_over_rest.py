@@ -61,7 +61,7 @@ class TestServedArtifacts(StoreContract):
     def test_an_altered_file_is_found_out(self, store: RunStore, experiment: Experiment) -> None:
         store.write_run(experiment, a_draft(texts=TEXTS))
         run = self.only_run(store, experiment)
-        store._api.put_file(run.artifact_uri, "raw.txt", b"something else")
+        store._api.put_files(run.artifact_uri, {"raw.txt": b"something else"})
         with pytest.raises(StoredDataDamaged):
             store.text(run, "raw.txt")
         with pytest.raises(TrackingError):

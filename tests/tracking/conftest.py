@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.tracking.interface import Experiment
+from tipbench.tracking.new_database import NewDatabase
 from tipbench.tracking.store import RunStore
 
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on busy machines
@@ -16,9 +17,9 @@ settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def empty_database(empty_databases: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("empty") / "mlflow.db"
-    EmbeddedMlflow(f"{SCHEME}{path}").close()
+    NewDatabase(path, path.parent / "mlflow-artifacts", empty_databases).finish()
     return path
 
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ from tests.tracking.store_contract import a_draft
 from tipbench.errors import MissingExtra, NothingStored, TrackingError
 from tipbench.tracking import embedded
 from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
-from tipbench.tracking.interface import Experiment
 from tipbench.tracking.store import RunStore
 
 
@@ -101,19 +101,12 @@ def test_what_was_written_is_there_after_opening_it_again(database: Path) -> Non
     store.close()
 
 
-def test_all_pages_are_read(store: RunStore, experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "_PAGE", 3)
-    for number in range(7):
-        store.write_run(experiment, a_draft(1_000 + number // 2, params={"number": str(number)}))
-    assert sorted(run.params["number"] for run in store.runs(experiment, {})) == list("0123456")
-
-
 def test_artifacts_elsewhere_are_not_ours(api: EmbeddedMlflow) -> None:
     assert api.can_store_files("/srv/a")
     assert api.can_store_files("file:///srv/a%20b")
     assert not api.can_store_files("s3://bucket/a")
     with pytest.raises(TrackingError, match="s3://bucket/a can't be reached"):
-        api.put_file("s3://bucket/a", "x", b"")
+        api.put_files("s3://bucket/a", {"x": b""})
 
 
 def test_a_run_that_is_not_there(api: EmbeddedMlflow) -> None:
@@ -121,10 +114,62 @@ def test_a_run_that_is_not_there(api: EmbeddedMlflow) -> None:
         api.end_run("nobody", "FINISHED", 1)
 
 
-def test_without_mlflow(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_mlflow_there_is_no_new_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def not_installed(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", not_installed)
+    with pytest.raises(MissingExtra, match=r"pip install 'tipbench\[mlflow\]'"):
+        EmbeddedMlflow(f"{SCHEME}{tmp_path / 'm.db'}")
+    assert not (tmp_path / "m.db").exists()
+
+
+def test_without_mlflow_a_database_of_an_unknown_schema_can_not_be_used(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "TESTED_SCHEMAS", frozenset())
     monkeypatch.setitem(sys.modules, "mlflow.entities", None)
     with pytest.raises(MissingExtra, match=r"pip install 'tipbench\[mlflow\]'"):
         EmbeddedMlflow(f"{SCHEME}{database}")
+
+
+def test_a_new_database_is_made_while_its_user_goes_on(tmp_path: Path, home: Path) -> None:
+    """Nothing is in it yet, and that is what its readers are told; a writer waits until it is there."""
+    (home / "cache").unlink()  # as on a user's first day
+    api = EmbeddedMlflow(f"{SCHEME}{tmp_path / 'm.db'}")
+    store = RunStore(api)
+    assert store.find_experiment("x") is None
+    assert store.experiments("") == []
+    assert not (tmp_path / "m.db").exists()
+    experiment = store.ensure_experiment("x", {})
+    store.write_run(experiment, a_draft())
+    assert store.find_experiment("x") == experiment
+    store.close()
+    again = EmbeddedMlflow(f"{SCHEME}{tmp_path / 'other.db'}")  # a copy: it is there at once
+    assert (tmp_path / "other.db").exists()
+    assert [entry.name for entry in RunStore(again).experiments("")] == ["Default"]
+    again.close()
+
+
+def test_a_new_database_that_can_not_be_made_says_why(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "cache").unlink()
+    (home / "cache").write_text("a file where a folder should be")
+    api = EmbeddedMlflow(f"{SCHEME}{tmp_path / 'm.db'}")
+    with pytest.raises(TrackingError, match=r"MLflow could not make a database: .*cache"):
+        RunStore(api).ensure_experiment("x", {})
+    api.close()
+
+
+def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
+    (tmp_path / "m.db").touch()
+    store = RunStore(EmbeddedMlflow(f"{SCHEME}{tmp_path / 'm.db'}"))
+    store.write_run(store.ensure_experiment("x", {}), a_draft())
+    store.close()
+    again = RunStore(EmbeddedMlflow(f"{SCHEME}{tmp_path / 'm.db'}"))
+    assert len(again.runs(again.experiment("x"), {})) == 1
+    again.close()
 
 
 def test_mlflow_is_imported_by_nobody_who_does_not_need_it() -> None:

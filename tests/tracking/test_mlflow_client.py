@@ -67,7 +67,7 @@ def test_a_path_in_the_address_is_the_servers_prefix(url: str) -> None:
     assert sent(url).url.path == "/mlflow/api/2.0/mlflow/experiments/search"
     server = Server(httpx.Response(200, content=b"{}"))
     client = server.client(url)
-    client.put_file("mlflow-artifacts:/3/abc/artifacts", "raw ü.txt", b"x")
+    client.put_files("mlflow-artifacts:/3/abc/artifacts", {"raw ü.txt": b"x"})
     assert server.requests[0].url.raw_path == (
         b"/mlflow/api/2.0/mlflow-artifacts/artifacts/3/abc/artifacts/raw%20%C3%BC.txt"
     )
@@ -194,7 +194,7 @@ def test_a_server_that_answers_everything_with_json_of_its_own(call: str) -> Non
     calls: dict[str, Callable[[], Any]] = {
         "find": lambda: client.find_experiment("a"),
         "create_run": lambda: client.create_run("1", "a", 0, {}),
-        "search": lambda: client.search_runs("1", ""),
+        "search": lambda: list(client.search_runs("1", {})),
     }
     with pytest.raises(TrackingError, match="is no MLflow server"):
         calls[call]()
@@ -208,7 +208,7 @@ def test_pages_are_followed_to_the_end_and_each_run_counts_once(monkeypatch: pyt
         return httpx.Response(200, json={"runs": found, **({"next_page_token": token} if token else {})})
 
     server = Server(page("a", "b", token="t1"), page("b", "c", token="t2"), httpx.Response(200, json={}))
-    assert [run.run_id for run in server.client().search_runs("1", "")] == ["a", "b", "c"]
+    assert [run.run_id for run in server.client().search_runs("1", {})] == ["a", "b", "c"]
     bodies = [json.loads(request.content) for request in server.requests]
     assert [(body["max_results"], body.get("page_token")) for body in bodies] == [(2, None), (2, "t1"), (2, "t2")]
 

@@ -37,11 +37,14 @@ class Noting(EmbeddedMlflow):
     def can_store_files(self, artifact_uri: str) -> bool:
         return self.reaches_files and super().can_store_files(artifact_uri)
 
-    def put_file(self, artifact_uri: str, name: str, content: bytes) -> None:
+    def put_files(self, artifact_uri: str, files: Mapping[str, bytes]) -> None:
         self.tries += 1
         if self.refusal:
             raise self.refusal
-        super().put_file(artifact_uri, name, content)
+        super().put_files(artifact_uri, files)
+
+    def reserve_run(self, experiment: Experiment) -> tuple[str, str] | None:
+        return None  # as a server does
 
 
 @pytest.fixture

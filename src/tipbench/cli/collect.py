@@ -15,7 +15,8 @@ from tipbench.collect.plan import Plan
 from tipbench.engines.catalog import Engines, engine_name, open_engines
 from tipbench.engines.interface import Engine
 from tipbench.engines.residency import sole_use
-from tipbench.errors import NothingStored
+from tipbench.errors import EngineError, NothingStored
+from tipbench.identity import text_digest
 from tipbench.options import Options
 from tipbench.pipeline import (
     Collected,
@@ -30,6 +31,7 @@ from tipbench.records import ModelInfo
 from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
 from tipbench.suites.suite import Suite
+from tipbench.turns import turn
 from tipbench.untrusted import printable
 
 _KEYS = (
@@ -67,7 +69,7 @@ def command(config: Path | None, dry_run: bool, retry_failed: bool, fresh: bool,
             return 0
         with (
             workplace(options.mlflow_url, options.experiment, create=True) as work,
-            sole_use_of(engines, options, wait=not no_wait),
+            sole_use_of(engines, options, work, wait=not no_wait),
         ):
             deliver_before(work, options)
             if fresh:
@@ -95,16 +97,23 @@ def run_collection(
     remember_place(work, options.experiment)
     with shown_progress(err) as watcher:
         started = work.clock()
-        collected = collect_cells(options, suite, plan, engine_of, work, watcher)
+        try:
+            collected = collect_cells(options, suite, plan, engine_of, work, watcher)
+        except EngineError:
+            note("What was done is stored; the same command goes on from there.")
+            raise
     show_summary(options, collected, work.clock() - started)
     out.print(f"Look at the runs: {ui_hint(work)}", soft_wrap=True)
     return collected
 
 
 @contextmanager
-def sole_use_of(engines: Engines, options: Options, wait: bool) -> Iterator[None]:
-    """The locks of all endpoints that the models are on."""
+def sole_use_of(engines: Engines, options: Options, work: Workplace, wait: bool) -> Iterator[None]:
+    """Alone in the experiment, so that no cell is generated twice, and at all endpoints that the models are on."""
     with ExitStack() as stack:
+        experiment = text_digest(f"{work.store.address} {options.experiment}")[:24]
+        taken = f"another collection is filling experiment '{options.experiment}'"
+        stack.enter_context(turn(Settings().home / "locks" / f"{experiment}.lock", taken, wait, note))
         for name in sorted({engine_name(model) for model in options.model_names}):
             models = [model for model in options.model_names if engine_name(model) == name]
             folder = Settings().home / "locks"
@@ -156,13 +165,23 @@ def show_summary(options: Options, collected: Collected, seconds: float) -> None
     out.print(f"{options.experiment}: {', '.join(parts)}, in {duration(seconds)}.", soft_wrap=True)
     if collected.outages:
         out.print(f"MLflow was away {collected.outages} times; what was generated meanwhile was kept.")
+    if collected.superseded:
+        out.print(
+            f"{collected.superseded} of them had been generated elsewhere at the same time; the older ones count, the "
+            "later ones are tagged tipbench.superseded.",
+            soft_wrap=True,
+        )
     if collected.undelivered:
         out.print(
             f"{collected.undelivered} cells are generated and kept, and NOT in MLflow yet, because it does not answer; "
             f"the same command, or 'tipbench sync', delivers them once it does.",
             soft_wrap=True,
         )
-    if collected.failures:
-        out.print(f"{len(collected.failures)} cells FAILED; they are stored with their reasons, the first ones:")
-        for failure in collected.failures[:5]:
+    if collected.failed_now:
+        out.print(
+            f"{collected.failed_now} cells FAILED; they are stored with their reasons, and --retry-failed tries "
+            "them again. The first ones:",
+            soft_wrap=True,
+        )
+        for failure in collected.first_failures:
             out.print(f"  {printable(failure.cell.label)}: {printable(failure.reason, 200)}", soft_wrap=True)

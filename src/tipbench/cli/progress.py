@@ -109,7 +109,7 @@ class LineWatcher:
         )
 
     def _say(self, text: str) -> None:
-        self._console.print(text, soft_wrap=True)
+        print(text, file=self._console.file)  # many thousands of lines: rich would take longer than a cell
 
 
 def describe(outcome: Outcome) -> str:

@@ -70,8 +70,8 @@ def run_all(
     with open_engines(options, settings) as engines:
         models = admit_request(options, suite, engines.of, settings.is_true("TIPBENCH_MEMORY_CHECK"))
         with workplace(options.mlflow_url, options.experiment, create=True) as work:
-            deliver_before(work, options)
-            with sole_use_of(engines, options, wait):
+            with sole_use_of(engines, options, work, wait):
+                deliver_before(work, options)
                 if fresh:
                     set_aside(options, suite, models, work)
                 plan = plan_collection(options, suite, models, work.store, retry_failed)

@@ -1,9 +1,10 @@
 """Carries finished cells from the journal to MLflow, in a thread of its own, so that generating never waits for it."""
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 
 from tipbench.collect.journal import Entry, Journal
@@ -30,11 +31,14 @@ class Delivered:
 class Delivery:
     """Runs until it is told that no more comes. MLflow being away is waited out; a refusal ends it."""
 
-    def __init__(self, journal: Journal, store: RunStore, experiment: Experiment, check_first: bool = False) -> None:
+    def __init__(
+        self, journal: Journal, store: RunStore, experiment: Callable[[], Experiment], check_first: bool = False
+    ) -> None:
         self.result = Delivered()
         self._journal = journal
         self._store = store
-        self._experiment = experiment
+        self._find_experiment = experiment
+        self._found: Experiment | None = None
         self._check = check_first
         self._news = threading.Event()
         self._no_more = threading.Event()
@@ -78,8 +82,9 @@ class Delivery:
     def _deliver(self, entries: list[Entry], place: int) -> None:
         for attempt in count():
             try:
-                missing = self._missing(entries) if self._check else entries
-                self._store.write_runs(self._experiment, [entry.draft for entry in missing])
+                experiment = self._experiment()
+                missing = self._missing(experiment, entries) if self._check else entries
+                self._store.write_runs(experiment, [entry.draft for entry in missing])
             except TrackingUnreachable:
                 # What was on its way may have arrived: from now on look before writing.
                 self.result.outages += not self._check
@@ -92,11 +97,16 @@ class Delivery:
             self._journal.delivered(place)
             return
 
-    def _missing(self, entries: list[Entry]) -> list[Entry]:
+    def _experiment(self) -> Experiment:
+        """Made here and not before, if need be: MLflow may take seconds for its first database."""
+        self._found = self._found or self._find_experiment()
+        return self._found
+
+    def _missing(self, experiment: Experiment, entries: list[Entry]) -> list[Entry]:
         """The entries that are not in MLflow; a run of one that was cut off halfway is removed."""
         missing = []
         for entry in entries:
-            found = self._store.every_run(self._experiment, {KIND: CELL, "tipbench.cell_key": entry.key})
+            found = self._store.every_run(experiment, {KIND: CELL, "tipbench.cell_key": entry.key})
             started = [run for run in found if run.started_ms == entry.draft.started_ms]
             for run in started:
                 if run.status == "RUNNING":
@@ -107,7 +117,7 @@ class Delivery:
 
 
 @contextmanager
-def delivering(journal: Journal, store: RunStore, experiment: Experiment) -> Iterator["Keeper"]:
+def delivering(journal: Journal, store: RunStore, experiment: Callable[[], Experiment]) -> Iterator["Keeper"]:
     """Keeps cells in the journal and delivers them beside; at the end waits for the last ones."""
     delivery = Delivery(journal, store, experiment)
     delivery.start()
@@ -144,7 +154,8 @@ def deliver_left_behind(journals: Iterable[Journal], store: RunStore) -> Deliver
     """What processes that are gone could not deliver."""
     total = Delivered()
     for journal in journals:
-        experiment = store.ensure_experiment(journal.head.experiment, {"tipbench.suite": journal.head.suite})
+        head = journal.head
+        experiment = partial(store.ensure_experiment, head.experiment, {"tipbench.suite": head.suite})
         delivery = Delivery(journal, store, experiment, check_first=True)
         delivery.start()
         result = delivery.finish()

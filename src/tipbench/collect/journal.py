@@ -2,12 +2,16 @@
 
 A line a cell, written as soon as the cell is done; the tracking side reads along behind it. So generating never waits
 for MLflow, memory stays constant, and an answer outlives a server that is down. The first line holds, at a fixed place,
-how far the reading side has got. A journal that is delivered in full is removed.
+how far the reading side has got. Each time that it has got everything, the file starts over, so that it stays small; at
+the end it is removed.
 """
 
+import errno
 import fcntl
 import json
 import os
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +22,8 @@ from tipbench.tracking.store import RunDraft
 
 _MARK = b"done %020d\n"
 _MARK_SIZE = len(_MARK % 0)
+_CHUNK = 1 << 20
+_SYNC_EVERY_S = 1.0  # a kill loses nothing; a power cut loses what a second holds
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,11 @@ class Journal:
         self.path = path
         self.head = head
         self._file = file
+        self._start = _MARK_SIZE + len(_line(asdict(head)))
         self._read_at = read_at
         self._end = end
+        self._places = threading.Lock()  # one thread appends, another delivers
+        self._synced = 0.0
 
     @classmethod
     def create(cls, folder: Path, head: JournalHead, name: str) -> "Journal":
@@ -54,7 +63,7 @@ class Journal:
         path = folder / f"{_place(head.address, head.experiment)}-{name}.jsonl"
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         fcntl.flock(file, fcntl.LOCK_EX)
-        line = (json.dumps(asdict(head)) + "\n").encode()
+        line = _line(asdict(head))
         start = _MARK_SIZE + len(line)
         os.pwrite(file, _MARK % start + line, 0)
         return cls(path, head, file, start, start)
@@ -71,22 +80,28 @@ class Journal:
         except BlockingIOError:
             os.close(file)
             return None
-        content = os.pread(file, os.fstat(file).st_size, 0)
-        lines = content.split(b"\n", 2)
-        if len(lines) < 3 or not path.exists():  # killed before it held anything
+        with os.fdopen(os.dup(file), "rb") as reader:
+            reader.seek(0)
+            mark, line = reader.readline(), reader.readline()
+        if not line.endswith(b"\n") or not path.exists():  # killed before it held anything
             path.unlink(missing_ok=True)
             os.close(file)
             return None
-        head = JournalHead(**json.loads(lines[1]))
-        whole = content.rfind(b"\n") + 1  # a line without its end was never finished
-        return cls(path, head, file, int(lines[0].split()[1]), whole)
+        head = JournalHead(**json.loads(line))
+        end = _whole_lines(file, _MARK_SIZE + len(line))
+        return cls(path, head, file, min(int(mark.split()[1]), end), end)
 
     def append(self, entry: Entry) -> None:
         own = {name: text for name, text in entry.draft.texts.items() if name not in self.head.shared_texts}
-        data = {"key": entry.key, "draft": {**asdict(entry.draft), "texts": own}}
-        line = (json.dumps(data) + "\n").encode()
-        os.pwrite(self._file, line, self._end)
-        self._end += len(line)
+        data = {"key": entry.key, "draft": {**vars(entry.draft), "texts": own}}
+        line = _line(data)
+        with self._places:
+            if os.pwrite(self._file, line, self._end) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+            self._end += len(line)
+        if time.monotonic() - self._synced > _SYNC_EVERY_S:
+            os.fdatasync(self._file)
+            self._synced = time.monotonic()
 
     def waiting(self, most: int) -> list[tuple[Entry, int]]:
         """The next entries that are not delivered, each with the place behind it; at most so many."""
@@ -102,12 +117,17 @@ class Journal:
 
     def delivered(self, place: int) -> None:
         """Everything before this place is in MLflow."""
-        os.pwrite(self._file, _MARK % place, 0)
-        self._read_at = place
+        with self._places:
+            if place == self._end:
+                # The mark last: killed in between, it points behind the end, and nothing waits, as it should be.
+                os.ftruncate(self._file, self._start)
+                self._end = place = self._start
+            os.pwrite(self._file, _MARK % place, 0)
+            self._read_at = place
 
     def count_waiting(self) -> int:
-        content = os.pread(self._file, self._end - self._read_at, self._read_at)
-        return content.count(b"\n")
+        with self._places:
+            return sum(chunk.count(b"\n") for chunk in _chunks(self._file, self._read_at, self._end))
 
     @property
     def is_delivered(self) -> bool:
@@ -123,6 +143,27 @@ class Journal:
     def _entry(self, data: dict[str, Any]) -> Entry:
         draft = data["draft"]
         return Entry(data["key"], RunDraft(**{**draft, "texts": {**draft["texts"], **self.head.shared_texts}}))
+
+
+def _line(data: Any) -> bytes:
+    return (json.dumps(data) + "\n").encode()
+
+
+def _chunks(file: int, start: int, end: int) -> Iterator[bytes]:
+    while start < end:
+        chunk = os.pread(file, min(_CHUNK, end - start), start)
+        yield chunk
+        start += len(chunk)
+
+
+def _whole_lines(file: int, start: int) -> int:
+    """Where the last whole line ends: a line without its end was never finished."""
+    end, at = start, start
+    for chunk in _chunks(file, start, os.fstat(file).st_size):
+        if b"\n" in chunk:
+            end = at + chunk.rfind(b"\n") + 1
+        at += len(chunk)
+    return end
 
 
 def left_behind(folder: Path, address: str | None = None, experiment: str | None = None) -> Iterator[Journal]:

@@ -1,6 +1,6 @@
 """The loop: generate a cell, store it, go on. A failed cell is an outcome like any other."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 
@@ -19,7 +19,7 @@ Clock = Callable[[], float]
 
 
 def collect(
-    cells: Sequence[Cell],
+    cells: Iterable[Cell],
     engine_of: Callable[[str], Engine],
     suite: Suite,
     keep: Callable[[str, RunDraft], None],
@@ -47,16 +47,13 @@ def collect(
 
         watch.begin(engine)
         try:
-            for outcome, draft in side_by_side(one, list(block), throttle.limit):
+            for outcome, draft in side_by_side(one, block, throttle.limit):
                 keep(outcome.cell.key, draft)
                 yield outcome
-        finally:
-            _leave(engine, model)
-
-
-def _leave(engine: Engine, model: str) -> None:
-    """Takes the model out of memory. An engine that can't be reached is past asking, and the next cell says so."""
-    with suppress(EngineUnreachable):
+        except BaseException:
+            with suppress(EngineUnreachable):  # past asking; what went wrong first is what the user should read
+                engine.unload(model)
+            raise
         engine.unload(model)
 
 

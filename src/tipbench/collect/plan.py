@@ -1,9 +1,9 @@
 """What a collection will do: the cells that are missing, and about how long they will take."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set, Sized
 from dataclasses import dataclass
-from statistics import fmean
+from typing import Protocol
 
 from tipbench.records import Cell, ModelInfo, StoredCell
 
@@ -17,12 +17,16 @@ _CHARS_A_TOKEN = 4
 _BYTES_A_PARAMETER = 0.6
 
 
+class Cells(Sized, Iterable[Cell], Protocol):
+    """Cells in their order, made when they are asked for."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """The cells to generate now, those that are stored already, and the time it may take."""
 
     models: tuple[ModelInfo, ...]
-    to_do: tuple[Cell, ...]
+    to_do: Cells
     stored: int
     failed_before: int  # among the stored ones
     seconds: float
@@ -33,35 +37,71 @@ class Plan:
         return len(self.to_do) + self.stored
 
 
+@dataclass(frozen=True)
+class _Missing:
+    """The cells that are not stored."""
+
+    cells: Cells
+    known: Set[str]
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Cell]:
+        return (cell for cell in self.cells if cell.key not in self.known)
+
+
 def make_plan(
-    models: Sequence[ModelInfo], cells: Sequence[Cell], stored: Sequence[StoredCell], retry_failed: bool = False
+    models: Sequence[ModelInfo], cells: Cells, stored: Iterable[StoredCell], retry_failed: bool = False
 ) -> Plan:
     """Leaves out what is stored: the same key is never answered twice; failures are tried again on request."""
-    known = {cell.key: cell for cell in stored if not (retry_failed and cell.failure is not None)}
-    to_do = tuple(cell for cell in cells if cell.key not in known)
-    failed = sum(1 for cell in cells if cell.key in known and known[cell.key].failure is not None)
-    timed = _seconds_by_model(stored, cells[0].request.max_tokens if cells else 0)
-    wanted = Counter(cell.model.name for cell in to_do)
-    seconds = 0.0
-    for model in models:
-        if wanted[model.name]:
-            one = timed.get(model.name) or _guess(next(cell for cell in to_do if cell.model.name == model.name))
-            seconds += one * wanted[model.name]
-    measured = bool(to_do) and all(model in timed for model in wanted)
-    return Plan(tuple(models), to_do, len(cells) - len(to_do), failed, seconds, measured)
-
-
-def _seconds_by_model(stored: Sequence[StoredCell], max_tokens: int) -> Mapping[str, float]:
-    """From earlier cells that were allowed answers as long as these."""
-    times: dict[str, list[float]] = {}
+    first = next(iter(cells), None)
+    times = _Times(first.request.max_tokens if first else 0)
+    failed: dict[str, bool] = {}
     for cell in stored:
-        if "gen/wall_s" in cell.metrics and cell.settings.get("max_tokens") == str(max_tokens):
-            times.setdefault(cell.model, []).append(cell.metrics["gen/wall_s"])
-    return {model: fmean(seconds) for model, seconds in times.items()}
+        times.add(cell)
+        failed[cell.key] = failed.get(cell.key, True) and cell.failure is not None
+    known = {key for key, has_failed in failed.items() if not (retry_failed and has_failed)}
+    wanted = Counter(cell.model.name for cell in cells if cell.key not in known) if known else _all(models, cells)
+    failed_before = (
+        sum(failed.get(cell.key, False) for cell in cells if cell.key in known) if any(failed.values()) else 0
+    )
+    to_do = _Missing(cells, known, wanted.total())
+    seconds = sum(
+        (times.of(model) or _guess(first, model)) * wanted[model.name]
+        for model in models
+        if first and wanted[model.name]
+    )
+    measured = bool(to_do) and all(times.of(model) for model in models if wanted[model.name])
+    return Plan(tuple(models), to_do, len(cells) - len(to_do), failed_before, seconds, measured)
 
 
-def _guess(cell: Cell) -> float:
-    size = cell.model.size_bytes or (cell.model.parameters or 1e9) * _BYTES_A_PARAMETER
+def _all(models: Sequence[ModelInfo], cells: Cells) -> Counter[str]:
+    """A grid has the same cells for each model: they need not be made to be counted."""
+    return Counter({model.name: len(cells) // len(models) for model in models})
+
+
+class _Times:
+    """The mean time of earlier cells that were allowed answers as long as these, by model."""
+
+    def __init__(self, max_tokens: int) -> None:
+        self._max_tokens = str(max_tokens)
+        self._sums: dict[str, tuple[float, int]] = {}
+
+    def add(self, cell: StoredCell) -> None:
+        if "gen/wall_s" in cell.metrics and cell.settings.get("max_tokens") == self._max_tokens:
+            seconds, count = self._sums.get(cell.model, (0.0, 0))
+            self._sums[cell.model] = (seconds + cell.metrics["gen/wall_s"], count + 1)
+
+    def of(self, model: ModelInfo) -> float | None:
+        seconds, count = self._sums.get(model.name, (0.0, 0))
+        return seconds / count if count else None
+
+
+def _guess(cell: Cell, model: ModelInfo) -> float:
+    """For a cell like this one on that model."""
+    size = model.size_bytes or (model.parameters or 1e9) * _BYTES_A_PARAMETER
     read = sum(len(message.content) for message in cell.request.messages) / _CHARS_A_TOKEN / _PROMPT_TOKENS_A_TOKEN
     tokens = read + min(cell.request.max_tokens, cell.n_tips * _TOKENS_A_CANDIDATE)
     return size / _LOADED_A_SECOND + tokens * size / _BYTES_A_SECOND

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import TypeVar
@@ -62,7 +62,7 @@ class Throttle:
             self._changed.notify_all()
 
 
-def side_by_side(work: Callable[[_Task], _Result], tasks: Sequence[_Task], at_once: int) -> Iterator[_Result]:
+def side_by_side(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_once: int) -> Iterator[_Result]:
     """The results as they come. No more tasks than that are begun, so memory does not grow with their number."""
     if at_once == 1:
         yield from map(work, tasks)

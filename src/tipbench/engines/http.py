@@ -130,4 +130,4 @@ def error_text(response: httpx.Response, hidden: str = "") -> str:
     except (ValueError, KeyError, TypeError, RecursionError):
         message = response.text
     told = str(message).replace(hidden, "…") if hidden else str(message)
-    return printable(told, 300)
+    return printable(told, 300) or "(nothing)"

@@ -1,10 +1,10 @@
 """What may be in memory, and proof of what was: one collection an endpoint, and figures sampled while it runs."""
 
-import fcntl
 import json
 import resource
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +15,10 @@ import psutil
 from tipbench.engines.interface import Engine
 from tipbench.errors import EngineError
 from tipbench.identity import text_digest
+from tipbench.turns import turn
 
 _EVERY_S = 0.25
+_SWAP_EVERY_S = 0.05
 _RUSAGE_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
@@ -24,34 +26,22 @@ _RUSAGE_UNIT = 1 if sys.platform == "darwin" else 1024
 def sole_use(
     engine: Engine, models: Sequence[str], folder: Path, wait: bool, say: Callable[[str], None]
 ) -> Iterator[None]:
-    """Nobody else of ours uses this endpoint meanwhile. What a killed one may have left loaded is unloaded first."""
+    """Nobody else of ours uses this endpoint meanwhile. What one before may have left loaded is unloaded first."""
     if not engine.exclusive:
         yield
         return
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{text_digest(engine.address)[:24]}.lock"
-    with path.open("a+", encoding="utf-8") as lock:
-        _acquire(lock, engine, wait, say)
-        for model in _left_loaded(lock):
-            say(f"{model} may still be loaded at {engine.address} by a collection that was killed; unloading it.")
-            engine.unload(model)
+    with turn(path, f"another collection is using {engine.address}", wait, say) as lock:
+        left = _left_loaded(lock)
+        if left and engine.resident():
+            for model in left:
+                say(
+                    f"{model} may still be loaded at {engine.address} by a collection that was cut short; unloading it."
+                )
+                engine.unload(model)
         _write(lock, list(models))
-        try:
-            yield
-        finally:
-            _write(lock, [])
-
-
-def _acquire(lock: IO[str], engine: Engine, wait: bool, say: Callable[[str], None]) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        if not wait:
-            raise EngineError(
-                f"another collection is using {engine.address}; without --no-wait this one would wait its turn"
-            ) from None
-        say(f"Another collection is using {engine.address}; waiting until it is done (Ctrl-C to stop) …")
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+        _write(lock, [])  # not after an error: whether the model has left is for the next one to see
 
 
 def _left_loaded(lock: IO[str]) -> list[str]:
@@ -80,7 +70,8 @@ class MemoryWatch:
         self._models = 0
         self._bytes = 0
         self._vram = 0
-        self._swapped_in = psutil.swap_memory().sin
+        self._swap_read = (time.monotonic(), psutil.swap_memory().sin)
+        self._swapped_in_before = self._swap_read[1]
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memory watch", daemon=True)
@@ -107,8 +98,15 @@ class MemoryWatch:
                 "ram/resident_bytes_peak": self._bytes,
                 "ram/resident_vram_bytes_peak": self._vram,
                 "ram/own_bytes_peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RUSAGE_UNIT,
-                "ram/swapped_in_bytes": psutil.swap_memory().sin - self._swapped_in,
+                "ram/swapped_in_bytes": self._swapped_in() - self._swapped_in_before,
             }
+
+    def _swapped_in(self) -> int:
+        """Read anew when the last reading is old: cells that take no time would spend it here."""
+        now = time.monotonic()
+        if now - self._swap_read[0] > _SWAP_EVERY_S:
+            self._swap_read = (now, psutil.swap_memory().sin)
+        return self._swap_read[1]
 
     def _run(self) -> None:
         while not self._stop.wait(self._every_s):

@@ -1,6 +1,6 @@
 """The few calls that tipbench needs of MLflow, answered by a server (`mlflow_client`) or in process (`embedded`)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -62,6 +62,7 @@ class MlflowApi(Protocol):
     """MLflow's calls; errors are already ours. Keys and values fit MLflow's limits, the caller sees to that."""
 
     address: str  # for people, without credentials
+    is_shared: bool  # a server: other hosts may write too
 
     def find_experiment(self, name: str) -> Experiment | None: ...
 
@@ -93,8 +94,8 @@ class MlflowApi(Protocol):
 
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None: ...
 
-    def search_runs(self, experiment_id: str, filter_string: str) -> list[StoredRun]:
-        """All pages, the oldest run first, each run once."""
+    def search_runs(self, experiment_id: str, tags: Mapping[str, str]) -> Iterator[StoredRun]:
+        """The runs with these tags, the oldest first, each run once; read as they are asked for."""
         ...
 
     def delete_run(self, run_id: str) -> None: ...
@@ -103,8 +104,13 @@ class MlflowApi(Protocol):
         """Whether files below this URI can be written and read through this API."""
         ...
 
-    def put_file(self, artifact_uri: str, name: str, content: bytes) -> None: ...
+    def put_files(self, artifact_uri: str, files: Mapping[str, bytes]) -> None: ...
 
     def get_file(self, artifact_uri: str, name: str) -> bytes: ...
 
     def close(self) -> None: ...
+
+
+def tag_filter(tags: Mapping[str, str]) -> str:
+    """MLflow's words for "has these tags"."""
+    return " AND ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())

@@ -11,7 +11,7 @@ import httpx
 
 from tipbench.errors import TrackingError, TrackingRefused, TrackingUnreachable
 from tipbench.settings import Settings
-from tipbench.tracking.interface import Experiment, FinishedRun, Metric, RunStatus, StoredRun
+from tipbench.tracking.interface import Experiment, FinishedRun, Metric, RunStatus, StoredRun, tag_filter
 from tipbench.untrusted import printable, without_credentials
 
 _API = "/api/2.0/mlflow"
@@ -23,6 +23,8 @@ _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 
 class MlflowClient:
     """An MLflow server behind a URL; a path in the URL is the server's `--static-prefix`."""
+
+    is_shared = True
 
     def __init__(self, url: str, settings: Settings, transport: httpx.BaseTransport | None = None) -> None:
         self.address = without_credentials(url)
@@ -100,17 +102,21 @@ class MlflowClient:
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None:
         self._post("runs/update", {"run_id": run_id, "status": status, "end_time": ended_ms})
 
-    def search_runs(self, experiment_id: str, filter_string: str) -> list[StoredRun]:
+    def search_runs(self, experiment_id: str, tags: Mapping[str, str]) -> Iterator[StoredRun]:
         # Oldest first: runs added meanwhile come last and shift no page that is still to be read.
         query = {
             "experiment_ids": [experiment_id],
-            "filter": filter_string,
+            "filter": tag_filter(tags),
             "max_results": _PAGE,
             "order_by": ["attributes.start_time ASC"],
         }
-        with self._understood():
-            found = {run["info"]["run_id"]: run for run in self._pages(f"{_API}/runs/search", "runs", query)}
-            return [_stored_run(run) for run in found.values()]
+        seen: set[str] = set()
+        for entry in self._pages(f"{_API}/runs/search", "runs", query):
+            with self._understood():
+                run = _stored_run(entry)
+            if run.run_id not in seen:
+                seen.add(run.run_id)
+                yield run
 
     def delete_run(self, run_id: str) -> None:
         self._post("runs/delete", {"run_id": run_id})
@@ -118,10 +124,11 @@ class MlflowClient:
     def can_store_files(self, artifact_uri: str) -> bool:
         return artifact_uri.startswith("mlflow-artifacts:")
 
-    def put_file(self, artifact_uri: str, name: str, content: bytes) -> None:
-        response = self._send("PUT", _artifact_path(artifact_uri, name), content=content)
-        if response.status_code >= 400:
-            self._refuse(response)
+    def put_files(self, artifact_uri: str, files: Mapping[str, bytes]) -> None:
+        for name, content in files.items():
+            response = self._send("PUT", _artifact_path(artifact_uri, name), content=content)
+            if response.status_code >= 400:
+                self._refuse(response)
 
     def get_file(self, artifact_uri: str, name: str) -> bytes:
         response = self._send("GET", _artifact_path(artifact_uri, name))

@@ -1,19 +1,19 @@
 """What a cell looks like as an MLflow run, and back."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tipbench.errors import StoredDataDamaged
 from tipbench.records import Answer, Failure, JudgeNote, Outcome, RubricText, StoredCandidates, StoredCell
 from tipbench.tracking.interface import Experiment, StoredRun
-from tipbench.tracking.store import RunDraft, RunStore
+from tipbench.tracking.store import DONE, RunDraft, RunStore
 from tipbench.untrusted import json_text, printable
 
 SCHEMA = "1"  # of everything stored; raise it when old data would be misread
 KIND = "tipbench.kind"
 CELL = "cell"
-SUPERSEDED = "tipbench.superseded"  # set on runs that somebody started over
+SUPERSEDED = "tipbench.superseded"  # set on runs that count no more: started over, or generated twice
 BY_RULE = "rule"  # in place of a judge's name, where there was nothing to judge
 _JUDGE = "tipbench.judge:"
 _SETTINGS = ("n_tips", "temperature", "max_tokens", "diversity")
@@ -91,6 +91,29 @@ def stored_runs(store: RunStore, experiment: Experiment) -> list[StoredRun]:
         if known is None or (known.status == "FAILED" and run.status == "FINISHED"):
             counting[key] = run
     return sorted(counting.values(), key=lambda run: (run.started_ms, run.run_id))
+
+
+def supersede_later(store: RunStore, experiment: Experiment) -> int:
+    """Tags all answers of a cell but the oldest, where hosts that share a server collected at the same time."""
+    oldest: dict[str, tuple[int, str]] = {}
+    later: list[str] = []
+    for run in store.each_run(experiment, {KIND: CELL}):
+        if run.status == "FINISHED" and SUPERSEDED not in run.tags:
+            key, age = run.tags.get("tipbench.cell_key", run.run_id), (run.started_ms, run.run_id)
+            kept = oldest.setdefault(key, age)
+            if kept != age:
+                oldest[key] = min(kept, age)
+                later.append(max(kept, age)[1])
+    for run_id in later:
+        store.tag_run(run_id, {SUPERSEDED: "true", "judge_pending": "false"})
+    return len(later)
+
+
+def each_cell(store: RunStore, experiment: Experiment) -> Iterator[StoredCell]:
+    """The cells as they are read, however many there are; of one key there may be several."""
+    for run in store.each_run(experiment, {KIND: CELL}):
+        if run.status in DONE and SUPERSEDED not in run.tags:
+            yield stored_cell(run)
 
 
 def stored_cell(run: StoredRun) -> StoredCell:

@@ -11,6 +11,7 @@ from tipbench.tracking import texts
 from tipbench.tracking.interface import Experiment, FinishedRun, Metric, MlflowApi, StoredRun
 from tipbench.untrusted import printable
 
+DONE = ("FINISHED", "FAILED")  # the statuses of a run that is all there
 _TAGS_A_BATCH = 90  # MLflow takes 100
 _CHARS_A_BATCH = 900_000  # MLflow takes 1 MB
 _LONGEST_VALUE = 5_000  # of a tag or param that is no text of ours; MLflow would cut it silently
@@ -40,6 +41,11 @@ class RunStore:
     @property
     def address(self) -> str:
         return self._api.address
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other hosts may write into it too."""
+        return self._api.is_shared
 
     def close(self) -> None:
         self._api.close()
@@ -71,10 +77,10 @@ class RunStore:
         """How many runs in the experiment are not tipbench's."""
         if "tipbench.suite" in experiment.tags:
             return 0
-        return sum("tipbench.kind" not in run.tags for run in self._api.search_runs(experiment.id, ""))
+        return sum("tipbench.kind" not in run.tags for run in self._api.search_runs(experiment.id, {}))
 
     def experiments(self, prefix: str) -> list[Experiment]:
-        return sorted(self._api.list_experiments(prefix), key=lambda e: (e.created_ms, e.name))
+        return sorted(self._api.list_experiments(prefix), key=lambda e: (e.created_ms, len(e.id), e.id))
 
     def delete_experiment(self, experiment: Experiment) -> None:
         self._api.delete_experiment(experiment.id)
@@ -87,6 +93,10 @@ class RunStore:
 
     def write_run(self, experiment: Experiment, draft: RunDraft) -> str:
         """Stores a whole run; until its last step the run is RUNNING and no reader takes it for a result."""
+        place = self._api.reserve_run(experiment)
+        if place:
+            self._api.insert_runs(experiment, [self._finished(place, draft)])
+            return place[0]
         tags, params = _fitting(draft.tags), _fitting(draft.params)
         metrics = _metrics(draft.metrics, draft.ended_ms, step=0)
         name = printable(draft.name, 200)
@@ -142,15 +152,20 @@ class RunStore:
         text_tags = self._write_texts(run.artifact_uri, new_texts or {})
         self._log(run.run_id, stepped, {}, {**text_tags, **plain_tags})
 
+    def tag_run(self, run_id: str, tags: Mapping[str, str]) -> None:
+        self._api.log_batch(run_id, (), {}, _fitting(tags))
+
     def runs(self, experiment: Experiment, tags: Mapping[str, str]) -> list[StoredRun]:
         """The finished runs with these tags, oldest first."""
-        return [run for run in self.every_run(experiment, tags) if run.status in ("FINISHED", "FAILED")]
+        return [run for run in self.every_run(experiment, tags) if run.status in DONE]
 
     def every_run(self, experiment: Experiment, tags: Mapping[str, str]) -> list[StoredRun]:
         """The runs with these tags, oldest first, also those that are being written or were left half-written."""
-        conditions = [f"tags.`{key}` = '{value}'" for key, value in tags.items()]
-        found = self._api.search_runs(experiment.id, " AND ".join(conditions))
-        return sorted(found, key=lambda run: (run.started_ms, run.run_id))
+        return sorted(self.each_run(experiment, tags), key=lambda run: (run.started_ms, run.run_id))
+
+    def each_run(self, experiment: Experiment, tags: Mapping[str, str]) -> Iterator[StoredRun]:
+        """The same one by one, as they are read."""
+        return self._api.search_runs(experiment.id, tags)
 
     def remove_run(self, run_id: str) -> None:
         self._api.delete_run(run_id)
@@ -167,18 +182,20 @@ class RunStore:
     def _write_texts(self, artifact_uri: str, named: Mapping[str, str]) -> dict[str, str]:
         """Writes the texts as files where that works; the tags that are still to be logged."""
         tags: dict[str, str] = {}
+        if named and not self.files_refused and self._api.can_store_files(artifact_uri):
+            files = {}
+            for name, text in named.items():
+                files[name], note = texts.as_file(name, text)
+                tags.update(note)
+            try:
+                self._api.put_files(artifact_uri, files)
+            except TrackingUnreachable:
+                raise
+            except TrackingError as error:  # a server without its artifact store
+                self.files_refused = str(error)
+            else:
+                return tags
         for name, text in named.items():
-            if not self.files_refused and self._api.can_store_files(artifact_uri):
-                content, note = texts.as_file(name, text)
-                try:
-                    self._api.put_file(artifact_uri, name, content)
-                except TrackingUnreachable:
-                    raise
-                except TrackingError as error:  # a server without its artifact store
-                    self.files_refused = str(error)
-                else:
-                    tags.update(note)
-                    continue
             tags.update(texts.as_tags(name, text))
         return tags
 

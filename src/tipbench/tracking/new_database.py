@@ -1,0 +1,102 @@
+"""A new database, made by MLflow itself in a process of its own, while the first cells are generated already.
+
+Making the tables takes MLflow some seconds, importing it included. So an empty database is made once for each version
+of MLflow and kept; a new one is a copy of it.
+"""
+
+import fcntl
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import uuid
+from contextlib import closing
+from importlib import metadata
+from pathlib import Path
+
+from tipbench.errors import MissingExtra, TrackingError
+from tipbench.tracking.mlflow_store import MISSING, MlflowStore
+from tipbench.untrusted import printable
+
+
+class NewDatabase:
+    """A database that is being made; it stands at its path once `finish` has returned."""
+
+    def __init__(self, path: Path, artifacts: Path, cache: Path) -> None:
+        self._path = path
+        self._artifacts = artifacts
+        self._empty = cache / f"mlflow-{_version()}.db"
+        self._failure = ""
+        self._maker: subprocess.Popen[str] | None = None
+        if not self._empty.exists():
+            self._maker = subprocess.Popen(
+                [sys.executable, "-m", "tipbench.tracking.new_database", str(self._empty)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,  # a Ctrl-C that ends a collection does not end this: what is done gets stored
+            )
+
+    @property
+    def is_ready(self) -> bool:
+        return self._maker is None or self._maker.poll() is not None
+
+    def abandon(self) -> None:
+        """Nobody needs it any more; what is being made is kept for the next one."""
+        self._wait()
+
+    def finish(self) -> None:
+        self._wait()
+        if self._failure:
+            raise TrackingError(f"MLflow could not make a database: {printable(self._failure, 300)}")
+        _copy(self._empty, self._path, self._artifacts)
+
+    def _wait(self) -> None:
+        if self._maker:
+            _, said = self._maker.communicate()
+            if self._maker.returncode:
+                self._failure = (said.strip().splitlines() or [f"exit status {self._maker.returncode}"])[-1]
+            self._maker = None
+
+
+def make_empty(path: Path) -> None:
+    """The empty database that new ones are copied from; once, however many want it at the same time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f".{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.exists():
+            return
+        scratch = path.with_name(f".{path.name}.part")
+        scratch.unlink(missing_ok=True)  # of somebody who was killed
+        MlflowStore(f"sqlite:///{scratch}", path.with_suffix("")).close()
+        scratch.replace(path)
+
+
+def _copy(empty: Path, path: Path, artifacts: Path) -> None:
+    """The whole database, or none; whoever else made one at the same time, theirs is taken."""
+    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        shutil.copyfile(empty, scratch)
+        with closing(sqlite3.connect(scratch)) as made:
+            made.execute("UPDATE experiments SET artifact_location = ? || '/' || experiment_id", (str(artifacts),))
+            made.commit()
+            made.execute("PRAGMA journal_mode = WAL")  # whoever reads, as MLflow's pages do, holds up no writer
+        try:
+            os.link(scratch, path)
+        except FileExistsError:
+            return
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _version() -> str:
+    try:
+        return metadata.version("mlflow")
+    except metadata.PackageNotFoundError:
+        raise MissingExtra(MISSING) from None
+
+
+if __name__ == "__main__":
+    make_empty(Path(sys.argv[1]))
