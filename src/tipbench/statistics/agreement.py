@@ -1,0 +1,75 @@
+"""How far raters agree beyond chance: 1 is full agreement, 0 what chance gives, below 0 less than that."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Literal
+
+from tipbench.statistics.pair_sums import PairSums
+
+Level = Literal["nominal", "ordinal", "interval"]
+
+
+def weighted_kappa(first: Sequence[int], second: Sequence[int], low: int, high: int) -> float | None:
+    """Cohen's kappa of two raters with quadratic weights over the categories low..high.
+
+    None where it is undefined: no items, or both raters gave one and the same score throughout. A score outside
+    low..high, or a different number of scores, is a ValueError.
+    """
+    return PairSums.of(score_pairs(first, second, low, high)).kappa
+
+
+def krippendorff_alpha(ratings: Sequence[Sequence[int | None]], level: Level = "ordinal") -> float | None:
+    """Krippendorff's alpha of any number of raters; a row is a rater, a column a unit, None a missing rating.
+
+    Units with fewer than two ratings say nothing about agreement and are left out. None where alpha is undefined: no
+    unit is left, or all ratings left are the same. Rows of different lengths are a ValueError.
+    """
+    units = Counter(
+        tuple(sorted(rating for rating in unit if rating is not None)) for unit in zip(*ratings, strict=True)
+    )
+    pairable = {unit: times for unit, times in units.items() if len(unit) > 1}
+    totals: Counter[int] = Counter()
+    for unit, times in pairable.items():
+        for value in unit:
+            totals[value] += times
+    if len(totals) < 2:
+        return None
+    distances = _distances(totals, level)
+    observed = sum(
+        times * _disagreement(Counter(unit), distances) / (len(unit) - 1) for unit, times in pairable.items()
+    )
+    expected = _disagreement(totals, distances) / (totals.total() - 1)
+    return 1 - observed / expected
+
+
+def score_pairs(first: Sequence[int], second: Sequence[int], low: int, high: int) -> Counter[tuple[int, int]]:
+    """How often each pair of scores occurs; a score outside low..high is a ValueError."""
+    counts = Counter(zip(first, second, strict=True))
+    outside = sorted({score for pair in counts for score in pair if not low <= score <= high})
+    if outside:
+        raise ValueError(f"scores outside {low}..{high}: {outside}")
+    return counts
+
+
+def _distances(totals: Mapping[int, int], level: Level) -> dict[tuple[int, int], int]:
+    """The squared distance of every two values, smaller one first, in a unit that cancels out."""
+    values = sorted(totals)
+    if level == "nominal":
+        return dict.fromkeys(combinations(values, 2), 1)
+    places = dict(zip(values, values, strict=True)) if level == "interval" else _doubled_ranks(totals)
+    return {(a, b): (places[a] - places[b]) ** 2 for a, b in combinations(values, 2)}
+
+
+def _doubled_ranks(totals: Mapping[int, int]) -> dict[int, int]:
+    """Twice each value's mean rank: the ordinal metric is the distance of mean ranks."""
+    ranks, below = {}, 0
+    for value in sorted(totals):
+        ranks[value] = 2 * below + totals[value]
+        below += totals[value]
+    return ranks
+
+
+def _disagreement(counts: Mapping[int, int], distances: Mapping[tuple[int, int], int]) -> int:
+    """The squared distances added up over all pairs of the counted values."""
+    return sum(counts[a] * counts[b] * distances[a, b] for a, b in combinations(sorted(counts), 2))

@@ -1,0 +1,98 @@
+"""How far a judge is from reference scores on one criterion, and from itself.
+
+Items are taken to be independent. Intervals are 95 % ones on both sides, and never a point: a few items that all agree
+are no proof.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import atanh, copysign, inf, isfinite, nan, sqrt, tanh
+
+from tipbench.statistics.agreement import score_pairs
+from tipbench.statistics.pair_sums import PairSums
+from tipbench.statistics.student import mean_and_margin, t_quantile
+
+
+@dataclass(frozen=True)
+class Offset:
+    """The mean of given − reference: above 0 the judge is too mild, below 0 too strict."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Kappa:
+    """Kappa with quadratic weights; the value is None where it is undefined, and then the interval is −1..1."""
+
+    value: float | None
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """Items that were scored twice: the mean absolute difference, its upper bound, and the share scored the same."""
+
+    mean_difference: float
+    same: float
+    n: int
+    high: float
+
+
+def offset(given: Sequence[int], reference: Sequence[int]) -> Offset:
+    """With the t interval of `mean_and_margin`; it may reach beyond the scale. No items are a ValueError."""
+    differences = [score - due for score, due in zip(given, reference, strict=True)]
+    mean, margin = mean_and_margin(differences)
+    return Offset(mean, mean - margin, mean + margin, len(differences))
+
+
+def consistency(pairs: Sequence[tuple[int, int]]) -> Consistency:
+    """`high` is the upper end of the t interval of `mean_and_margin`. No pairs are a ValueError."""
+    differences = [abs(once - again) for once, again in pairs]
+    mean, margin = mean_and_margin(differences)
+    return Consistency(mean, differences.count(0) / len(differences), len(differences), mean + margin)
+
+
+def kappa(given: Sequence[int], reference: Sequence[int], low: int, high: int) -> Kappa:
+    """`weighted_kappa` with a jackknife interval over the items.
+
+    The jackknife tells nothing where fewer than two items differ, or where one side gave one score throughout. There,
+    two imagined items near the mean score are added for the interval, one scored a step too high, one a step too low.
+    Where that does not help either, and for fewer than three items, the interval is −1..1.
+    """
+    counts = score_pairs(given, reference, low, high)
+    sums = PairSums.of(counts)
+    value = sums.kappa
+    if value is None or sums.n < 3:
+        return Kappa(value, -1.0, 1.0)
+    middle = min((sums.first + sums.second) // (2 * sums.n), high - 1)
+    imagined = Counter([(middle, middle + 1), (middle + 1, middle)])
+    bounds = _jackknife(counts, sums.n - 1) or _jackknife(counts + imagined, sums.n - 1) or (-1.0, 1.0)
+    return Kappa(value, min(bounds[0], value), max(bounds[1], value))
+
+
+def _jackknife(counts: Counter[tuple[int, int]], degrees: int) -> tuple[float, float] | None:
+    """The interval on Fisher's z scale, which keeps it within −1..1 and lopsided near the ends.
+
+    None where it has no width or no place on that scale.
+    """
+    sums = PairSums.of(counts)
+    centre = _fisher(sums.kappa)
+    left_out = {pair: _fisher(sums.without(pair).kappa) for pair in counts}
+    if not all(map(isfinite, [centre, *left_out.values()])) or len(set(left_out.values())) == 1:
+        return None
+    mean = sum(times * left_out[pair] for pair, times in counts.items()) / sums.n
+    scatter = sum(times * (left_out[pair] - mean) ** 2 for pair, times in counts.items())
+    margin = t_quantile(degrees) * sqrt(scatter * (sums.n - 1) / sums.n)
+    return tanh(centre - margin), tanh(centre + margin)
+
+
+def _fisher(kappa: float | None) -> float:
+    """Fisher's z; infinite for 1 and −1, not a number for an undefined kappa."""
+    if kappa is None:
+        return nan
+    return atanh(kappa) if abs(kappa) < 1 else copysign(inf, kappa)
