@@ -11,13 +11,11 @@ MLflow's database and their texts in its files; the peers keep their own logs an
 import argparse
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 import time
 import zipfile
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from statistics import median
 
@@ -26,6 +24,7 @@ import yaml
 from benchmarks.parts.grid import PROMPTS, scenarios, write_suite
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.stand_in import MODELS, stand_in_server
+from benchmarks.parts.stored import stored_cells
 from benchmarks.parts.table import out, show, verdict
 
 CELLS = len(MODELS) * len(PROMPTS) * len(scenarios())
@@ -78,15 +77,6 @@ def _tipbench_command(suite: Path, database: Path) -> list[str]:
         *("--models", ",".join(f"openai/{model}" for model in MODELS), "--prompts", ",".join(PROMPTS)),
         *("--experiment", "grid-bench-1", "--mlflow-url", f"sqlite:///{database}", "--concurrency", str(AT_ONCE)),
     ]
-
-
-def stored_cells(database: Path) -> int:
-    with closing(sqlite3.connect(database)) as connection:
-        found = connection.execute(
-            "SELECT count(*) FROM runs JOIN tags USING (run_uuid) "
-            "WHERE status = 'FINISHED' AND key = 'tipbench.kind' AND tags.value = 'cell'"
-        )
-        return int(found.fetchone()[0])
 
 
 def promptfoo(folder: Path, server: str, number: int) -> tuple[float, int]:

@@ -17,9 +17,9 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> N
     out.print(table)
 
 
-def verdict(what: str, measured: float, wanted: float, unit: str = "×") -> bool:
+def verdict(what: str, measured: float, wanted: float, unit: str = "×", precision: str = ".1f") -> bool:
     """One line: the ratio, and whether it reaches what was promised."""
     reached = measured >= wanted
     mark = "reached" if reached else f"fell short by {1 - measured / wanted:.0%}"
-    out.print(f"{what}: {measured:.1f}{unit} (wanted: at least {wanted:g}{unit}) — {mark}")
+    out.print(f"{what}: {measured:{precision}}{unit} (wanted: at least {wanted:g}{unit}) — {mark}")
     return reached
