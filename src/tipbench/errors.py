@@ -14,6 +14,8 @@ TipbenchError
 │   ├── TrackingRefused     it answers, and refuses us (host check, credentials)
 │   ├── NothingStored       its database file does not exist yet
 │   └── StoredDataDamaged   what was read back is not what was written
+├── JudgeFailed             a judge that runs by itself gave no usable file
+│   └── JudgeLater          it took the batch; its scores come back some other time
 ├── TurnTaken               another process is at it, and the user would not wait
 └── MissingExtra            an optional part of tipbench is not installed
 """
@@ -88,6 +90,14 @@ class NothingStored(TrackingError):
 
 class StoredDataDamaged(TrackingError):
     """What was read back is not what was written."""
+
+
+class JudgeFailed(TipbenchError):
+    """A judge that runs by itself gave no usable file; nothing was written."""
+
+
+class JudgeLater(JudgeFailed):
+    """A judge took the batch and answers later; its scores have to be applied when they come."""
 
 
 class TurnTaken(TipbenchError):

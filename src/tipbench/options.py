@@ -50,7 +50,9 @@ class Options(BaseModel):
     max_tokens: int | None = Field(
         None, ge=1, le=32_768, description="Longest answer in tokens. Default: what the suite says."
     )
-    judge: str | None = Field(None, description="Judge that runs by itself (lexical). Default: export for a person.")
+    judge: str | None = Field(
+        None, description="Judge that runs by itself (lexical, command, webhook, model). Default: export for a person."
+    )
 
     @field_validator("models", "prompts", mode="before")
     @classmethod

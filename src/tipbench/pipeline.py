@@ -1,6 +1,7 @@
 """The story: collect → judge → compare. What `tipbench run` and every runner call."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -15,21 +16,33 @@ from tipbench.compare.leaderboard import Leaderboard, leaderboard
 from tipbench.engines.admission import admit
 from tipbench.engines.interface import Engine
 from tipbench.engines.residency import MemoryWatch
-from tipbench.errors import InvalidInput
-from tipbench.judge.apply import Applied, apply_file
-from tipbench.judge.export import export_batch
-from tipbench.judge.judges.catalog import check_judge, judge_named
-from tipbench.judge.judges.interface import JudgeName
+from tipbench.errors import InvalidInput, JudgeFailed
+from tipbench.judge.apply import AS_IT_IS, Applied, Manner, apply_file
+from tipbench.judge.export import Exported, export_batch
+from tipbench.judge.judges.catalog import check_judge
+from tipbench.judge.judges.interface import Judge, JudgeName
 from tipbench.judge.pending import pending_runs
+from tipbench.judge.sample import Extent
+from tipbench.judge.schema import schema, schema_path
+from tipbench.judge.status import JudgeStatus, judge_status, kappas
 from tipbench.judge.verify import read_judge_file
 from tipbench.options import Options
-from tipbench.records import Answer, Failure, ModelInfo, Outcome
+from tipbench.records import Answer, Failure, GoldItem, ModelInfo, Outcome
+from tipbench.settings import Settings
 from tipbench.suites.load import parse_rubric
 from tipbench.suites.rubric import Rubric
 from tipbench.suites.suite import Suite
-from tipbench.tracking.batches import batch_runs
+from tipbench.tracking.batches import applied_batches, batch_runs, counts
 from tipbench.tracking.interface import Experiment
-from tipbench.tracking.runs import SUPERSEDED, each_cell, stored_cell, stored_rubric, stored_runs, supersede_later
+from tipbench.tracking.runs import (
+    SUPERSEDED,
+    each_cell,
+    stored_candidates,
+    stored_cell,
+    stored_rubric,
+    stored_runs,
+    supersede_later,
+)
 from tipbench.tracking.store import RunStore
 from tipbench.untrusted import json_text
 
@@ -101,7 +114,7 @@ def admit_request(
     for version in options.prompt_names:
         suite.prompt(version)
     if options.judge:
-        check_judge(options.judge)
+        check_judge(options.judge, Settings())
     return admit(options.model_names, engine_of, options.max_model_b, check_memory)
 
 
@@ -178,8 +191,12 @@ def deliver_earlier(work: Workplace, experiment: str) -> Delivered:
     return deliver_left_behind(left_behind(work.journals, work.store.address, experiment), work.store)
 
 
-def something_pending(work: Workplace, experiment: Experiment, rubric: Rubric, judge: str) -> bool:
-    return bool(pending_runs(work.store, experiment, judge, rubric))
+def something_pending(work: Workplace, experiment: Experiment, rubric: Rubric, judge: str | None) -> bool:
+    """Whether anything waits for this judge; without one, for any judge that counts."""
+    runs = stored_runs(work.store, experiment)
+    if judge is None:
+        return any(stored_cell(run).awaits_judge(rubric.digest) for run in runs)
+    return bool(pending_runs(runs, judge, rubric))
 
 
 def check_export_path(path: Path) -> None:
@@ -188,45 +205,112 @@ def check_export_path(path: Path) -> None:
         raise InvalidInput(f"{path} exists and may hold somebody's scores; move it away or name another file")
     if not path.parent.is_dir():
         raise InvalidInput(f"{path} can't be written: there is no folder {path.parent}")
+    beside = schema_path(path)
+    if beside.is_file() and b'"tipbench-judge/' in beside.read_bytes()[:300]:
+        raise InvalidInput(f"{beside}, where the schema goes, is a judge file; name another file to export to")
 
 
 def export_for_judge(
-    work: Workplace, experiment: Experiment, rubric: Rubric, judge: JudgeName, seed: int, path: Path
-) -> int:
-    """Phase B, first half: the pending candidates go into a file. Returns their number."""
+    work: Workplace,
+    experiment: Experiment,
+    rubric: Rubric,
+    judge: JudgeName,
+    seed: int,
+    path: Path,
+    extent: Extent,
+    gold: Sequence[GoldItem],
+) -> Exported:
+    """Phase B, first half: pending candidates, anchors and repeats go into a file, with its schema next to it."""
     check_export_path(path)
-    file = export_batch(work.store, experiment, rubric, judge, seed, work.new_id, work.now_ms)
+    exported = export_batch(
+        work.store, experiment, rubric, judge, seed, work.new_id, work.now_ms, extent=extent, gold=gold
+    )
+    _write_whole(schema_path(path), json_text(schema(rubric, exported.items)))
+    _write_whole(path, json_text({"$schema": f"./{schema_path(path).name}", **exported.file}))
+    return exported
+
+
+def _write_whole(path: Path, text: str) -> None:
     scratch = path.with_name(path.name + ".part")
     try:
-        scratch.write_text(json_text(file), encoding="utf-8")
+        scratch.write_text(text, encoding="utf-8")
         scratch.replace(path)
     except OSError as error:
         raise InvalidInput(f"{path} can't be written: {error.strerror or error}") from None
-    return len(file["items"])
 
 
-def apply_scores(work: Workplace, experiment: Experiment, path: Path) -> Applied:
+def apply_scores(
+    work: Workplace, experiment: Experiment, path: Path, manner: Manner, private: Sequence[GoldItem]
+) -> Applied:
     """Phase B, second half: a filled-in file is checked as a whole and then written back."""
-    return apply_file(work.store, experiment, read_judge_file(path), work.now_ms)
+    return apply_file(work.store, experiment, read_judge_file(path), work.now_ms, manner, private)
 
 
-def run_judge(work: Workplace, experiment: Experiment, rubric: Rubric, name: str, seed: int) -> Applied:
-    """Phase B by a judge that runs by itself, through the same file and the same checks."""
-    judge = judge_named(name, rubric)
-    file = export_batch(work.store, experiment, rubric, judge.identity, seed, work.new_id, work.now_ms)
-    return apply_file(work.store, experiment, judge.score(file), work.now_ms)
+def run_judge(
+    work: Workplace,
+    experiment: Experiment,
+    rubric: Rubric,
+    judge: Judge,
+    seed: int,
+    extent: Extent,
+    gold: Sequence[GoldItem],
+    manner: Manner = AS_IT_IS,
+    alone: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Applied:
+    """Phase B by a judge that runs by itself, through the same file and the same checks.
+
+    What the judge gave is kept until it is applied: hours of a judge's work are not lost to an item that is missing.
+    """
+    exported = export_batch(
+        work.store, experiment, rubric, judge.identity, seed, work.new_id, work.now_ms, extent=extent, gold=gold
+    )
+    scored = judge.score(exported.file)
+    if scored.get("format") != exported.file["format"] or scored.get("batch") != exported.file["batch"]:
+        raise JudgeFailed(f"what the judge '{judge.identity.name}' gave back is not the batch that it was given")
+    kept = work.journals.parent / "judged" / f"{exported.file['batch']}.json"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    _write_whole(kept, json_text(scored))
+    try:
+        with alone():
+            applied = apply_file(work.store, experiment, scored, work.now_ms, manner, gold)
+    except InvalidInput as error:
+        raise JudgeFailed(
+            f"{error}\nWhat the judge gave is kept in {kept}: --apply it, with --partial if need be"
+        ) from error
+    kept.unlink(missing_ok=True)
+    return applied
+
+
+def models_of(store: RunStore, experiment: Experiment) -> frozenset[str]:
+    return frozenset(run.params["model"] for run in stored_runs(store, experiment))
+
+
+def status_of_judges(
+    store: RunStore, experiment: Experiment, rubric: Rubric
+) -> tuple[JudgeStatus, Rubric, dict[tuple[str, int], str]]:
+    """How the judges stand, and the texts of what they disagree on most."""
+    status = judge_status(applied_batches(store, experiment, rubric.digest), rubric)
+    wanted = {one.item for one in status.disputed}
+    runs = {run.run_id: run for run in stored_runs(store, experiment)}
+    texts = {
+        (run_id, number): stored_candidates(store, runs[run_id]).texts[number]
+        for run_id, number in wanted
+        if run_id in runs
+    }
+    return status, rubric, texts
 
 
 def compare(store: RunStore, experiment: Experiment, rubric: Rubric) -> Leaderboard:
     """Phase C: the leaderboard per (model, prompt)."""
     cells = [stored_cell(run) for run in stored_runs(store, experiment)]
-    return leaderboard(experiment.name, cells, rubric)
+    return leaderboard(experiment.name, cells, rubric, kappas(applied_batches(store, experiment, rubric.digest)))
 
 
 def current_rubric(store: RunStore, experiment: Experiment) -> Rubric:
     """The rubric of the newest counted scores, else of provisional ones, else the one that the newest cell carries."""
     applied = [run for run in batch_runs(store, experiment) if run.tags.get("tipbench.applied") == "true"]
-    counted = [run for run in applied if run.tags.get("tipbench.provisional") == "false"]
+    applied.sort(key=lambda run: int(run.tags.get("tipbench.applied_ms", "0")))
+    counted = [run for run in applied if counts(run)]
     runs = counted or applied or stored_runs(store, experiment)
     if not runs:
         raise InvalidInput(

@@ -50,6 +50,7 @@ class GenerationRequest:
     temperature: float
     seed: int
     max_tokens: int
+    json_schema: Mapping[str, Any] | None = field(default=None, hash=False)  # what the answer must be; None: free text
 
 
 @dataclass(frozen=True)
@@ -140,12 +141,13 @@ class RubricText:
 
 @dataclass(frozen=True)
 class JudgeNote:
-    """That a judge scored a run, by which rubric, in which batch."""
+    """That a judge scored a run, by which rubric, in which batch, and whether that counts."""
 
     judge: str
     rubric_digest: str
     batch: str
     provisional: bool
+    counted: bool = True  # neither provisional nor in quarantine
 
 
 @dataclass(frozen=True)
@@ -184,15 +186,30 @@ class StoredCell:
 
 
 @dataclass(frozen=True)
+class GoldItem:
+    """An anchor: a text with the scores that it should get, and why."""
+
+    id: str
+    scenario: str  # its text, as the judge sees it
+    candidate: str
+    scores: Mapping[str, int]
+    reason: str
+    private: bool = False  # of a team's own file; its scores never leave the machine
+
+
+@dataclass(frozen=True)
 class Slot:
-    """One place in a batch: which candidate of which run stands there, which the judge never sees."""
+    """One place in a batch: what stands there, which the judge never sees."""
 
     slot: str
-    run_id: str
+    run_id: str  # empty for an anchor
     candidate: int
-    digest: str  # of the candidate's text
+    digest: str  # of the candidate's text, as it is shown
     scenario_digest: str
     flags: Mapping[str, bool]  # as code checked them
+    kind: Literal["candidate", "anchor", "repeat"] = "candidate"
+    of: str = ""  # the anchor's id, or the slot that this one repeats
+    reference: Mapping[str, int] = field(default_factory=dict)  # an anchor's scores, unless it is private
 
 
 @dataclass(frozen=True)
@@ -207,7 +224,6 @@ class Batch:
     created_ms: int
     secret: str  # part of the shuffle's seed, so that nobody can undo it from the file
     slots: tuple[Slot, ...]
-    applied: bool
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ What shapes a run's results is an option (`options.py`); what depends on the mac
 """
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +27,12 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("TIPBENCH_OPENAI_URL", "http://localhost:8080/v1", "Base URL for openai/… models."),
     Setting("TIPBENCH_OPENAI_KEY", "", "API key for openai/… models, if the server wants one.", secret=True),
+    Setting("TIPBENCH_ANCHORS", "", "File with a team's own anchors; their scores stay on this machine.", secret=True),
+    Setting("TIPBENCH_JUDGE_COMMAND", "", "Program of the judge 'command': the batch on stdin, filled in on stdout."),
+    Setting("TIPBENCH_JUDGE_WEBHOOK", "", "Address of the judge 'webhook', which batches are posted to."),
+    Setting("TIPBENCH_JUDGE_SECRET", "", "Secret that signs what goes to the webhook and comes back.", secret=True),
+    Setting("TIPBENCH_JUDGE_MODEL", "", "Model of the judge 'model', such as qwen2.5:7b or openai/judge."),
+    Setting("TIPBENCH_JUDGE_TIMEOUT", "3600", "Seconds that a judge's program or webhook may take."),
     Setting(
         "TIPBENCH_MLFLOW_HOST",
         "",
@@ -39,6 +46,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("MLFLOW_TRACKING_SERVER_CERT_PATH", "", "File of certificates to trust for the MLflow server."),
     Setting("MLFLOW_TRACKING_CLIENT_CERT_PATH", "", "File with our own certificate and key for it."),
 )
+_UNBLINDING = ("TIPBENCH_HOME", "MLFLOW_TRACKING_URI")  # where it stands which slot is what
 _DEFAULTS = {setting.name: setting.default for setting in TABLE}
 
 
@@ -69,13 +77,31 @@ class Settings:
 
     @property
     def engine_timeout_s(self) -> float:
+        return self._seconds("TIPBENCH_ENGINE_TIMEOUT")
+
+    @property
+    def judge_timeout_s(self) -> float:
+        return self._seconds("TIPBENCH_JUDGE_TIMEOUT")
+
+    def for_a_judge(self) -> dict[str, str]:
+        """The environment of a judge's program: no secret, no credentials, and no way to what is hidden from it."""
+        environment = {name: value for name, value in self._environment.items() if name not in _UNBLINDING}
+        for setting in TABLE:
+            value = environment.get(setting.name, "")
+            if setting.secret:
+                environment.pop(setting.name, None)
+            elif "://" in value and "@" in value:
+                environment[setting.name] = re.sub(r"://.*@", "://", value)
+        return environment
+
+    def _seconds(self, name: str) -> float:
         from tipbench.errors import InvalidInput
 
-        given = self.get("TIPBENCH_ENGINE_TIMEOUT")
+        given = self.get(name)
         try:
             seconds = float(given)
         except ValueError:
             seconds = 0.0
         if not 0 < seconds < 86_400:
-            raise InvalidInput(f"TIPBENCH_ENGINE_TIMEOUT must be seconds between 0 and 86400; it is {given!r}")
+            raise InvalidInput(f"{name} must be seconds between 0 and 86400; it is {given!r}")
         return seconds

@@ -77,7 +77,7 @@ def failed(found: StoredCell) -> StoredCell:
 
 
 def board(*cells: StoredCell) -> Leaderboard:
-    return leaderboard("e", cells, RUBRIC)
+    return leaderboard("e", cells, RUBRIC, {})
 
 
 def only(*cells: StoredCell) -> Standing:

@@ -35,6 +35,7 @@ BOARD = Leaderboard(
     scores=("tone", "composite"),
     flags=(),
     judges=("agent",),
+    kappas={"agent": {"tone": 0.876}},
     provisional=False,
     other_rubrics=0,
     uneven=False,
@@ -43,7 +44,7 @@ BOARD = Leaderboard(
 
 
 def test_the_headline_names_the_judges_the_rubric_and_all_counts() -> None:
-    assert headline(BOARD) == "Judged by agent against tip-v1: 8 cells judged, 6 pending, 2 failed."
+    assert headline(BOARD) == "Judged by agent (κ 0.88) against tip-v1: 8 cells judged, 6 pending, 2 failed."
 
 
 def test_provisional_figures_are_called_that_in_every_format() -> None:

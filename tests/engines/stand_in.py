@@ -9,6 +9,13 @@ from typing import Any
 
 from tipbench.records import GenerationRequest, Message
 
+SCORE_SCHEMA = {
+    "type": "object",
+    "properties": {"score": {"type": "integer", "enum": [1, 2, 3]}},
+    "required": ["score"],
+    "additionalProperties": False,
+}
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -16,6 +23,7 @@ class Asked:
     path: str
     body: Any
     headers: dict[str, str]
+    raw: bytes = b""  # the body as it came
 
 
 @dataclass(frozen=True)
@@ -73,13 +81,14 @@ class StandIn:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                self._answer(None)
+                self._answer(b"")
 
             def do_POST(self) -> None:
-                self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self._answer(self.rfile.read(int(self.headers["Content-Length"])))
 
-            def _answer(self, body: Any) -> None:
-                stand_in.asked.append(Asked(self.command, self.path, body, dict(self.headers)))
+            def _answer(self, raw: bytes) -> None:
+                body = json.loads(raw) if raw else None
+                stand_in.asked.append(Asked(self.command, self.path, body, dict(self.headers), raw))
                 reply = stand_in._next(self.path)
                 if reply.hangs:
                     stand_in._closing.wait(30)

@@ -1,6 +1,7 @@
 """The embedded engine on a real model: what it says of it, repeatable answers, one model in memory at a time."""
 
 import gc
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import psutil
 import pytest
 
 from tests.engines.gguf_files import STRING, entry, gguf, text
-from tests.engines.stand_in import a_request
+from tests.engines.stand_in import SCORE_SCHEMA, a_request
 from tipbench.engines.embedded import DEFAULT_MODEL, EmbeddedEngine
 from tipbench.engines.weights import KNOWN
 from tipbench.errors import EngineError, GenerationFailed, MissingExtra, ModelMissing
@@ -66,6 +67,18 @@ def test_the_same_text_after_the_model_was_away(engine: EmbeddedEngine) -> None:
     assert before.text == after.text
     assert after.load_s is not None
     assert after.load_s > 0
+
+
+def test_an_answer_keeps_to_its_schema(engine: EmbeddedEngine) -> None:
+    asked = a_request(DEFAULT_MODEL, "Tell me a story.", temperature=0, max_tokens=64, json_schema=SCORE_SCHEMA)
+    made = engine.generate(asked)
+    assert json.loads(made.text)["score"] in (1, 2, 3)
+    assert engine.generate(asked).text == made.text
+
+
+def test_a_schema_that_makes_no_grammar(engine: EmbeddedEngine) -> None:
+    with pytest.raises(GenerationFailed, match="unrecognized type nonsense"):
+        engine.generate(a_request(DEFAULT_MODEL, json_schema={"type": "nonsense"}))
 
 
 def test_a_prompt_that_does_not_fit(engine: EmbeddedEngine) -> None:

@@ -1,11 +1,12 @@
 """Ollama: what is asked of it, what is read from its replies, and that models really leave memory."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.engines.stand_in import Reply, StandIn, a_request, free_address
+from tests.engines.stand_in import SCORE_SCHEMA, Reply, StandIn, a_request, free_address
 from tests.integration.real_ollama.server import MODELS, OllamaServer, default_cache, unsupported_reason
 from tipbench.engines import ollama
 from tipbench.engines.ollama import OllamaEngine
@@ -58,6 +59,15 @@ def test_generate(stand_in: StandIn, engine: OllamaEngine) -> None:
     assert (body["model"], body["stream"], body["keep_alive"]) == ("tiny:1b", False, 0)
     assert body["options"] == {"temperature": 0.7, "seed": 11, "num_predict": 24, "num_ctx": 4096}
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
+
+
+def test_a_schema_is_sent_as_the_format_and_none_as_nothing(stand_in: StandIn, engine: OllamaEngine) -> None:
+    stand_in.on("/api/chat", Reply(ANSWERED))
+    engine.generate(a_request("tiny:1b", json_schema=SCORE_SCHEMA))
+    engine.generate(a_request("tiny:1b"))
+    with_schema, without = stand_in.bodies("/api/chat")
+    assert with_schema["format"] == SCORE_SCHEMA
+    assert "format" not in without
 
 
 def test_every_call_that_may_load_a_model_says_keep_alive_0(stand_in: StandIn, engine: OllamaEngine) -> None:
@@ -216,6 +226,11 @@ class TestRealServer:
             assert made.load_s > 0
             real.unload(name)
             assert real.resident() == []
+
+    def test_an_answer_keeps_to_its_schema(self, real: OllamaEngine) -> None:
+        made = real.generate(a_request("smollm2:135m", "Tell me a story.", max_tokens=64, json_schema=SCORE_SCHEMA))
+        assert json.loads(made.text)["score"] in (1, 2, 3)
+        real.unload("smollm2:135m")
 
     @pytest.mark.parametrize("name", ["smollm2:135m", "SmolLM2:135M", "library/smollm2:135m"])
     def test_unload_of_a_model_that_somebody_left_there(

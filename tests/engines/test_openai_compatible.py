@@ -1,5 +1,6 @@
 """OpenAI-compatible servers: a stand-in for the odd ones, and llama.cpp's own server over HTTP."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 import xllamacpp
 
-from tests.engines.stand_in import Reply, StandIn, a_request, free_address
+from tests.engines.stand_in import SCORE_SCHEMA, Reply, StandIn, a_request, free_address
 from tipbench.engines.admission import admit
 from tipbench.engines.openai_compatible import OpenAICompatibleEngine, read_completion
 from tipbench.errors import EngineError, EngineUnreachable, GenerationFailed, ModelMissing, Problems
@@ -43,6 +44,15 @@ def test_generate(stand_in: StandIn, engine: OpenAICompatibleEngine) -> None:
     assert asked.body["messages"][1] == {"role": "user", "content": "Three tips, please."}
     del asked.body["messages"]
     assert asked.body == {"model": "org/served", "temperature": 0.7, "seed": 11, "max_tokens": 24, "stream": False}
+
+
+def test_a_schema_is_sent_as_the_response_format(stand_in: StandIn, engine: OpenAICompatibleEngine) -> None:
+    stand_in.on("/v1/chat/completions", Reply(COMPLETION))
+    engine.generate(a_request("openai/small", json_schema=SCORE_SCHEMA))
+    assert stand_in.asked[0].body["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": SCORE_SCHEMA, "strict": True},
+    }
 
 
 def test_without_a_key_none_is_sent(stand_in: StandIn) -> None:
@@ -154,6 +164,8 @@ def test_a_real_llama_cpp_server(llama_cpp_url: str) -> None:
         assert made.finish_reason in ("stop", "length")
         assert made.output_tokens is not None
         assert 1 <= made.output_tokens <= 12
+        shaped = engine.generate(a_request("openai/smollm2", max_tokens=64, json_schema=SCORE_SCHEMA))
+        assert json.loads(shaped.text)["score"] in (1, 2, 3)
         with pytest.raises(EngineError, match="exceeds the available context size"):
             engine.generate(a_request("openai/smollm2", "word " * 2000))
     finally:

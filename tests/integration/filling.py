@@ -1,19 +1,23 @@
-"""Fills in judge files as a judge would, with scores that depend on nothing but the slot."""
+"""Fills in judge files as a faithful judge would: anchors as they should be, the same text always the same."""
 
 import copy
 import json
 import random
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tipbench.suites.load import load_suite
 
 
 def filled(file: dict[str, Any]) -> dict[str, Any]:
     """A copy of the file with every item scored."""
     scored = copy.deepcopy(file)
     for item in scored["items"]:
-        drawn = random.Random(item["slot"])
+        drawn = random.Random(item["scenario"] + item["candidate"])
         for criterion, scale in scored["scales"].items():
             item["scores"][criterion] = drawn.randint(scale["min"], scale["max"])
+        item["scores"] |= _references().get(item["candidate"], {})
     return scored
 
 
@@ -22,3 +26,8 @@ def fill(path: Path) -> dict[str, Any]:
     data = filled(json.loads(path.read_text(encoding="utf-8")))
     path.write_text(json.dumps(data), encoding="utf-8")
     return data
+
+
+@cache
+def _references() -> dict[str, dict[str, int]]:
+    return {anchor.candidate: dict(anchor.scores) for anchor in load_suite("tip").anchors}

@@ -160,7 +160,7 @@ def test_an_export_never_overwrites_a_file_that_may_hold_scores(store: str, tmp_
 def test_judge_wants_exactly_one_thing_to_do(words: tuple[str, ...], store: str) -> None:
     done = tipbench("judge", *words, "--mlflow-url", store)
     assert done.status == 2
-    assert "--export FILE, --apply FILE or --run NAME" in done.err
+    assert "--export FILE, --apply FILE, --run NAME or --status" in done.err
 
 
 def test_from_a_shell_too_there_is_a_message_and_no_traceback(store: str) -> None:

@@ -20,7 +20,7 @@ def test_product_descriptions_with_their_own_factors_criteria_flag_and_weights(t
     file = tmp_path / "judge.json"
     assert tipbench("judge", *common, "--export", str(file)).status == 0
     filled = fill(file)
-    assert len(filled["items"]) == 2 * 2 * 4
+    assert len(filled["items"]) == 2 * 2 * 4 + 5, "and five repeats; this suite has no anchors"
     assert list(filled["scales"]) == ["accuracy", "appeal", "clarity", "fit"]
     assert list(filled["items"][0]["flags"]) == ["overlong"]
     applied = tipbench("judge", *common, "--apply", str(file))
@@ -34,7 +34,7 @@ def test_product_descriptions_with_their_own_factors_criteria_flag_and_weights(t
 
     rows = json.loads(scores.read_text(encoding="utf-8"))
     assert {"factor.category", "factor.audience"} <= rows[0].keys()
-    given = {item["slot"]: item["scores"] for item in filled["items"]}
+    given = {item["scenario"] + item["candidate"]: item["scores"] for item in filled["items"]}
     expected = fmean(
         2 * s["accuracy"] + s["appeal"] + s["clarity"] + 0.5 * s["fit"] for s in given.values()
     ) - 2 * fmean(row["overlong"] for row in rows)

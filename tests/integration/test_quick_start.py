@@ -14,6 +14,7 @@ from tests.integration.filling import fill
 from tests.integration.mlflow_server import MlflowServer
 from tests.integration.ollama_proxy import OllamaProxy, ResidencySampler, ollama_proxy
 from tests.integration.real_ollama.server import OllamaServer
+from tipbench.judge.sample import ANCHORS, REPEATS
 
 MODELS = ("smollm2:135m", "smollm2:135m-b", "smollm2:135m-c")
 PROMPTS = ("v1", "v2-mentor", "v3-few-shot")
@@ -115,14 +116,17 @@ def test_export_apply_compare_and_the_numbers_in_mlflow_are_those_of_the_file(
 ) -> None:
     file = tmp_path / "judge.json"
     environment = {"MLFLOW_TRACKING_URI": mlflow.url}
-    exported = tipbench("judge", "--experiment", EXPERIMENT, "--export", str(file), **environment)
+    exported = tipbench("judge", "--experiment", EXPERIMENT, "--export", str(file), "--sample", "5", **environment)
     assert exported.status == 0, exported.err
-    text = file.read_text(encoding="utf-8").replace("tip-v1", "the rubric's name")
+    schema = file.with_name("judge.schema.json")
+    text = (file.read_text(encoding="utf-8") + schema.read_text(encoding="utf-8")).replace(
+        "tip-v1", "the rubric's name"
+    )
     for secret in (*MODELS, *PROMPTS, "smollm2", EXPERIMENT, *(run["info"]["run_id"] for run in _search(mlflow.url))):
         assert secret not in text
 
     filled = fill(file)
-    assert len(filled["items"]) == CELLS * 5
+    assert len(filled["items"]) == CELLS * 5 + ANCHORS + REPEATS
     applied = tipbench("judge", "--experiment", EXPERIMENT, "--apply", str(file), **environment)
     assert applied.status == 0, applied.err
 
@@ -130,10 +134,10 @@ def test_export_apply_compare_and_the_numbers_in_mlflow_are_those_of_the_file(
     batch = next(run for run in _search(mlflow.url) if _pairs(run, "tags")["tipbench.kind"] == "batch")
     root = batch["info"]["artifact_uri"].removeprefix("mlflow-artifacts:/")
     manifest = httpx.get(f"{mlflow.url}/api/2.0/mlflow-artifacts/artifacts/{root}/manifest.json").json()
-    where = {slot["slot"]: slot["run_id"] for slot in manifest["slots"]}
+    where = {slot["slot"]: slot["run_id"] for slot in manifest["slots"] if slot["kind"] == "candidate"}
     expected: dict[tuple[str, str], list[float]] = {}
     for run in runs:
-        items = [item for item in filled["items"] if where[item["slot"]] == run["info"]["run_id"]]
+        items = [item for item in filled["items"] if where.get(item["slot"]) == run["info"]["run_id"]]
         assert len(items) == 5
         metrics, params = _pairs(run, "metrics"), _pairs(run, "params")
         for criterion in ("relevance", "actionability", "tone"):

@@ -44,7 +44,6 @@ BATCH = Batch(
     created_ms=0,
     secret="",
     slots=tuple(item.slot for item in ITEMS),
-    applied=False,
 )
 File = dict[str, Any]
 Damage = Callable[[File], object]
@@ -148,7 +147,7 @@ def test_a_flag_that_code_can_not_check_must_be_answered() -> None:
     front = RubricFront(name="r", criteria={"a": Criterion(min=1, max=2)}, flags={"funny": Flag(weight=1)})
     rubric = Rubric("", front, "")
     slot = Slot("s", "run", 0, text_digest("x"), text_digest(""), {})
-    batch = Batch("b", "me", False, 0, rubric.digest, 0, "", (slot,), False)
+    batch = Batch("b", "me", False, 0, rubric.digest, 0, "", (slot,))
     file = judge_file(batch, rubric, [BatchItem(slot, "", "x")])
     item(file, 0)["scores"]["a"] = 2
     with pytest.raises(JudgeFileError, match="code can't check it"):

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tipbench.errors import SuiteError
 from tipbench.suites.load import load_suite, parse_rubric
 from tipbench.suites.rubric import Criterion, Flag, Rubric, RubricFront
 
@@ -105,3 +106,8 @@ def test_a_name_stands_for_one_thing() -> None:
 def test_levels_below_zero_have_headings_too() -> None:
     text = "---\nname: r\ncriteria:\n  a: {min: -1, max: 1}\n---\n## A\n### -1\n### 0\n### 1\n"
     assert parse_rubric(text).criteria["a"].min == -1
+
+
+def test_a_body_without_any_section_is_told_what_is_missing() -> None:
+    with pytest.raises(SuiteError, match="criterion 'a' has no section; add a heading '## A'"):
+        parse_rubric("---\nname: r\ncriteria:\n  a: {min: 1, max: 2}\n---\nBe fair.\n")

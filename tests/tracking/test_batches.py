@@ -1,5 +1,6 @@
 """A judge's batch as a run and back, and the single scores that are kept with it."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,16 @@ import pytest
 from tests.tracking.store_contract import a_draft
 from tipbench.errors import InvalidInput, StoredDataDamaged
 from tipbench.records import Batch, Slot, Verdict
-from tipbench.tracking.batches import batch_runs, find_batch, read_batch, read_verdicts, scores_text, write_batch
+from tipbench.tracking.batches import (
+    accept_drift,
+    applied_batch,
+    applied_batches,
+    batch_runs,
+    find_batch,
+    read_batch,
+    write_batch,
+    write_verdicts,
+)
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.store import RunStore
 from tipbench.tracking.texts import as_tags, note_key
@@ -15,7 +25,7 @@ from tipbench.tracking.texts import as_tags, note_key
 SLOTS = tuple(
     Slot(f"s{n:02}", f"run-{n % 3}", n, f"digest-{n}", "of-scenario", {"format_ok": n % 2 == 0}) for n in range(40)
 )
-BATCH = Batch("b-1", "person:anna", False, 7, "rubric-digest", 5_000, "secret", SLOTS, applied=False)
+BATCH = Batch("b-1", "person:anna", False, 7, "rubric-digest", 5_000, "secret", SLOTS)
 VERDICTS = [
     Verdict(SLOTS[3], {"relevance": 4, "tone": 5}, {"overlong": True}, ("overlong",), 11.5, 'Wörds "\x00\ud800 =1+1'),
     Verdict(SLOTS[0], {"relevance": 1, "tone": 2}, {"overlong": False}, (), 3.0, ""),
@@ -29,7 +39,7 @@ def test_a_batch_comes_back(store: RunStore, experiment: Experiment) -> None:
     assert store.text(run, "rubric.md") == "# Rubric"
     assert run.tags["tipbench.rubric"] == "tip-v1"
     assert run.metrics == {"batch/slots": 40}
-    assert read_verdicts(store, run) == []
+    assert applied_batch(store, run) is None
 
 
 def test_the_manifest_alone_tells_which_slot_is_which_run(store: RunStore, experiment: Experiment) -> None:
@@ -38,13 +48,35 @@ def test_the_manifest_alone_tells_which_slot_is_which_run(store: RunStore, exper
     assert not [key for key, value in {**run.tags, **run.params}.items() if "run-1" in value or "digest-3" in value]
 
 
-def test_scores_come_back_and_the_batch_is_applied(store: RunStore, experiment: Experiment) -> None:
+def test_scores_come_back_and_count(store: RunStore, experiment: Experiment) -> None:
     write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
-    run = find_batch(store, experiment, "b-1")
-    store.extend_run(run, {"tipbench.applied": "true"}, {}, {"scores.json": scores_text(VERDICTS)})
-    run = find_batch(store, experiment, "b-1")
-    assert read_batch(store, run) == replace(BATCH, applied=True)
-    assert read_verdicts(store, run) == VERDICTS
+    write_verdicts(store, find_batch(store, experiment, "b-1"), VERDICTS, {"anchors": 3}, "", "", 9_000)
+    [found] = applied_batches(store, experiment, "rubric-digest")
+    assert (found.batch, found.applied_ms, found.drift) == (BATCH, 9_000, {"anchors": 3})
+    assert list(found.verdicts) == VERDICTS
+    assert found.counted
+    assert applied_batches(store, experiment, "another rubric") == []
+
+
+def test_scores_in_quarantine_count_once_somebody_accepts_them(store: RunStore, experiment: Experiment) -> None:
+    write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
+    write_verdicts(store, find_batch(store, experiment, "b-1"), VERDICTS, {}, "tone: too high", "", 9_000)
+    [found] = applied_batches(store, experiment, "rubric-digest")
+    assert not found.counted
+    accept_drift(store, found.run, "ana: the rubric was unclear")
+    [found] = applied_batches(store, experiment, "rubric-digest")
+    assert (found.counted, found.quarantine, found.accepted) == (True, "tone: too high", "ana: the rubric was unclear")
+
+
+def test_scores_that_were_replaced_stay(store: RunStore, experiment: Experiment) -> None:
+    write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
+    for verdicts, at_ms in ((VERDICTS, 9_000), (VERDICTS[:1], 9_001)):
+        write_verdicts(store, find_batch(store, experiment, "b-1"), verdicts, {}, "", "", at_ms)
+    [found] = applied_batches(store, experiment, "rubric-digest")
+    assert list(found.verdicts) == VERDICTS[:1]
+    kept = [key.removeprefix("tipbench.text:") for key in found.run.tags if key.startswith("tipbench.text:scores-")]
+    history = sorted(json.loads(store.text(found.run, name) or "")["applied_ms"] for name in kept)
+    assert history == [9_000, 9_001]
 
 
 def test_batches_are_told_apart_from_each_other_and_from_cells(store: RunStore, experiment: Experiment) -> None:
@@ -83,6 +115,8 @@ def test_a_lost_tag(store: RunStore, experiment: Experiment, tag: str) -> None:
 @pytest.mark.parametrize("scores", ["{", "{}", '{"scores": [{"slot": "s99"}]}', '{"scores": [1]}'])
 def test_damaged_scores(store: RunStore, experiment: Experiment, scores: str) -> None:
     write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
+    write_verdicts(store, find_batch(store, experiment, "b-1"), VERDICTS, {}, "", "", 9_000)
     run = find_batch(store, experiment, "b-1")
-    with pytest.raises(StoredDataDamaged, match=r"scores\.json"):
-        read_verdicts(store, replace(run, tags={**run.tags, **as_tags("scores.json", scores)}))
+    damaged = {**run.tags, **as_tags("scores-x.json", scores), "tipbench.scores": "scores-x.json"}
+    with pytest.raises(StoredDataDamaged, match=r"scores-x\.json"):
+        applied_batch(store, replace(run, tags=damaged))

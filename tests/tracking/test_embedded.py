@@ -1,5 +1,6 @@
 """MLflow in process: files that are none, two that start at once, and what `mlflow` itself reads from it."""
 
+import re
 import subprocess
 import sys
 import threading
@@ -176,3 +177,17 @@ def test_mlflow_is_imported_by_nobody_who_does_not_need_it() -> None:
     code = "import sys, tipbench.tracking.address, tipbench.tracking.batches; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"mlflow", "sqlalchemy", "alembic"} & set(loaded)
+
+
+def test_run_ids_look_like_mlflows_and_follow_the_order_of_time(tmp_path: Path) -> None:
+    api = EmbeddedMlflow(f"{SCHEME}{tmp_path / 'm.db'}")
+    experiment = RunStore(api).ensure_experiment("ids", {})
+    ids = []
+    for _ in range(5):
+        place = api.reserve_run(experiment)
+        assert place is not None
+        ids.append(place[0])
+        time.sleep(0.002)
+    api.close()
+    assert ids == sorted(set(ids))
+    assert all(re.fullmatch("[0-9a-f]{32}", run_id) for run_id in ids)

@@ -94,7 +94,7 @@ def run_collection(
     options: Options, suite: Suite, plan: Plan, engine_of: Callable[[str], Engine], work: Workplace
 ) -> Collected:
     """Collects with progress, and says what came of it."""
-    remember_place(work, options.experiment)
+    remember_place(work, options.experiment, suite)
     with shown_progress(err) as watcher:
         started = work.clock()
         try:

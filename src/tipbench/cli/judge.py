@@ -1,88 +1,173 @@
 """`tipbench judge`: phase B."""
 
+import getpass
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial as partial_call
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tipbench.cli.flags import gather, option_flags
-from tipbench.cli.workplace import chosen_rubric, hint, out, workplace
-from tipbench.judge.apply import Applied
-from tipbench.judge.judges.catalog import check_judge, person
-from tipbench.pipeline import apply_scores, export_for_judge, run_judge
+from tipbench.cli.judge_report import show_applied, show_exported, show_status
+from tipbench.cli.workplace import chosen_rubric, gold_items, hint, judging_alone, note, out, workplace
+from tipbench.engines.admission import admit
+from tipbench.engines.catalog import open_engines
+from tipbench.engines.residency import sole_use
+from tipbench.judge.apply import Manner
+from tipbench.judge.judges.catalog import JudgeParts, check_judge, judge_named, person
+from tipbench.judge.judges.interface import Judge
+from tipbench.judge.judges.model import families_shared
+from tipbench.judge.sample import Extent
+from tipbench.options import Options
+from tipbench.pipeline import Workplace, apply_scores, export_for_judge, models_of, run_judge, status_of_judges
+from tipbench.settings import Settings
+from tipbench.suites.rubric import Rubric
+from tipbench.untrusted import printable
 
+ALL = 1_000_000  # candidates of a cell
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command(
     epilog="Examples:\n\n\b\n"
     "  tipbench judge --experiment tip-bench-first --export judge.json\n"
+    "  tipbench judge --experiment tip-bench-first --apply judge.json --dry-run\n"
     "  tipbench judge --experiment tip-bench-first --apply judge.json\n"
-    "  tipbench judge --experiment tip-bench-first --run lexical\n\n"
+    "  tipbench judge --experiment tip-bench-first --run lexical\n"
+    "  TIPBENCH_JUDGE_COMMAND='./my-agent --score' tipbench judge --experiment tip-bench-first --run command\n"
+    "  tipbench judge --experiment tip-bench-first --status\n\n"
     "In the file, every item needs a whole number for each criterion; the rubric in it says what they mean. "
-    "Model and prompt version are not in the file: judging is blind."
+    "Model and prompt version are not in the file: judging is blind. Some items are anchors, whose scores are known, "
+    "and some stand there twice: a judge that drifts is found out, and its batch does not count until somebody says so."
 )
-@option_flags("experiment", "mlflow_url", "seed")
+@option_flags("experiment", "mlflow_url", "seed", "ollama_url")
 @click.option("--suite", help="Judge by this suite's rubric instead of the one kept with the experiment.")
-@click.option("--judge", "judge_name", default="person", help="Who judges, for --export.  [default: person]")
-@click.option("--export", "export", type=_FILE, metavar="FILE", help="Write the pending candidates to this file.")
+@click.option("--judge", "judge_name", help="Who judges, for --export and --run.  [default: person, or --run's name]")
+@click.option("--export", "export", type=_FILE, metavar="FILE", help="Write what is pending to this file.")
 @click.option(
-    "--apply",
-    "apply",
-    type=_FILE,
-    metavar="FILE",
-    help="Check this filled-in file and write its scores back.",
+    "--sample",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Candidates of each cell, for --export and --run."
+    "  [default: what a person gets through in two hours; all for --run]",
 )
-@click.option("--run", "run_name", metavar="NAME", help="Have a judge that runs by itself score what is pending.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N candidates in the batch.")
+@click.option(
+    "--apply", "apply", type=_FILE, metavar="FILE", help="Check this filled-in file and write its scores back."
+)
+@click.option("--partial", is_flag=True, help="Apply the runs that are scored completely; the rest stays pending.")
+@click.option("--dry-run", is_flag=True, help="Show what --apply would write, write nothing.")
+@click.option("--replace", is_flag=True, help="Put these scores in the place of other ones by the same judge.")
+@click.option("--accept-drift", metavar="WHY", help="Let the batch of --apply count although it drifted; kept with it.")
+@click.option(
+    "--run",
+    "run_name",
+    metavar="NAME",
+    help="Have a judge that runs by itself score what is pending: lexical, command, webhook or model.",
+)
+@click.option("--status", is_flag=True, help="Show the judges, their drift over time, and how far they agree.")
 def command(
     suite: str | None,
-    judge_name: str,
+    judge_name: str | None,
     export: Path | None,
+    sample: int | None,
+    limit: int | None,
     apply: Path | None,
+    partial: bool,
+    dry_run: bool,
+    replace: bool,
+    accept_drift: str | None,
     run_name: str | None,
+    status: bool,
     **given: Any,
 ) -> int:
     """Phase B: have the candidates judged blind.
 
     --export writes one JSON file, a person or an agent fills in the scores, --apply writes them back, all or
-    nothing. --run lexical scores by rules: provisional, to try the path out.
+    nothing. --run has a judge that runs by itself do both.
+
+    Exit status: 0 done, 1 the batch is in quarantine and does not count, 2 refused.
     """
-    if sum(choice is not None for choice in (export, apply, run_name)) != 1:
-        raise click.UsageError("say one of --export FILE, --apply FILE or --run NAME")
+    if sum(bool(choice) for choice in (export, apply, run_name, status)) != 1:
+        raise click.UsageError("say one of --export FILE, --apply FILE, --run NAME or --status")
+    _check_flags(apply is not None, bool(export or run_name), sample, limit, dry_run, replace, accept_drift)
+    if partial and not (apply or run_name):
+        raise click.UsageError("--partial goes with --apply and --run")
     options = gather(given)
-    judge = person(judge_name) if export else None
+    identity = person(judge_name or "person") if export else None
     if run_name:
-        check_judge(run_name)
+        check_judge(run_name, Settings())
+    manner = Manner(partial, dry_run, replace, _accepted(accept_drift))
     with workplace(options.mlflow_url, options.experiment) as work:
         experiment = work.store.experiment(options.experiment)
-        if apply:
-            show_applied(apply_scores(work, experiment, apply))
-            out.print(f"Next: {hint('compare', options)}", soft_wrap=True)
-            return 0
         rubric = chosen_rubric(work, experiment, suite)
-        if run_name:
-            show_applied(run_judge(work, experiment, rubric, run_name, options.seed))
+        if status:
+            show_status(*status_of_judges(work.store, experiment, rubric))
+            return 0
+        gold = gold_items(experiment, rubric, suite)
+        if export and identity:
+            exported = export_for_judge(
+                work, experiment, rubric, identity, options.seed, export, Extent(sample, limit), gold
+            )
+            show_exported(export, exported, hint("judge", options, "--apply", str(export)))
+            return 0
+        if apply:
+            with judging_alone(work, options.experiment):
+                applied = apply_scores(work, experiment, apply, manner, gold)
+        else:
+            extent = Extent(sample or ALL, limit)
+            alone = partial_call(judging_alone, work, options.experiment)
+            with opened_judge(run_name or "", rubric, options, work, judge_name) as judge:
+                applied = run_judge(work, experiment, rubric, judge, options.seed, extent, gold, manner, alone)
+        show_applied(applied, manner)
+        if not manner.dry_run:
             out.print(f"Next: {hint('compare', options)}", soft_wrap=True)
-        elif export and judge:
-            count = export_for_judge(work, experiment, rubric, judge, options.seed, export)
-            show_exported(export, count, hint("judge", options, "--apply", str(export)))
-    return 0
+    return 1 if applied.quarantine and not applied.accepted and not applied.provisional else 0
 
 
-def show_exported(path: Path, count: int, then: str) -> None:
-    out.print(
-        f"{count} candidates wait in {path} to be scored: fill in 'scores' of every item by the rubric in the file.\n"
-        f"Then: {then}",
-        soft_wrap=True,
-    )
+@contextmanager
+def opened_judge(name: str, rubric: Rubric, options: Options, work: Workplace, identity: str | None) -> Iterator[Judge]:
+    """A judge that runs by itself; a model is held for all its items, and nobody else uses its engine meanwhile."""
+    settings = Settings()
+    with ExitStack() as stack:
+        engines = stack.enter_context(open_engines(options.model_copy(update={"unload": "model"}), settings))
+        parts = JudgeParts(rubric, settings, engines.of, options.seed, work.clock, note)
+        judge = judge_named(name, parts, identity)
+        if name == "model":
+            model = settings.get("TIPBENCH_JUDGE_MODEL")
+            admit([model], engines.of, 0, settings.is_true("TIPBENCH_MEMORY_CHECK"))
+            _warn_of_kin(model, work, options.experiment)
+            stack.enter_context(sole_use(engines.of(model), [model], settings.home / "locks", True, note))
+        yield judge
 
 
-def show_applied(applied: Applied) -> None:
-    if not applied.changed:
-        out.print("The same scores were applied before; nothing changed.")
-        return
-    kind = "provisional scores" if applied.provisional else "scores"
-    overruled = f"; {applied.overruled} candidates with an overruled flag" if applied.overruled else ""
-    out.print(
-        f"{kind} of {applied.candidates} candidates by '{applied.judge}' written to {applied.runs} runs{overruled}."
-    )
+def _warn_of_kin(model: str, work: Workplace, experiment: str) -> None:
+    shared = families_shared(model, models_of(work.store, work.store.experiment(experiment)))
+    if shared:
+        note(
+            f"The judge {printable(model)} is of the same family as candidates ({', '.join(sorted(shared))}): models "
+            "favour their own. Its κ with the anchors can't show that."
+        )
+
+
+def _check_flags(applies: bool, makes: bool, sample: Any, limit: Any, *of_apply: Any) -> None:
+    if any(of_apply) and not applies:
+        raise click.UsageError("--dry-run, --replace and --accept-drift go with --apply")
+    if (sample or limit) and not makes:
+        raise click.UsageError("--sample and --limit go with --export and --run")
+
+
+def _accepted(why: str | None) -> str:
+    """Who says so, and why."""
+    if why is None:
+        return ""
+    if not why.strip():
+        raise click.UsageError("--accept-drift wants a reason: say why the batch counts all the same")
+    try:
+        who = getpass.getuser()
+    except (KeyError, OSError):  # in a container, a user may have no name
+        who = f"user {os.getuid()}"
+    return printable(f"{who}: {why.strip()}", 500)

@@ -1,5 +1,6 @@
 """`tipbench run`: all phases."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,13 @@ import click
 from tipbench.cli.collect import deliver_before, run_collection, set_aside, sole_use_of
 from tipbench.cli.compare import show_leaderboard
 from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
-from tipbench.cli.judge import show_applied, show_exported
-from tipbench.cli.workplace import hint, note, workplace
+from tipbench.cli.judge import ALL, opened_judge
+from tipbench.cli.judge_report import show_applied, show_exported
+from tipbench.cli.workplace import gold_items, hint, judging_alone, note, workplace
 from tipbench.engines.catalog import open_engines
+from tipbench.judge.apply import Manner
 from tipbench.judge.judges.catalog import person
+from tipbench.judge.sample import Extent
 from tipbench.options import Options
 from tipbench.pipeline import (
     Workplace,
@@ -84,17 +88,23 @@ def run_all(
 
 def _judge(options: Options, suite: Suite, work: Workplace, export: Path | None) -> None:
     experiment = work.store.experiment(options.experiment)
-    judge = options.judge or _PERSON
-    if not something_pending(work, experiment, suite.rubric, judge):
-        note(f"Nothing waits for judge '{judge}'.")
-        return
+    gold = gold_items(experiment, suite.rubric, str(suite.folder))
     if options.judge:
-        show_applied(run_judge(work, experiment, suite.rubric, judge, options.seed))
+        alone = partial(judging_alone, work, options.experiment)
+        with opened_judge(options.judge, suite.rubric, options, work, None) as judge:
+            if not something_pending(work, experiment, suite.rubric, judge.identity.name):
+                note(f"Nothing waits for judge '{judge.identity.name}'.")
+                return
+            applied = run_judge(work, experiment, suite.rubric, judge, options.seed, Extent(ALL), gold, alone=alone)
+        show_applied(applied, Manner())
+        return
+    if not something_pending(work, experiment, suite.rubric, None):
+        note("Nothing waits for a judge.")
         return
     file = export or Path(f"{options.experiment.replace('/', '-')}-judge.json")
     then = hint("judge", options, "--apply", str(file))
     if file.exists():
         note(f"{file} is there from before and may hold scores, so it was left as it is. Then: {then}")
         return
-    count = export_for_judge(work, experiment, suite.rubric, person(judge), options.seed, file)
-    show_exported(file, count, then)
+    exported = export_for_judge(work, experiment, suite.rubric, person(_PERSON), options.seed, file, Extent(), gold)
+    show_exported(file, exported, then)

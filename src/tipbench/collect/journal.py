@@ -61,11 +61,13 @@ class Journal:
     def create(cls, folder: Path, head: JournalHead, name: str) -> "Journal":
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{_place(head.address, head.experiment)}-{name}.jsonl"
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        scratch = path.with_suffix(".part")  # nobody adopts it before it is locked
+        file = os.open(scratch, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         fcntl.flock(file, fcntl.LOCK_EX)
         line = _line(asdict(head))
         start = _MARK_SIZE + len(line)
         os.pwrite(file, _MARK % start + line, 0)
+        scratch.rename(path)
         return cls(path, head, file, start, start)
 
     @classmethod

@@ -51,7 +51,7 @@ def collect(
                 keep(outcome.cell.key, draft)
                 yield outcome
         except BaseException:
-            with suppress(EngineUnreachable):  # past asking; what went wrong first is what the user should read
+            with suppress(EngineError):  # what went wrong first is what the user should read
                 engine.unload(model)
             raise
         engine.unload(model)

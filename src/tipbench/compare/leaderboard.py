@@ -20,6 +20,7 @@ class Leaderboard:
     scores: tuple[str, ...]  # names of the means, the composite last
     flags: tuple[str, ...]  # those among them that are flags
     judges: tuple[str, ...]
+    kappas: Mapping[str, Mapping[str, float | None]]  # of each judge with the anchors, by criterion; empty: not told
     provisional: bool  # no counted judge has scored anything yet; the figures are a rule's
     other_rubrics: int  # cells scored by another rubric, which count as pending here
     uneven: bool  # rows were scored on different scenarios, so their means compare different things
@@ -38,7 +39,9 @@ class Leaderboard:
         return sum(standing.failed for standing in self.standings)
 
 
-def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric) -> Leaderboard:
+def leaderboard(
+    experiment: str, cells: Sequence[StoredCell], rubric: Rubric, kappas: Mapping[str, Mapping[str, float | None]]
+) -> Leaderboard:
     """Counted scores if there are any, else provisional ones; the two are never mixed."""
     counted = any(cell.is_counted(rubric.digest) and cell.judged_by != BY_RULE for cell in cells)
     scores_of = _counted_scores(rubric) if counted else _provisional_scores(rubric)
@@ -52,7 +55,8 @@ def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric) ->
         note.judge
         for cell in cells
         for note in cell.judges
-        if note.rubric_digest == rubric.digest and note.provisional != counted
+        if note.rubric_digest == rubric.digest and (note.provisional != counted)
+        if note.counted or note.provisional
     }
     return Leaderboard(
         experiment=experiment,
@@ -61,6 +65,7 @@ def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric) ->
         scores=rubric.score_names,
         flags=tuple(rubric.flags),
         judges=tuple(sorted(judges)),
+        kappas={judge: kappas.get(judge, {}) for judge in sorted(judges)},
         provisional=not counted,
         other_rubrics=sum(cell.judged_rubric not in (None, rubric.digest) and not cell.is_empty for cell in cells),
         uneven=len({row.scenarios for row in standings if row.scenarios}) > 1,

@@ -17,10 +17,17 @@ def headline(board: Leaderboard) -> str:
     if not board.judges:
         by_rule = f" ({board.judged} answers without a usable candidate score the minimum)" if board.judged else ""
         return f"No judge has scored anything yet{by_rule}: {counts}."
-    names = ", ".join(board.judges)
+    names = ", ".join(_with_kappa(judge, board.kappas.get(judge, {})) for judge in board.judges)
     if board.provisional:
         return f"PROVISIONAL: scored by rules ({names}), not yet by a person or an agent: {counts}."
     return f"Judged by {names} against {board.rubric}: {counts}."
+
+
+def _with_kappa(judge: str, kappas: Mapping[str, float | None]) -> str:
+    """A judge's name with how far it agrees with the anchors, criterion by criterion."""
+    if not kappas:
+        return f"{judge} (κ not assessable)"
+    return f"{judge} (κ {'/'.join('–' if value is None else f'{value:.2f}' for value in kappas.values())})"
 
 
 def warnings(board: Leaderboard) -> list[str]:
@@ -86,6 +93,7 @@ def as_json(board: Leaderboard) -> str:
             "experiment": board.experiment,
             "rubric": {"name": board.rubric, "digest": board.rubric_digest},
             "judges": list(board.judges),
+            "kappas": {judge: dict(found) for judge, found in board.kappas.items()},
             "provisional": board.provisional,
             "cells": {"judged": board.judged, "pending": board.pending, "failed": board.failed},
             "scored_by_other_rubrics": board.other_rubrics,

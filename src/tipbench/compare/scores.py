@@ -8,7 +8,7 @@ from typing import Any
 
 from tipbench.errors import InvalidInput
 from tipbench.records import StoredCell
-from tipbench.tracking.batches import batch_runs, read_verdicts
+from tipbench.tracking.batches import applied_batch, batch_runs
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.runs import stored_candidates, stored_cell, stored_runs
 from tipbench.tracking.store import RunStore
@@ -20,12 +20,11 @@ def single_scores(store: RunStore, experiment: Experiment) -> list[dict[str, Any
     runs = {run.run_id: run for run in stored_runs(store, experiment)}
     texts: dict[str, tuple[str, ...]] = {}
     rows = []
-    for batch in batch_runs(store, experiment):
-        if batch.tags.get("tipbench.applied") != "true":
-            continue
-        for verdict in read_verdicts(store, batch):
+    for batch_run in batch_runs(store, experiment):
+        batch = applied_batch(store, batch_run)
+        for verdict in batch.verdicts if batch else ():
             run = runs.get(verdict.slot.run_id)
-            if run is None:
+            if batch is None or run is None or verdict.slot.kind != "candidate":
                 continue
             if run.run_id not in texts:
                 texts[run.run_id] = stored_candidates(store, run).texts
@@ -33,10 +32,11 @@ def single_scores(store: RunStore, experiment: Experiment) -> list[dict[str, Any
             rows.append(
                 {
                     **_where(cell),
-                    "judge": batch.tags["tipbench.judge"],
-                    "provisional": batch.tags["tipbench.provisional"] == "true",
-                    "batch": batch.tags["tipbench.batch"],
-                    "rubric_digest": batch.tags["tipbench.rubric_digest"],
+                    "judge": batch.batch.judge,
+                    "provisional": batch.batch.provisional,
+                    "counted": batch.counted,
+                    "batch": batch.batch.id,
+                    "rubric_digest": batch.batch.rubric_digest,
                     "candidate": verdict.slot.candidate,
                     **verdict.scores,
                     **{name: int(value) for name, value in verdict.flags.items()},

@@ -12,7 +12,7 @@ from typing import Any
 
 from tipbench.engines.gguf import file_digest, read_gguf
 from tipbench.engines.interface import CONTEXT_TOKENS, bare_name
-from tipbench.engines.openai_compatible import read_completion
+from tipbench.engines.openai_compatible import read_completion, response_format
 from tipbench.engines.weights import KNOWN, weights_path
 from tipbench.errors import EngineError, GenerationFailed, MissingExtra, ModelMissing
 from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
@@ -69,10 +69,11 @@ class EmbeddedEngine:
             "seed": request.seed,
             "max_tokens": request.max_tokens,
             "cache_prompt": False,  # or an answer would depend on the request before it
+            **response_format(request),
         }
         try:
             reply = server.handle_chat_completions(body)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:  # ValueError: a JSON schema that makes no grammar
             raise GenerationFailed(f"llama.cpp refused the request: {printable(str(error), 300)}") from error
         if "error" in reply:
             raise GenerationFailed(f"llama.cpp refused the request: {printable(str(reply['error']), 300)}")

@@ -48,7 +48,7 @@ class OllamaEngine:
         return [self.describe(str(entry["name"])) for entry in self._tags()]
 
     def generate(self, request: GenerationRequest) -> Generation:
-        body = {
+        body: dict[str, Any] = {
             "model": bare_name(request.model, self.name),
             "messages": [{"role": m.role, "content": m.content} for m in request.messages],
             "stream": False,
@@ -60,6 +60,8 @@ class OllamaEngine:
                 "num_ctx": CONTEXT_TOKENS,
             },
         }
+        if request.json_schema is not None:
+            body["format"] = request.json_schema
         reply = self._http.json(self._http.post("/api/chat", body, generation=True))
         message = reply.get("message")
         if not isinstance(message, dict) or not isinstance(message.get("content"), str):

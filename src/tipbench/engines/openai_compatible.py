@@ -47,6 +47,7 @@ class OpenAICompatibleEngine:
             "seed": request.seed,
             "max_tokens": request.max_tokens,
             "stream": False,
+            **response_format(request),
         }
         started = time.monotonic()
         reply = self._http.json(self._http.post("/chat/completions", body, generation=True))
@@ -60,6 +61,14 @@ class OpenAICompatibleEngine:
 
     def close(self) -> None:
         self._http.close()
+
+
+def response_format(request: GenerationRequest) -> dict[str, Any]:
+    """How a request asks for JSON of one shape; nothing where the answer is free text."""
+    if request.json_schema is None:
+        return {}
+    schema = {"name": "answer", "schema": request.json_schema, "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
 def read_completion(reply: dict[str, Any], elapsed_s: float, load_s: float | None = None) -> Generation:

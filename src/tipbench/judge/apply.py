@@ -1,99 +1,155 @@
-"""Apply: the scores of a checked file go to the batch first and then to each run, so that they can be finished
-after a kill by applying the same file again."""
+"""Apply: the scores of a checked file go to the batch, and from there to the runs.
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean
+The batch's scores stand or don't, in one step; the runs follow from the batches (`settle`). So an apply that was cut
+off is finished by applying the same file again, or by the next one.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tipbench.errors import InvalidInput, StoredDataDamaged
+from tipbench.judge.drift import Anchored, Drift, assess
+from tipbench.judge.sample import ANCHORS
+from tipbench.judge.settle import Settled, settle
 from tipbench.judge.verify import verify
-from tipbench.records import Batch, JudgeNote, Verdict
+from tipbench.records import Batch, GoldItem, Verdict
 from tipbench.suites.load import parse_rubric
-from tipbench.suites.rubric import Rubric
-from tipbench.tracking.batches import find_batch, read_batch, read_verdicts, scores_text
-from tipbench.tracking.interface import Experiment, StoredRun
-from tipbench.tracking.runs import CELL, KIND, judge_tag, stored_cell, stored_rubric
+from tipbench.tracking.batches import (
+    AppliedBatch,
+    accept_drift,
+    applied_batches,
+    find_batch,
+    read_batch,
+    write_verdicts,
+)
+from tipbench.tracking.interface import Experiment
+from tipbench.tracking.runs import CELL, KIND, stored_rubric
 from tipbench.tracking.store import RunStore
 
 
 @dataclass(frozen=True)
+class Manner:
+    """How a file shall be applied."""
+
+    partial: bool = False  # take the runs that are scored completely
+    dry_run: bool = False
+    replace: bool = False  # other scores by the same judge
+    accept_drift: str = ""  # by whom and why the batch counts, whatever the anchors say
+
+
+AS_IT_IS = Manner()
+
+
+@dataclass(frozen=True)
 class Applied:
-    """What an apply did."""
+    """What an apply did, or would do."""
 
     judge: str
+    batch: str
     provisional: bool
     candidates: int
     runs: int
+    left: int  # candidates that are not scored yet, with --partial
     overruled: int
     changed: bool  # False: the same scores were there already
+    replaced: int  # candidates that had other scores by this judge
+    quarantine: str
+    accepted: str
+    drift: Drift
+    settled: Settled = field(default=Settled(0, ()))
+
+    @property
+    def counted(self) -> bool:
+        return not self.provisional and (not self.quarantine or bool(self.accepted))
 
 
-def apply_file(store: RunStore, experiment: Experiment, data: dict[str, Any], now_ms: int) -> Applied:
+def apply_file(
+    store: RunStore,
+    experiment: Experiment,
+    data: dict[str, Any],
+    now_ms: int,
+    manner: Manner = AS_IT_IS,
+    private: Iterable[GoldItem] = (),
+) -> Applied:
     """Writes a judge file's scores to MLflow, all or nothing."""
     run = find_batch(store, experiment, str(data["batch"]))
     batch = read_batch(store, run)
     rubric = parse_rubric(stored_rubric(store, run), f"rubric.md of batch {batch.id}")
-    verdicts = verify(data, batch, rubric)
-    by_run: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        by_run.setdefault(verdict.slot.run_id, []).append(verdict)
+    verdicts = verify(data, batch, rubric, manner.partial)
+    _check_runs(store, experiment, verdicts)
+    others = [other for other in applied_batches(store, experiment, rubric.digest) if other.batch.judge == batch.judge]
+    standing = next((other for other in others if other.batch.id == batch.id), None)
+    if standing and manner.partial:  # what was applied before stays
+        given = {verdict.slot.slot for verdict in verdicts}
+        verdicts += [verdict for verdict in standing.verdicts if verdict.slot.slot not in given]
+    same = standing is not None and _scores(standing.verdicts) == _scores(verdicts)
+    replaced = _replaced(batch, verdicts, others)
+    if replaced and not manner.replace:
+        raise InvalidInput(
+            f"{replaced} candidates of batch {batch.id} have other scores by '{batch.judge}' already; nothing was "
+            f"written. --replace puts these in their place; the old ones stay in the history"
+        )
+    earlier = [other.verdicts for other in reversed(others) if other.batch.id != batch.id and other.counted]
+    anchored = Anchored(private, rubric)
+    if anchored.unknown(verdicts) and not (batch.provisional or manner.accept_drift):
+        raise InvalidInput(
+            f"batch {batch.id} holds {anchored.unknown(verdicts)} anchors of a team's own file, which is not on this "
+            f"machine or has changed; nothing was written. Set TIPBENCH_ANCHORS to it, or say --accept-drift 'why'"
+        )
+    drift = assess(verdicts, rubric, anchored, earlier, ANCHORS)
+    accepted = manner.accept_drift or (standing.accepted if standing and same else "")
     applied = Applied(
         judge=batch.judge,
+        batch=batch.id,
         provisional=batch.provisional,
-        candidates=len(verdicts),
-        runs=len(by_run),
+        candidates=sum(verdict.slot.kind == "candidate" for verdict in verdicts),
+        runs=len({verdict.slot.run_id for verdict in verdicts if verdict.slot.run_id}),
+        left=sum(slot.kind == "candidate" for slot in batch.slots)
+        - sum(verdict.slot.kind == "candidate" for verdict in verdicts),
         overruled=sum(bool(verdict.overruled) for verdict in verdicts),
-        changed=not batch.applied,
+        changed=not same,
+        replaced=replaced,
+        quarantine=standing.quarantine if standing and same else drift.quarantine,
+        accepted=accepted,
+        drift=drift,
     )
-    known = read_verdicts(store, run)
-    if known and _by_slot(known) != _by_slot(verdicts):
-        raise InvalidInput(f"batch {batch.id} holds other scores by judge '{batch.judge}' already; nothing was written")
-    if batch.applied:
+    if manner.dry_run:
         return applied
-    # By id, not by cell: the run that was judged gets the scores, even if another with its key counts by now.
-    cells = {cell.run_id: cell for cell in store.runs(experiment, {KIND: CELL})}
-    _check_runs(batch, by_run, cells)
-    if not known:
-        store.extend_run(run, {}, new_texts={"scores.json": scores_text(verdicts)}, at_ms=now_ms)
-    for run_id, found in by_run.items():
-        _write_scores(store, cells[run_id], batch, rubric, found, now_ms)
-    store.extend_run(run, {"tipbench.applied": "true"}, at_ms=now_ms)
-    return applied
+    if not same:
+        write_verdicts(store, run, verdicts, drift.as_data(), drift.quarantine, accepted, now_ms)
+    elif standing and accepted != standing.accepted:
+        accept_drift(store, run, accepted)
+        applied = replace(applied, changed=True)
+    settled = settle(store, experiment, rubric, now_ms)
+    return replace(applied, settled=settled, changed=applied.changed or settled.runs > 0)
 
 
-def _check_runs(batch: Batch, run_ids: Iterable[str], cells: Mapping[str, StoredRun]) -> None:
-    """Before anything is written: the runs are there, and no other batch's counted scores would be replaced."""
-    for run_id in run_ids:
-        if run_id not in cells:
-            raise StoredDataDamaged(f"run {run_id} of batch {batch.id} is gone from MLflow; nothing was written")
-        for note in stored_cell(cells[run_id]).judges:
-            same_rubric = note.rubric_digest == batch.rubric_digest
-            if same_rubric and note.batch != batch.id and not note.provisional and not batch.provisional:
-                raise InvalidInput(
-                    f"candidates of batch {batch.id} were scored by '{note.judge}' in batch {note.batch} meanwhile; "
-                    f"nothing was written. Export again to judge what is still pending"
-                )
+def _check_runs(store: RunStore, experiment: Experiment, verdicts: Sequence[Verdict]) -> None:
+    """Before anything is written: the runs are there."""
+    there = {run.run_id for run in store.runs(experiment, {KIND: CELL})}
+    for verdict in verdicts:
+        if verdict.slot.run_id and verdict.slot.run_id not in there:
+            raise StoredDataDamaged(f"run {verdict.slot.run_id} is gone from MLflow; nothing was written")
 
 
-def _write_scores(
-    store: RunStore, run: StoredRun, batch: Batch, rubric: Rubric, verdicts: Sequence[Verdict], now_ms: int
-) -> None:
-    """The means over a run's candidates: under the judge's name, and as the run's scores where they count."""
-    means = {name: fmean(verdict.scores[name] for verdict in verdicts) for name in rubric.criteria}
-    means |= {name: fmean(verdict.flags[name] for verdict in verdicts) for name in rubric.flags}
-    means["composite"] = fmean(verdict.composite for verdict in verdicts)
-    metrics = {f"judge/{batch.judge}/{name}": value for name, value in means.items()}
-    tags = judge_tag(JudgeNote(batch.judge, batch.rubric_digest, batch.id, batch.provisional))
-    if not batch.provisional:
-        metrics |= means
-        tags |= {
-            "judge_pending": "false",
-            "tipbench.judged_rubric": batch.rubric_digest,
-            "tipbench.judged_by": batch.judge,
-        }
-    store.extend_run(run, tags, metrics, at_ms=now_ms)
+def _replaced(batch: Batch, verdicts: Sequence[Verdict], others: Sequence[AppliedBatch]) -> int:
+    """How many candidates have other scores by this judge that stand: in this batch, or counted in another."""
+    known: dict[tuple[str, int], Verdict] = {}
+    for other in others:
+        if other.counted or other.batch.id == batch.id:
+            known |= {_item(verdict): verdict for verdict in other.verdicts if verdict.slot.kind == "candidate"}
+    given = [verdict for verdict in verdicts if verdict.slot.kind == "candidate" and _item(verdict) in known]
+    return sum(_score(known[_item(verdict)]) != _score(verdict) for verdict in given)
 
 
-def _by_slot(verdicts: Sequence[Verdict]) -> dict[str, Verdict]:
-    return {verdict.slot.slot: verdict for verdict in verdicts}
+def _item(verdict: Verdict) -> tuple[str, int]:
+    return verdict.slot.run_id, verdict.slot.candidate
+
+
+def _score(verdict: Verdict) -> tuple[Any, ...]:
+    return dict(verdict.scores), dict(verdict.flags), verdict.note
+
+
+def _scores(verdicts: Iterable[Verdict]) -> dict[str, Any]:
+    return {verdict.slot.slot: _score(verdict) for verdict in verdicts}

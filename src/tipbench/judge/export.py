@@ -1,24 +1,42 @@
-"""Export: the pending candidates become a batch, shuffled and without any hint at where they came from."""
+"""Export: pending candidates, anchors and repeats become a batch, shuffled and without any hint at what is what."""
 
 import random
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tipbench.errors import InvalidInput
 from tipbench.identity import text_digest
+from tipbench.judge.blind import Blindfold
 from tipbench.judge.file import BatchItem, judge_file
 from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.pending import pending_runs
-from tipbench.records import Batch, Slot
+from tipbench.judge.sample import WHAT_FITS, Extent, anchors_for, fitting_sample, limited, repeats_for, sampled
+from tipbench.records import Batch, GoldItem, Slot
 from tipbench.suites.rubric import Rubric
 from tipbench.tracking.batches import write_batch
-from tipbench.tracking.interface import Experiment
-from tipbench.tracking.runs import stored_candidates
+from tipbench.tracking.interface import Experiment, StoredRun
+from tipbench.tracking.runs import stored_candidates, stored_runs
 from tipbench.tracking.store import RunStore
 
 _SLOT_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 _SLOT_LENGTH = 8
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A batch's file, and what went into it."""
+
+    file: dict[str, Any]
+    candidates: int
+    anchors: int
+    repeats: int
+    sample: int  # candidates of each cell, at most
+    left_out: int  # candidates of the same cells, or over the limit
+
+    @property
+    def items(self) -> int:
+        return self.candidates + self.anchors + self.repeats
 
 
 def export_batch(
@@ -29,19 +47,41 @@ def export_batch(
     seed: int,
     new_id: Callable[[], str],
     now_ms: int,
-) -> dict[str, Any]:
+    extent: Extent = WHAT_FITS,
+    gold: Sequence[GoldItem] = (),
+) -> Exported:
     """Records a batch in MLflow and returns the judge file for it."""
     batch_id, secret = new_id(), new_id()
     drawn = random.Random(f"{seed}/{secret}")
-    items = _pending_items(store, experiment, rubric, judge.name)
-    if not items:
+    runs = stored_runs(store, experiment)
+    blindfold = Blindfold({run.params["model"] for run in runs}, {run.params["prompt"] for run in runs})
+
+    def blind(text: str) -> bool:
+        return blindfold.over(text) == text
+
+    pending = _pending_items(store, pending_runs(runs, judge.name, rubric), rubric, blindfold)
+    if not pending:
         raise InvalidInput(
             f"nothing in experiment '{experiment.name}' waits for judge '{judge.name}'; "
             f"'tipbench compare --experiment {experiment.name}' shows where it stands"
         )
-    drawn.shuffle(items)
-    names = _slot_names(drawn, len(items))
-    items = [item._replace(slot=replace(item.slot, slot=name)) for item, name in zip(items, names, strict=True)]
+    sample = extent.sample or fitting_sample([len(items) for items in pending.values()])
+    chosen = {
+        key: [items[number] for number in sampled(key, seed, len(items), sample)] for key, items in pending.items()
+    }
+    candidates = limited(drawn, chosen, extent.limit)
+    if not candidates:
+        raise InvalidInput(f"--limit {extent.limit} leaves no room for a cell's {sample} candidates; raise it")
+    anchors = _anchors(drawn, rubric, candidates, [anchor for anchor in gold if blind(anchor.candidate)])
+    names = _slot_names(drawn, len(candidates) + len(anchors) + repeats_for(len(candidates)))
+    items = [item._replace(slot=replace(item.slot, slot=name)) for item, name in zip(candidates, names, strict=False)]
+    repeats = [_repeated(item) for item in drawn.sample(items, repeats_for(len(candidates)))]
+    others = [
+        item._replace(slot=replace(item.slot, slot=name))
+        for item, name in zip([*anchors, *repeats], names[len(candidates) :], strict=True)
+    ]
+    shuffled = [*items, *others]
+    drawn.shuffle(shuffled)
     batch = Batch(
         id=batch_id,
         judge=judge.name,
@@ -50,22 +90,64 @@ def export_batch(
         rubric_digest=rubric.digest,
         created_ms=now_ms,
         secret=secret,
-        slots=tuple(item.slot for item in items),
-        applied=False,
+        slots=tuple(item.slot for item in shuffled),
     )
     write_batch(store, experiment, batch, rubric.name, rubric.text)
-    return judge_file(batch, rubric, items)
+    left_out = sum(len(items) for items in pending.values()) - len(candidates)
+    file = judge_file(batch, rubric, shuffled)
+    return Exported(file, len(candidates), len(anchors), len(repeats), sample, left_out)
 
 
-def _pending_items(store: RunStore, experiment: Experiment, rubric: Rubric, judge: str) -> list[BatchItem]:
-    items = []
-    for run in pending_runs(store, experiment, judge, rubric):
+def _pending_items(
+    store: RunStore, runs: Sequence[StoredRun], rubric: Rubric, blindfold: Blindfold
+) -> dict[str, list[BatchItem]]:
+    """All candidates of the cells that wait, by the cell's key."""
+    found = {}
+    for run in runs:
         stored = stored_candidates(store, run)
-        for number, text in enumerate(stored.texts):
-            flags = rubric.checked_flags(text, stored.format_ok)
+        items = []
+        for number, written in enumerate(stored.texts):
+            text = blindfold.over(written)
+            flags = rubric.checked_flags(written, stored.format_ok)
             slot = Slot("", run.run_id, number, text_digest(text), text_digest(stored.scenario), flags)
             items.append(BatchItem(slot, stored.scenario, text))
+        found[run.tags["tipbench.cell_key"]] = items
+    return found
+
+
+def _anchors(
+    drawn: random.Random, rubric: Rubric, candidates: Sequence[BatchItem], gold: Sequence[GoldItem]
+) -> list[BatchItem]:
+    """As many as the batch can carry, a team's own and those of the batch's scenarios first.
+
+    Whether the answer around an anchor kept to the contract is drawn from the candidates beside it.
+    """
+    scenarios = {item.scenario for item in candidates}
+    order = list(gold)
+    drawn.shuffle(order)
+    order.sort(key=lambda anchor: (not anchor.private, anchor.scenario not in scenarios))
+    contract = next((name for name, flag in rubric.flags.items() if flag.check == "contract"), "")
+    items = []
+    for anchor in order[: anchors_for(len(candidates))]:
+        beside = drawn.choice(candidates).slot.flags
+        flags = rubric.checked_flags(anchor.candidate, format_ok=beside.get(contract, True))
+        slot = Slot(
+            "",
+            "",
+            0,
+            text_digest(anchor.candidate),
+            text_digest(anchor.scenario),
+            flags,
+            "anchor",
+            anchor.id,
+            {} if anchor.private else anchor.scores,
+        )
+        items.append(BatchItem(slot, anchor.scenario, anchor.candidate))
     return items
+
+
+def _repeated(item: BatchItem) -> BatchItem:
+    return item._replace(slot=replace(item.slot, slot="", kind="repeat", of=item.slot.slot))
 
 
 def _slot_names(drawn: random.Random, count: int) -> list[str]:

@@ -1,6 +1,6 @@
 """The judge file: what a judge reads and fills in. It never names a model, a prompt version or a run.
 
-{"format": "tipbench-judge/1", "batch": "…", "how_to": "…",
+{"$schema": "./NAME.schema.json", "format": "tipbench-judge/1", "batch": "…", "how_to": "…",
  "rubric": {"name": …, "digest": …, "text": …}, "scales": {criterion: {"min": …, "max": …}},
  "items": [{"slot": "…", "scenario": "…", "candidate": "…", "checked": {flag: true},
             "scores": {criterion: null}, "flags": {flag: null}, "note": ""}]}
@@ -20,6 +20,7 @@ _HOW_TO = (
 )
 
 
+FILE_KEYS = ("$schema", "format", "batch", "how_to", "rubric", "scales", "items")
 ITEM_KEYS = ("slot", "scenario", "candidate", "checked", "scores", "flags", "note")
 
 

@@ -1,17 +1,22 @@
 """What waits for a judge."""
 
+from collections.abc import Iterable
+
+from tipbench.records import StoredCell
 from tipbench.suites.rubric import Rubric
-from tipbench.tracking.interface import Experiment, StoredRun
-from tipbench.tracking.runs import stored_cell, stored_runs
-from tipbench.tracking.store import RunStore
+from tipbench.tracking.interface import StoredRun
+from tipbench.tracking.runs import stored_cell
 
 
-def pending_runs(store: RunStore, experiment: Experiment, judge: str, rubric: Rubric) -> list[StoredRun]:
-    """Runs that no counted judge has scored, without those that this judge has scored by this rubric."""
-    waiting = []
-    for run in stored_runs(store, experiment):
-        cell = stored_cell(run)
-        done = any(note.judge == judge and note.rubric_digest == rubric.digest for note in cell.judges)
-        if cell.awaits_judge(rubric.digest) and not done:
-            waiting.append(run)
-    return waiting
+def pending_runs(runs: Iterable[StoredRun], judge: str, rubric: Rubric) -> list[StoredRun]:
+    """Runs that this judge has not scored by this rubric; what it scored in a batch in quarantine waits again."""
+    return [run for run in runs if awaits(stored_cell(run), judge, rubric.digest)]
+
+
+def awaits(cell: StoredCell, judge: str, rubric_digest: str) -> bool:
+    if not cell.candidates:
+        return False
+    return not any(
+        note.judge == judge and note.rubric_digest == rubric_digest and (note.counted or note.provisional)
+        for note in cell.judges
+    )

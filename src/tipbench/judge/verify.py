@@ -7,7 +7,7 @@ from typing import Any
 
 from tipbench.errors import InvalidInput, JudgeFileError
 from tipbench.identity import text_digest
-from tipbench.judge.file import FORMAT, ITEM_KEYS, scales
+from tipbench.judge.file import FILE_KEYS, FORMAT, ITEM_KEYS, scales
 from tipbench.records import Batch, Slot, Verdict
 from tipbench.suites.rubric import Rubric
 from tipbench.untrusted import shown
@@ -18,7 +18,7 @@ _SHOWN = 20
 def read_judge_file(path: Path) -> dict[str, Any]:
     """The file's JSON, as far as needed to find its batch."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_without_doubles)
+        data = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=without_doubles)
     except OSError as error:
         raise InvalidInput(f"judge file {path} can't be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
@@ -33,7 +33,7 @@ def read_judge_file(path: Path) -> dict[str, Any]:
     return data
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """JSON lets a name stand twice in an object and keeps the last; a score must not vanish that way."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -42,8 +42,11 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def verify(data: dict[str, Any], batch: Batch, rubric: Rubric) -> list[Verdict]:
-    """The verdicts of a file, one a slot of the batch; raises with everything that is wrong."""
+def verify(data: dict[str, Any], batch: Batch, rubric: Rubric, partial: bool = False) -> list[Verdict]:
+    """The verdicts of a file, one a slot of the batch; raises with everything that is wrong.
+
+    With `partial`, items that nobody touched are no problem: the runs that are scored completely are taken.
+    """
     problems: list[str] = []
     stated = data.get("rubric")
     if not isinstance(stated, dict) or stated.get("digest") != batch.rubric_digest:
@@ -61,7 +64,7 @@ def verify(data: dict[str, Any], batch: Batch, rubric: Rubric) -> list[Verdict]:
     problems += [f"slot {name}: is missing from the file" for name in slots if not counted[name]]
     verdicts = []
     untouched = [name for item, name in zip(items, given, strict=True) if _is_untouched(item)]
-    if untouched:
+    if untouched and not partial:
         problems.append(f"{len(untouched)} of {len(items)} items are not filled in, slot {untouched[0]} is the first")
     for index, (item, name) in enumerate(zip(items, given, strict=True)):
         place = f"items[{index}]"
@@ -75,9 +78,24 @@ def verify(data: dict[str, Any], batch: Batch, rubric: Rubric) -> list[Verdict]:
             problems += [f"{place} (slot {name}): {problem}" for problem in found]
             if verdict:
                 verdicts.append(verdict)
+    problems += [f"{shown(key)}: is no part of a judge file; a typo?" for key in data if key not in FILE_KEYS]
     if problems:
         raise JudgeFileError("the judge file can't be applied, nothing was written:", _shortened(problems))
-    return verdicts
+    return _whole_runs(verdicts, batch) if partial else verdicts
+
+
+def _whole_runs(verdicts: list[Verdict], batch: Batch) -> list[Verdict]:
+    """Those of runs whose candidates all have their scores, and whatever was scored of anchors and repeats."""
+    scored = Counter(verdict.slot.run_id for verdict in verdicts if verdict.slot.kind == "candidate")
+    wanted = Counter(slot.run_id for slot in batch.slots if slot.kind == "candidate")
+    whole = {run_id for run_id, count in wanted.items() if scored[run_id] == count}
+    taken = [verdict for verdict in verdicts if verdict.slot.kind == "anchor" or verdict.slot.run_id in whole]
+    if not whole:
+        raise JudgeFileError(
+            "the judge file can't be applied, nothing was written:",
+            ["no run is scored completely yet; --partial takes those that are"],
+        )
+    return taken
 
 
 def _is_untouched(item: Any) -> bool:

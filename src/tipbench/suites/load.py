@@ -3,22 +3,24 @@
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from tipbench.errors import InvalidInput, SuiteError
 from tipbench.identity import text_digest
 from tipbench.located_yaml import DataPath, LocatedData, load_located
-from tipbench.records import Scenario
+from tipbench.records import GoldItem, Scenario
+from tipbench.suites.anchors import NAME as ANCHORS
+from tipbench.suites.anchors import read_anchors
 from tipbench.suites.files import PromptFront, ScenarioEntry, SuiteFile
 from tipbench.suites.front_matter import split_front_matter
 from tipbench.suites.rubric import Rubric, RubricFront, missing_levels
 from tipbench.suites.suite import Prompt, Suite
 from tipbench.suites.templates import TemplateProblem, TextTemplate
+from tipbench.suites.validation import validated
 
 _RESERVED = ("scenario", "n_tips", "diversity")
-_Model = TypeVar("_Model")
 
 
 def built_in_suites() -> dict[str, Path]:
@@ -65,6 +67,7 @@ class _Loader:
         prompts = self._prompts(scenarios)
         if suite_file:
             self._check_names(suite_file, located)
+        anchors = self._anchors(scenarios, rubric)
         if self.problems or suite_file is None or rubric is None:
             raise SuiteError(f"the suite in {self.folder} can't be used:", self.problems)
         return Suite(
@@ -76,6 +79,7 @@ class _Loader:
             prompts=prompts,
             rubric=rubric,
             contract=suite_file.output,
+            anchors=anchors,
         )
 
     def _text(self, name: str) -> str | None:
@@ -93,7 +97,7 @@ class _Loader:
         located = load_located(text or "")
         if text is None:
             return None, located
-        return _validated(TypeAdapter(SuiteFile), located, "suite.yaml", self.problems), located
+        return validated(TypeAdapter(SuiteFile), located, "suite.yaml", self.problems), located
 
     def _check_names(self, suite_file: SuiteFile, located: LocatedData) -> None:
         self.problems.extend(
@@ -108,7 +112,7 @@ class _Loader:
         entries: list[ScenarioEntry] | None = None
         if text is not None:
             located = load_located(text)
-            entries = _validated(TypeAdapter(list[ScenarioEntry]), located, "scenarios.yaml", self.problems)
+            entries = validated(TypeAdapter(list[ScenarioEntry]), located, "scenarios.yaml", self.problems)
             if entries == []:
                 self.problems.append("scenarios.yaml:1: there is no scenario; add at least one")
         template = None if template_text is None else self._template("scenario.md", template_text, 1)
@@ -127,6 +131,14 @@ class _Loader:
                 if rendered is not None:
                     scenarios.append(Scenario(entry.id, entry.factors, variables, rendered))
         return tuple(scenarios)
+
+    def _anchors(self, scenarios: tuple[Scenario, ...], rubric: Rubric | None) -> tuple[GoldItem, ...]:
+        """A suite may go without; then nothing can be told about a judge's drift."""
+        if rubric is None or not (self.folder / ANCHORS).exists():
+            return ()
+        text = self._text(ANCHORS)
+        named = {scenario.id: scenario for scenario in scenarios}
+        return () if text is None else read_anchors(text, ANCHORS, named, rubric, self.problems)
 
     def _variables(
         self, suite_file: SuiteFile, entry: ScenarioEntry, located: LocatedData, index: int
@@ -177,7 +189,7 @@ class _Loader:
         split = split_front_matter(text)
         if split:
             located = load_located(split.yaml, split.yaml_line)
-            checked = _validated(TypeAdapter(PromptFront), located, name, self.problems)
+            checked = validated(TypeAdapter(PromptFront), located, name, self.problems)
             if checked is None:
                 return None
             front, system_line = checked, located.text_lines.get(("system",), 1)
@@ -234,33 +246,13 @@ def _read_rubric(text: str, name: str, problems: list[str]) -> Rubric | None:
         problems.append(f"{name}:1: the front matter is missing: YAML between two '---' lines at the top")
         return None
     located = load_located(split.yaml, split.yaml_line)
-    front = _validated(TypeAdapter(RubricFront), located, name, problems)
+    front = validated(TypeAdapter(RubricFront), located, name, problems)
     if front is None:
         return None
     for gap in missing_levels(front, split.body):
         in_front = located.line(("criteria", gap.criterion))
         problems.append(f"{name}:{in_front if gap.heading is None else split.body_line + gap.heading}: {gap.message}")
     return Rubric(text, front, split.body)
-
-
-def _validated(adapter: TypeAdapter[_Model], located: LocatedData, name: str, problems: list[str]) -> _Model | None:
-    problems.extend(f"{name}:{line}: {message}" for line, message in located.problems)
-    if located.problems and located.data is None:
-        return None
-    try:
-        checked = adapter.validate_python(located.data, strict=True)
-        return None if located.problems else checked
-    except ValidationError as error:
-        for detail in error.errors():
-            path = tuple(part for part in detail["loc"] if part != "[key]")
-            where = ".".join(str(part) for part in path)
-            message = str(detail["msg"]).removeprefix("Value error, ")
-            if detail["type"] == "extra_forbidden":
-                message = "there is no such key here; a typo?"
-            elif detail["type"] == "missing":
-                message = "is missing"
-            problems.append(f"{name}:{located.line(path)}: {where + ': ' if where else ''}{message}")
-        return None
 
 
 __all__ = ["built_in_suites", "load_suite", "parse_rubric"]

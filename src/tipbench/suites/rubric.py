@@ -13,7 +13,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 _RESERVED = {
     "composite", "rank", "model", "prompt", "prompt_digest", "scenario", "repeat", "run_id", "scored", "judged",
     "pending", "failed", "empty", "generate_s", "wall_s", "candidates", "output_tokens", "diversity", "judge",
-    "provisional", "batch", "rubric_digest", "candidate", "note", "text",
+    "provisional", "counted", "batch", "rubric_digest", "candidate", "note", "text",
 }  # fmt: skip
 
 
@@ -57,6 +57,19 @@ class Flag(BaseModel):
         return self.weight < 0
 
 
+class Tolerances(BaseModel):
+    """How far a judge may be from the anchors, and from itself, before a batch does not count.
+
+    `offset` and `repeats` are shares of a criterion's scale, so that one number fits scales of any length.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    offset: float = Field(0.11, gt=0, le=1)  # mean distance from the anchors: 0.44 points on 1–5
+    kappa: float = Field(0.6, ge=-1, le=1)  # quadratically weighted kappa with the anchors, at least
+    repeats: float = Field(0.25, gt=0, le=1)  # mean distance between two scorings of one item: a point on 1–5
+
+
 class RubricFront(BaseModel):
     """The front matter of rubric.md."""
 
@@ -65,6 +78,7 @@ class RubricFront(BaseModel):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
     criteria: dict[Name, Criterion] = Field(min_length=1, max_length=12)
     flags: dict[Name, Flag] = Field(default_factory=dict, max_length=12)
+    tolerances: Tolerances = Tolerances()
 
     @model_validator(mode="after")
     def _names_apart(self) -> "RubricFront":
@@ -86,6 +100,7 @@ class Rubric:
         self.name = front.name
         self.criteria = front.criteria
         self.flags = front.flags
+        self.tolerances = front.tolerances
         self.body = body
 
     @property
@@ -129,17 +144,19 @@ class Gap(NamedTuple):
     message: str
 
 
-class _Section(NamedTuple):
-    line: int
+class Section(NamedTuple):
+    """What stands under a `##` heading."""
+
+    line: int  # of the heading in the body, from 0
     text: str
 
 
 def missing_levels(front: RubricFront, body: str) -> list[Gap]:
     """Criteria without a `##` section, and levels of a scale without a `###` heading in it."""
     gaps = []
-    sections = _sections(body)
+    found = sections(body)
     for name, criterion in front.criteria.items():
-        section = sections.get(name.replace("_", " "))
+        section = found.get(name.replace("_", " "))
         if section is None:
             title = name.replace("_", " ").title()
             gaps.append(Gap(name, None, f"criterion '{name}' has no section; add a heading '## {title}'"))
@@ -152,10 +169,11 @@ def missing_levels(front: RubricFront, body: str) -> list[Gap]:
     return gaps
 
 
-def _sections(body: str) -> dict[str, _Section]:
+def sections(body: str) -> dict[str, Section]:
+    """A body's sections by their headings, in small letters."""
     headings = list(re.finditer(r"^## +(\S.*)$", body, re.MULTILINE))
-    ends = [*(heading.start() for heading in headings[1:]), len(body)]
+    ends = [*(heading.start() for heading in headings), len(body)][1:]
     return {
-        heading[1].strip().lower(): _Section(body.count("\n", 0, heading.start()), body[heading.end() : end])
+        heading[1].strip().lower(): Section(body.count("\n", 0, heading.start()), body[heading.end() : end])
         for heading, end in zip(headings, ends, strict=True)
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tipbench.errors import InvalidInput
 from tipbench.options import Options
-from tipbench.records import Message, Scenario
+from tipbench.records import GoldItem, Message, Scenario
 from tipbench.suites.contract import Contract
 from tipbench.suites.rubric import Rubric
 from tipbench.suites.templates import TemplateProblem, TextTemplate
@@ -35,6 +35,7 @@ class Suite:
     prompts: Mapping[str, Prompt]
     rubric: Rubric
     contract: Contract
+    anchors: tuple[GoldItem, ...] = ()
 
     def fit(self, options: Options) -> Options:
         """The options with this suite's own defaults."""

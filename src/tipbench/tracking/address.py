@@ -47,13 +47,22 @@ def open_store(url: str | None, settings: Settings, experiment: str | None = Non
     return opened
 
 
-def remember(settings: Settings, experiment: str, address: str) -> None:
-    """Notes where an experiment is kept, so that it is never silently continued elsewhere."""
+def remember(settings: Settings, experiment: str, address: str, suite: str) -> None:
+    """Notes where an experiment is kept, so that it is never silently continued elsewhere, and of which suite it is."""
     path = _note(settings, experiment)
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_suffix(".part")
-    scratch.write_text(json.dumps({"experiment": experiment, "kept_at": address}))
+    scratch.write_text(json.dumps({"experiment": experiment, "kept_at": address, "suite": suite}))
     scratch.replace(path)
+
+
+def remembered_suite(settings: Settings, experiment: str) -> str | None:
+    """The folder of the suite that the experiment was last collected with on this machine."""
+    try:
+        found = json.loads(_note(settings, experiment).read_text()).get("suite")
+    except (OSError, ValueError, AttributeError):
+        return None  # it only saves somebody a flag
+    return found if isinstance(found, str) else None
 
 
 def own_database(settings: Settings) -> str:

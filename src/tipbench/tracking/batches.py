@@ -1,10 +1,16 @@
-"""What a judge's batch looks like as an MLflow run, and back. Only the manifest knows which slot is which run."""
+"""What a judge's batch looks like as an MLflow run, and back. Only the manifest knows which slot is what.
+
+A batch's scores are kept in a file that is named by its content; the tag `tipbench.scores` names the one that stands,
+so that replacing scores is one step, and the old ones stay.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tipbench.errors import InvalidInput, StoredDataDamaged
+from tipbench.identity import text_digest
 from tipbench.records import Batch, Slot, Verdict
 from tipbench.tracking.interface import Experiment, StoredRun
 from tipbench.tracking.runs import KIND, SCHEMA
@@ -12,6 +18,26 @@ from tipbench.tracking.store import RunDraft, RunStore
 from tipbench.untrusted import json_text
 
 BATCH = "batch"
+_SCORES = "tipbench.scores"
+_QUARANTINE = "tipbench.quarantine"  # why the batch does not count; empty: it does
+_ACCEPTED = "tipbench.drift_accepted"  # by whom and why it counts all the same
+
+
+@dataclass(frozen=True)
+class AppliedBatch:
+    """A batch with the scores that stand, and whether they count."""
+
+    run: StoredRun
+    batch: Batch
+    verdicts: tuple[Verdict, ...]
+    applied_ms: int
+    drift: Mapping[str, Any]
+    quarantine: str
+    accepted: str
+
+    @property
+    def counted(self) -> bool:
+        return counts(self.run)
 
 
 def write_batch(store: RunStore, experiment: Experiment, batch: Batch, rubric_name: str, rubric_text: str) -> None:
@@ -24,6 +50,9 @@ def write_batch(store: RunStore, experiment: Experiment, batch: Batch, rubric_na
             "digest": s.digest,
             "scenario_digest": s.scenario_digest,
             "flags": dict(s.flags),
+            "kind": s.kind,
+            "of": s.of,
+            "reference": dict(s.reference),
         }
         for s in batch.slots
     ]
@@ -55,6 +84,19 @@ def batch_runs(store: RunStore, experiment: Experiment) -> list[StoredRun]:
     return store.runs(experiment, {KIND: BATCH})
 
 
+def counts(run: StoredRun) -> bool:
+    """Whether an applied batch's scores count: neither provisional, nor in quarantine without somebody's word."""
+    in_quarantine = run.tags.get(_QUARANTINE) and not run.tags.get(_ACCEPTED)
+    return run.tags.get("tipbench.provisional") == "false" and not in_quarantine
+
+
+def latest_rubric(runs: Sequence[StoredRun]) -> str | None:
+    """The rubric of the batch that was applied last, of those that count; None when there is none."""
+    counted = [run for run in runs if run.tags.get("tipbench.applied") == "true" and counts(run)]
+    newest = max(counted, key=lambda run: int(run.tags.get("tipbench.applied_ms", "0")), default=None)
+    return newest.tags.get("tipbench.rubric_digest") if newest else None
+
+
 def find_batch(store: RunStore, experiment: Experiment, batch_id: str) -> StoredRun:
     for run in batch_runs(store, experiment):
         if run.tags.get("tipbench.batch") == batch_id:
@@ -70,7 +112,10 @@ def read_batch(store: RunStore, run: StoredRun) -> Batch:
     try:
         data: Any = json.loads(text or "")
         slots = tuple(
-            Slot(e["slot"], e["run_id"], e["candidate"], e["digest"], e["scenario_digest"], e["flags"])
+            Slot(
+                *(e["slot"], e["run_id"], e["candidate"], e["digest"], e["scenario_digest"], e["flags"]),
+                *(e.get("kind", "candidate"), e.get("of", ""), e.get("reference", {})),
+            )
             for e in data["slots"]
         )
         return Batch(
@@ -82,43 +127,87 @@ def read_batch(store: RunStore, run: StoredRun) -> Batch:
             created_ms=run.started_ms,
             secret=data["secret"],
             slots=slots,
-            applied=run.tags.get("tipbench.applied") == "true",
         )
     except (ValueError, KeyError, TypeError) as error:
         raise StoredDataDamaged(f"the batch in run {run.run_id} can't be read: {error!r}") from error
 
 
-def scores_text(verdicts: Sequence[Verdict]) -> str:
-    """Every single score of a batch, as it is kept on the batch's run."""
-    return json_text(
-        {
-            "scores": [
-                {
-                    "slot": v.slot.slot,
-                    "run_id": v.slot.run_id,
-                    "candidate": v.slot.candidate,
-                    "scores": dict(v.scores),
-                    "flags": dict(v.flags),
-                    "overruled": list(v.overruled),
-                    "composite": v.composite,
-                    "note": v.note,
-                }
-                for v in verdicts
-            ]
-        }
-    )
+def write_verdicts(
+    store: RunStore,
+    run: StoredRun,
+    verdicts: Sequence[Verdict],
+    drift: Mapping[str, Any],
+    quarantine: str,
+    accepted: str,
+    at_ms: int,
+) -> None:
+    """The scores stand from the moment that the tags are written; those before them stay as they were."""
+    entry: dict[str, Any] = {
+        "applied_ms": at_ms,
+        "judge": run.tags["tipbench.judge"],
+        "batch": run.tags["tipbench.batch"],
+    }
+    entry |= {"rubric_digest": run.tags["tipbench.rubric_digest"], "quarantine": quarantine, "accepted": accepted}
+    entry["drift"] = drift
+    text = json_text({**entry, "scores": [_score(verdict) for verdict in verdicts]})
+    name = f"scores-{text_digest(text)[:12]}.json"
+    tags = {
+        _SCORES: name,
+        "tipbench.applied": "true",
+        "tipbench.applied_ms": str(at_ms),
+        _QUARANTINE: quarantine,
+        _ACCEPTED: accepted,
+    }
+    store.extend_run(run, tags, new_texts={name: text}, at_ms=at_ms)
 
 
-def read_verdicts(store: RunStore, run: StoredRun) -> list[Verdict]:
-    """The scores of a batch that was applied; empty before."""
-    text = store.text(run, "scores.json")
-    if text is None:
-        return []
-    slots = {slot.slot: slot for slot in read_batch(store, run).slots}
+def accept_drift(store: RunStore, run: StoredRun, accepted: str) -> None:
+    store.tag_run(run.run_id, {_ACCEPTED: accepted})
+
+
+def applied_batches(store: RunStore, experiment: Experiment, rubric_digest: str) -> list[AppliedBatch]:
+    """All batches by one rubric that hold scores, in the order of their applying."""
+    runs = [run for run in batch_runs(store, experiment) if run.tags.get("tipbench.rubric_digest") == rubric_digest]
+    found = [applied for run in runs if (applied := applied_batch(store, run))]
+    return sorted(found, key=lambda batch: (batch.applied_ms, batch.batch.id))
+
+
+def batch_marks(store: RunStore, experiment: Experiment) -> list[tuple[str, ...]]:
+    """What changes whenever a batch is applied, replaced or accepted."""
+    keys = ("tipbench.batch", _SCORES, _QUARANTINE, _ACCEPTED)
+    return sorted(tuple(run.tags.get(key, "") for key in keys) for run in batch_runs(store, experiment))
+
+
+def applied_batch(store: RunStore, run: StoredRun) -> AppliedBatch | None:
+    """The batch with its scores; None before it has some."""
+    name = run.tags.get(_SCORES)
+    if name is None:
+        return None
+    batch = read_batch(store, run)
+    slots = {slot.slot: slot for slot in batch.slots}
     try:
-        return [
+        data = json.loads(store.text(run, name) or "")
+        verdicts = tuple(
             Verdict(slots[e["slot"]], e["scores"], e["flags"], tuple(e["overruled"]), e["composite"], e["note"])
-            for e in json.loads(text)["scores"]
-        ]
+            for e in data["scores"]
+        )
+        drift = dict(data["drift"])
+        applied_ms = int(run.tags["tipbench.applied_ms"])
     except (ValueError, KeyError, TypeError) as error:
-        raise StoredDataDamaged(f"scores.json of run {run.run_id} can't be read: {error!r}") from error
+        raise StoredDataDamaged(f"{name} of run {run.run_id} can't be read: {error!r}") from error
+    quarantine, accepted = run.tags.get(_QUARANTINE, ""), run.tags.get(_ACCEPTED, "")
+    return AppliedBatch(run, batch, verdicts, applied_ms, drift, quarantine, accepted)
+
+
+def _score(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "slot": verdict.slot.slot,
+        "run_id": verdict.slot.run_id,
+        "candidate": verdict.slot.candidate,
+        "kind": verdict.slot.kind,
+        "scores": dict(verdict.scores),
+        "flags": dict(verdict.flags),
+        "overruled": list(verdict.overruled),
+        "composite": verdict.composite,
+        "note": verdict.note,
+    }

@@ -5,9 +5,10 @@ import os
 import re
 import sqlite3
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -92,7 +93,7 @@ class EmbeddedMlflow:
         with self._translated():
             if not isinstance(self._tables(), SqliteTables):
                 return None
-        run_id = uuid.uuid4().hex
+        run_id = _new_run_id()
         return run_id, f"{experiment.artifact_location}/{run_id}/artifacts"
 
     def insert_runs(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
@@ -100,6 +101,13 @@ class EmbeddedMlflow:
             tables = self._tables()
             assert isinstance(tables, SqliteTables), "reserve_run gave a place"
             tables.insert_runs(experiment, runs)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        with self._translated():
+            tables = self._tables()
+            with tables.writing() if isinstance(tables, SqliteTables) else nullcontext():
+                yield
 
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None:
         with self._translated():
@@ -196,6 +204,14 @@ def _alone(path: Path) -> Iterator[None]:
     with path.with_name(f".{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def _new_run_id() -> str:
+    """As MLflow's own, and beginning with the time: runs that are written together then lie together in every index.
+
+    With ids at random, each row of a large database is written to a page of its own, which takes four times as long.
+    """
+    return f"{time.time_ns() // 1_000_000:012x}{uuid.uuid4().hex[12:]}"
 
 
 def _write_whole(path: str, scratch: str, content: bytes) -> None:

@@ -1,6 +1,7 @@
 """The few calls that tipbench needs of MLflow, answered by a server (`mlflow_client`) or in process (`embedded`)."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -90,6 +91,10 @@ class MlflowApi(Protocol):
 
     def insert_runs(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
         """Many finished runs at once, all or none."""
+        ...
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is logged in the block is written at once, all or none, where this API has a way for that."""
         ...
 
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None: ...

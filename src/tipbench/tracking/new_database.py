@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tipbench.errors import MissingExtra, TrackingError
 from tipbench.tracking.mlflow_store import MISSING, MlflowStore
+from tipbench.tracking.tables import schema_of
 from tipbench.untrusted import printable
 
 
@@ -29,7 +30,7 @@ class NewDatabase:
         self._empty = cache / f"mlflow-{_version()}.db"
         self._failure = ""
         self._maker: subprocess.Popen[str] | None = None
-        if not self._empty.exists():
+        if not _is_whole(self._empty):
             self._maker = subprocess.Popen(
                 [sys.executable, "-m", "tipbench.tracking.new_database", str(self._empty)],
                 stdin=subprocess.DEVNULL,
@@ -66,12 +67,20 @@ def make_empty(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_name(f".{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if path.exists():
+        if _is_whole(path):
             return
         scratch = path.with_name(f".{path.name}.part")
         scratch.unlink(missing_ok=True)  # of somebody who was killed
         MlflowStore(f"sqlite:///{scratch}", path.with_suffix("")).close()
         scratch.replace(path)
+
+
+def _is_whole(path: Path) -> bool:
+    """Something else than an empty file, or one that was cut off, as a full disk leaves it."""
+    try:
+        return path.exists() and schema_of(path) is not None
+    except (sqlite3.Error, TrackingError):
+        return False
 
 
 def _copy(empty: Path, path: Path, artifacts: Path) -> None:

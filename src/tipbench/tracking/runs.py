@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tipbench.errors import StoredDataDamaged
+from tipbench.identity import SHORT
 from tipbench.records import Answer, Failure, JudgeNote, Outcome, RubricText, StoredCandidates, StoredCell
 from tipbench.tracking.interface import Experiment, StoredRun
 from tipbench.tracking.store import DONE, RunDraft, RunStore
@@ -16,6 +17,9 @@ CELL = "cell"
 SUPERSEDED = "tipbench.superseded"  # set on runs that count no more: started over, or generated twice
 BY_RULE = "rule"  # in place of a judge's name, where there was nothing to judge
 _JUDGE = "tipbench.judge:"
+PENDING = "judge_pending"
+JUDGED_RUBRIC = "tipbench.judged_rubric"
+JUDGED_BY = "tipbench.judged_by"
 _SETTINGS = ("n_tips", "temperature", "max_tokens", "diversity")
 
 
@@ -136,8 +140,8 @@ def stored_cell(run: StoredRun) -> StoredCell:
             candidates=int(run.metrics.get("answer/candidates", 0)),
             pending=tags.get("judge_pending") == "true",
             metrics=run.metrics,
-            judged_rubric=tags.get("tipbench.judged_rubric"),
-            judged_by=tags.get("tipbench.judged_by"),
+            judged_rubric=tags.get(JUDGED_RUBRIC) or None,
+            judged_by=tags.get(JUDGED_BY) or None,
             judges=_judge_notes(tags),
             repeat=int(params.get("repeat", "0")),
             settings={"model_digest": tags["tipbench.model_digest"], **{key: params[key] for key in _SETTINGS}},
@@ -164,8 +168,13 @@ def stored_rubric(store: RunStore, run: StoredRun) -> str:
 
 def judge_tag(note: JudgeNote) -> dict[str, str]:
     """The tag by which a run remembers that a judge scored it."""
-    data = {"rubric": note.rubric_digest, "batch": note.batch, "provisional": note.provisional}
-    return {f"{_JUDGE}{note.judge}": json.dumps(data)}
+    data = {
+        "rubric": note.rubric_digest,
+        "batch": note.batch,
+        "provisional": note.provisional,
+        "counted": note.counted,
+    }
+    return {f"{_JUDGE}{note.judge}:{note.rubric_digest[:SHORT]}": json.dumps(data)}
 
 
 def _judge_notes(tags: Mapping[str, str]) -> tuple[JudgeNote, ...]:
@@ -173,7 +182,9 @@ def _judge_notes(tags: Mapping[str, str]) -> tuple[JudgeNote, ...]:
     for key, value in tags.items():
         if key.startswith(_JUDGE):
             data = json.loads(value)
-            notes.append(JudgeNote(key.removeprefix(_JUDGE), data["rubric"], data["batch"], data["provisional"]))
+            judge, provisional = key.removeprefix(_JUDGE).rpartition(":")[0], data["provisional"]
+            counted = data.get("counted", not provisional)
+            notes.append(JudgeNote(judge, data["rubric"], data["batch"], provisional, counted))
     return tuple(sorted(notes, key=lambda note: note.judge))
 
 

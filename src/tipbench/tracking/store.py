@@ -31,6 +31,15 @@ class RunDraft:
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class RunChange:
+    """What is to be added to a run."""
+
+    run: StoredRun
+    tags: Mapping[str, str]
+    metrics: Mapping[str, float]
+
+
 class RunStore:
     """What the stages use: experiments, runs and their texts."""
 
@@ -150,7 +159,16 @@ class RunStore:
             for metric in _metrics({key: value}, at_ms, run.steps.get(key, -1) + 1)
         ]
         text_tags = self._write_texts(run.artifact_uri, new_texts or {})
+        if text_tags and len(list(_pieces({**text_tags, **plain_tags}.items()))) > 1:
+            self._log(run.run_id, (), {}, text_tags)  # what the plain tags speak of is there before them, and they
+            text_tags = {}  # come in one piece
         self._log(run.run_id, stepped, {}, {**text_tags, **plain_tags})
+
+    def extend_runs(self, changes: Sequence[RunChange], at_ms: int = 0) -> None:
+        """Many runs; in one transaction where the store has a way for that."""
+        with self._api.together():
+            for change in changes:
+                self.extend_run(change.run, change.tags, change.metrics, at_ms=at_ms)
 
     def tag_run(self, run_id: str, tags: Mapping[str, str]) -> None:
         self._api.log_batch(run_id, (), {}, _fitting(tags))

@@ -69,7 +69,7 @@ class SqliteTables:
 
     def create_experiment(self, name: str, tags: Mapping[str, str]) -> Experiment | None:
         now = round(time.time() * 1000)
-        with self._writing() as run:
+        with self.writing() as run:
             if run("SELECT 1 FROM experiments WHERE name = ?", (name,)).fetchone():
                 return None
             number = run(_insert("experiments"), (None, name, None, "active", now, now, "default")).lastrowid
@@ -101,14 +101,14 @@ class SqliteTables:
             "metrics": metrics,
             "latest_metrics": metrics,
         }
-        with self._writing():
+        with self.writing():
             for table, values in rows.items():
                 self._connection.executemany(_insert(table), values)
 
     def log_batch(
         self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
     ) -> None:
-        with self._writing() as run:
+        with self.writing() as run:
             if not run("SELECT 1 FROM runs WHERE run_uuid = ? AND lifecycle_stage = 'active'", (run_id,)).fetchone():
                 raise TrackingError(f"there is no run {run_id}, or it was deleted")
             for key, value in params.items():
@@ -174,15 +174,19 @@ class SqliteTables:
             return self._connection.execute(statement, values).fetchall()
 
     @contextmanager
-    def _writing(self) -> Iterator[Any]:
-        """A transaction: all of it, or nothing."""
+    def writing(self) -> Iterator[Any]:
+        """A transaction: all of it, or nothing. Inside another one it is a part of that."""
         with self._lock:
+            if self._connection.in_transaction:
+                yield self._connection.execute
+                return
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection.execute
                 self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:  # a full disk has ended it already
+                    self._connection.execute("ROLLBACK")
                 raise
 
 

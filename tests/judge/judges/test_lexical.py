@@ -32,7 +32,7 @@ def batch_and_file(
         )
         for n, text in enumerate(candidates)
     ]
-    batch = Batch("b", "lexical", True, 0, rubric.digest, 0, "", tuple(item.slot for item in items), False)
+    batch = Batch("b", "lexical", True, 0, rubric.digest, 0, "", tuple(item.slot for item in items))
     return batch, judge_file(batch, rubric, items)
 
 

@@ -2,37 +2,103 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from tipbench.engines.interface import Engine
 from tipbench.errors import InvalidInput
 from tipbench.judge.judges.interface import Judge, JudgeName
+from tipbench.settings import Settings
 from tipbench.suites.rubric import Rubric
+from tipbench.tracking.runs import BY_RULE
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
-def _lexical(rubric: Rubric) -> Judge:
+@dataclass(frozen=True)
+class JudgeParts:
+    """What judges are made of; each takes what it needs."""
+
+    rubric: Rubric
+    settings: Settings
+    engine_of: Callable[[str], Engine]
+    seed: int
+    clock: Callable[[], float]
+    say: Callable[[str], None]
+
+
+def _lexical(parts: JudgeParts, identity: str | None) -> Judge:
     from tipbench.judge.judges.lexical import LexicalJudge
 
-    return LexicalJudge(rubric)
+    if identity not in (None, "lexical"):
+        raise InvalidInput("the judge of rules has one name, lexical; leave --judge out")
+    return LexicalJudge(parts.rubric)
 
 
-CATALOG: Mapping[str, Callable[[Rubric], Judge]] = {"lexical": _lexical}
+def _command(parts: JudgeParts, identity: str | None) -> Judge:
+    from tipbench.judge.judges.command import CommandJudge
+
+    program = parts.settings.get("TIPBENCH_JUDGE_COMMAND")
+    return CommandJudge(program, _named(identity or "command", "command"), parts.settings.judge_timeout_s)
 
 
-def check_judge(name: str) -> None:
+def _webhook(parts: JudgeParts, identity: str | None) -> Judge:
+    from tipbench.judge.judges.webhook import WebhookJudge
+
+    url = parts.settings.get("TIPBENCH_JUDGE_WEBHOOK")
+    secret = parts.settings.get("TIPBENCH_JUDGE_SECRET")
+    return WebhookJudge(
+        url, secret, _named(identity or "webhook", "webhook"), parts.settings.judge_timeout_s, parts.clock
+    )
+
+
+def _model(parts: JudgeParts, identity: str | None) -> Judge:
+    from tipbench.judge.judges.model import ModelJudge
+
+    model = parts.settings.get("TIPBENCH_JUDGE_MODEL")
+    name = _named(identity or re.sub(r"[^A-Za-z0-9._-]+", "-", f"model-{model}")[:40])
+    return ModelJudge(parts.rubric, model, parts.engine_of(model), name, parts.seed, parts.say)
+
+
+CATALOG: Mapping[str, Callable[[JudgeParts, str | None], Judge]] = {
+    "lexical": _lexical,
+    "command": _command,
+    "webhook": _webhook,
+    "model": _model,
+}
+
+
+_NEEDS = {
+    "command": ("TIPBENCH_JUDGE_COMMAND",),
+    "webhook": ("TIPBENCH_JUDGE_WEBHOOK", "TIPBENCH_JUDGE_SECRET"),
+    "model": ("TIPBENCH_JUDGE_MODEL",),
+}
+
+
+def check_judge(name: str, settings: Settings) -> None:
+    """That there is such a judge, and what it needs."""
     if name not in CATALOG:
-        raise InvalidInput(f"there is no judge '{name}' that runs by itself; there is {', '.join(CATALOG)}")
+        raise InvalidInput(f"there is no judge '{name}' that runs by itself; there are {', '.join(CATALOG)}")
+    for setting in _NEEDS.get(name, ()):
+        if not settings.get(setting):
+            raise InvalidInput(f"the judge '{name}' needs {setting}; 'tipbench judge --help' shows an example")
 
 
-def judge_named(name: str, rubric: Rubric) -> Judge:
-    check_judge(name)
-    return CATALOG[name](rubric)
+def judge_named(name: str, parts: JudgeParts, identity: str | None = None) -> Judge:
+    check_judge(name, parts.settings)
+    return CATALOG[name](parts, identity)
 
 
 def person(name: str) -> JudgeName:
-    """Somebody who judges by hand, under a name that fits into MLflow's keys."""
+    """Somebody who judges by hand."""
+    return _named(name)
+
+
+def _named(name: str, kind: str = "") -> JudgeName:
+    """A name that fits into MLflow's keys, and is not another judge's."""
+    if name in CATALOG and name != kind:
+        raise InvalidInput(f"'{name}' is a judge that runs by itself (--run {name}); take another name for this one")
+    if name == BY_RULE:
+        raise InvalidInput(f"the name '{name}' stands for answers that nobody has to judge; take another")
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"judge name {name!r} can't be used; take up to 40 letters, digits, dots and dashes")
-    if name in CATALOG:
-        raise InvalidInput(f"'{name}' is a judge that runs by itself (--run {name}); take another name for a person")
     return JudgeName(name)

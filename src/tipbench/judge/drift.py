@@ -1,0 +1,120 @@
+"""Drift: how far a judge is from the anchors and from itself, and whether its batch counts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tipbench.identity import text_digest
+from tipbench.records import GoldItem, Slot, Verdict
+from tipbench.statistics.drift import Consistency, Kappa, Offset, consistency, kappa, offset
+from tipbench.suites.rubric import Criterion, Rubric, Tolerances
+
+ENOUGH = 12  # anchors, without which nothing is said; docs/decisions/0013
+
+
+@dataclass(frozen=True)
+class CriterionDrift:
+    """The figures of one criterion."""
+
+    offset: Offset
+    kappa: Kappa
+    repeats: Consistency | None
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What the anchors and repeats of a batch tell about its judge."""
+
+    anchors: int
+    borrowed: int  # among them: from the judge's batches before this one
+    criteria: Mapping[str, CriterionDrift]  # empty where there are too few anchors
+
+    @property
+    def assessable(self) -> bool:
+        return bool(self.criteria)
+
+    @property
+    def quarantine(self) -> str:
+        """Why the batch should not count; empty when it may."""
+        return "; ".join(f"{name}: {problem}" for name, found in self.criteria.items() for problem in found.problems)
+
+    def as_data(self) -> dict[str, Any]:
+        criteria = {name: asdict(found) for name, found in self.criteria.items()}
+        return {"anchors": self.anchors, "borrowed": self.borrowed, "criteria": criteria}
+
+
+class Anchored:
+    """Verdicts on anchors, with the scores that they should have got."""
+
+    def __init__(self, gold: Iterable[GoldItem], rubric: Rubric) -> None:
+        self._private = {
+            (anchor.id, text_digest(anchor.candidate)): anchor.scores
+            for anchor in gold
+            if anchor.private and anchor.scores.keys() == rubric.criteria.keys()
+        }
+
+    def pairs(self, verdicts: Iterable[Verdict]) -> list[tuple[Verdict, Mapping[str, int]]]:
+        """A team's own anchors are looked up on this machine; where its file is not, they tell nothing."""
+        anchors = [verdict for verdict in verdicts if verdict.slot.kind == "anchor"]
+        return [(verdict, reference) for verdict in anchors if (reference := self._reference(verdict.slot))]
+
+    def unknown(self, verdicts: Iterable[Verdict]) -> int:
+        """How many anchors' scores are not to be had here."""
+        return sum(v.slot.kind == "anchor" and not self._reference(v.slot) for v in verdicts)
+
+    def _reference(self, slot: Slot) -> Mapping[str, int]:
+        return slot.reference or self._private.get((slot.of, slot.digest), {})
+
+
+def assess(
+    verdicts: Sequence[Verdict], rubric: Rubric, anchored: Anchored, earlier: Sequence[Sequence[Verdict]], wanted: int
+) -> Drift:
+    """The drift of a batch. `earlier` are the judge's batches before it, the newest first, to borrow anchors from."""
+    pairs = anchored.pairs(verdicts)
+    own = len(pairs)
+    for batch in earlier:
+        pairs += anchored.pairs(batch)[: max(0, wanted - len(pairs))]
+    if len(pairs) < ENOUGH:
+        return Drift(len(pairs), len(pairs) - own, {})
+    again = _scored_twice(verdicts)
+    criteria = {
+        name: _criterion(
+            criterion,
+            rubric.tolerances,
+            [(verdict.scores[name], reference[name]) for verdict, reference in pairs],
+            [(first.scores[name], second.scores[name]) for first, second in again],
+        )
+        for name, criterion in rubric.criteria.items()
+    }
+    return Drift(len(pairs), len(pairs) - own, criteria)
+
+
+def _scored_twice(verdicts: Sequence[Verdict]) -> list[tuple[Verdict, Verdict]]:
+    by_slot = {verdict.slot.slot: verdict for verdict in verdicts}
+    repeats = [verdict for verdict in verdicts if verdict.slot.kind == "repeat"]
+    return [(by_slot[verdict.slot.of], verdict) for verdict in repeats if verdict.slot.of in by_slot]
+
+
+def _criterion(
+    criterion: Criterion, allowed: Tolerances, pairs: Sequence[tuple[int, int]], again: Sequence[tuple[int, int]]
+) -> CriterionDrift:
+    given, reference = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    scale = criterion.max - criterion.min
+    off = offset(given, reference)
+    agreement = kappa(given, reference, criterion.min, criterion.max)
+    repeats = consistency(again) if again else None
+    problems = []
+    if abs(off.mean) > allowed.offset * scale:
+        direction = "higher" if off.mean > 0 else "lower"
+        problems.append(
+            f"scores are {abs(off.mean):.2f} {direction} than the anchors' (allowed: {allowed.offset * scale:.2f})"
+        )
+    if agreement.value is None or agreement.value < allowed.kappa:
+        value = "none" if agreement.value is None else f"{agreement.value:.2f}"
+        problems.append(f"κ with the anchors is {value} (at least {allowed.kappa:.2f} wanted)")
+    if repeats and repeats.mean_difference > allowed.repeats * scale:
+        problems.append(
+            f"the same item got scores {repeats.mean_difference:.2f} apart (allowed: {allowed.repeats * scale:.2f})"
+        )
+    return CriterionDrift(off, agreement, repeats, tuple(problems))
