@@ -7,8 +7,6 @@ Each kill has a copy of one database of its own: 960 cells, one candidate of eac
 """
 
 import argparse
-import json
-import os
 import random
 import shutil
 import signal
@@ -20,16 +18,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from tests.integration.filling import fill
+
+from benchmarks.parts.collecting import environment
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.table import out, show
-from tipbench.suites.load import load_suite
 
 EXPERIMENT = "tip-bench-kills"
 
 
 def tipbench(home: Path, *arguments: str) -> None:
     done = subprocess.run(
-        _command(*arguments), env=_environment(home), capture_output=True, text=True, timeout=300, check=False
+        _command(*arguments), env=environment(home), capture_output=True, text=True, timeout=300, check=False
     )
     if done.returncode:
         raise SystemExit(f"tipbench {' '.join(arguments[:2])} ended with {done.returncode}: {done.stderr[-500:]}")
@@ -37,20 +37,6 @@ def tipbench(home: Path, *arguments: str) -> None:
 
 def _command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "tipbench", *arguments]
-
-
-def _environment(home: Path) -> dict[str, str]:
-    return {**os.environ, "TIPBENCH_HOME": str(home)}
-
-
-def fill(path: Path) -> None:
-    """As a faithful judge: anchors as they should be, everything else by its text."""
-    gold = {anchor.candidate: dict(anchor.scores) for anchor in load_suite("tip").anchors}
-    file = json.loads(path.read_text(encoding="utf-8"))
-    for item in file["items"]:
-        drawn = random.Random(item["scenario"] + item["candidate"])
-        item["scores"] = {name: drawn.randint(1, 5) for name in item["scores"]} | gold.get(item["candidate"], {})
-    path.write_text(json.dumps(file), encoding="utf-8")
 
 
 def content(database: Path) -> list[Any]:
@@ -96,7 +82,7 @@ def main() -> int:
             untouched = content(database)
             process = subprocess.Popen(
                 _command(*apply, "--apply", str(file)),
-                env=_environment(home),
+                env=environment(home),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )

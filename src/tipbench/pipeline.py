@@ -289,7 +289,7 @@ def status_of_judges(
     store: RunStore, experiment: Experiment, rubric: Rubric
 ) -> tuple[JudgeStatus, Rubric, dict[tuple[str, int], str]]:
     """How the judges stand, and the texts of what they disagree on most."""
-    status = judge_status(applied_batches(store, experiment, rubric.digest), rubric)
+    status = judge_status(applied_batches(store, batch_runs(store, experiment), rubric.digest), rubric)
     wanted = {one.item for one in status.disputed}
     runs = {run.run_id: run for run in stored_runs(store, experiment)}
     texts = {
@@ -303,7 +303,9 @@ def status_of_judges(
 def compare(store: RunStore, experiment: Experiment, rubric: Rubric) -> Leaderboard:
     """Phase C: the leaderboard per (model, prompt)."""
     cells = [stored_cell(run) for run in stored_runs(store, experiment)]
-    return leaderboard(experiment.name, cells, rubric, kappas(applied_batches(store, experiment, rubric.digest)))
+    return leaderboard(
+        experiment.name, cells, rubric, kappas(applied_batches(store, batch_runs(store, experiment), rubric.digest))
+    )
 
 
 def current_rubric(store: RunStore, experiment: Experiment) -> Rubric:

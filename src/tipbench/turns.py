@@ -7,6 +7,12 @@ from pathlib import Path
 from typing import IO
 
 from tipbench.errors import TurnTaken
+from tipbench.identity import data_digest
+
+
+def lock_path(home: Path, *what: str) -> Path:
+    """The file of the lock on something that is told by these words."""
+    return home / "locks" / f"{data_digest(list(what))[:24]}.lock"
 
 
 @contextmanager

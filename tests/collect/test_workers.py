@@ -1,15 +1,13 @@
-"""Side by side: every task once, no more at once than allowed, and fewer when the engine says that it is busy."""
+"""Side by side: every task once, and no more at once than allowed."""
 
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.collect.workers import Throttle, side_by_side
-from tipbench.errors import EngineBusy, GenerationFailed
+from tipbench.collect.workers import side_by_side
 
 
 class Counter:
@@ -52,30 +50,3 @@ def test_an_error_comes_out_and_no_thread_is_left() -> None:
     with pytest.raises(ValueError, match="three"):
         list(side_by_side(breaks, range(100), 4))
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("generate")]
-
-
-def test_a_busy_engine_is_asked_less_and_left_alone_as_long_as_it_wants() -> None:
-    pauses: list[float] = []
-    throttle = Throttle(8, sleep=pauses.append)
-    answers: Iterator[EngineBusy | str] = iter([EngineBusy("busy", 3.0), EngineBusy("busy", None), "an answer"])
-
-    def work() -> str:
-        answer = next(answers)
-        if isinstance(answer, EngineBusy):
-            raise answer
-        return answer
-
-    assert throttle.run(work) == "an answer"
-    assert pauses == [3.0, 1.0]
-    assert (throttle.limit, throttle.lowest) == (2, 2)
-    for _ in range(40):
-        throttle.run(lambda: "fine")
-    assert throttle.limit == 8, "it finds its way back"
-
-
-def test_an_engine_that_stays_busy_is_a_failure_with_a_reason() -> None:
-    def busy() -> str:
-        raise EngineBusy("busy", None)
-
-    with pytest.raises(GenerationFailed, match="busy 10 times"):
-        Throttle(4, sleep=lambda _: None).run(busy)

@@ -96,7 +96,6 @@ def _damages(draw: st.DrawFn) -> Callable[[Any], Any]:
 
     def damage(file: Any) -> Any:
         damaged = copy.deepcopy(file)
-        damaged["items"] = damaged["items"][:6] + damaged["items"][6:]
         places = [place for place in _places(damaged) if place]
         path = places[choice % len(places)]
         parent = damaged

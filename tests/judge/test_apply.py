@@ -57,7 +57,10 @@ def _waiting(work: Workplace, experiment: Experiment, judge: str, rubric: Rubric
 def _state(work: Workplace, experiment: Experiment) -> dict[str, Any]:
     """Everything that an apply may write, but the times and steps of it."""
     runs = {run.run_id: (run.metrics, _scored(run.tags)) for run in stored_runs(work.store, experiment)}
-    batches = {b.batch.id: (b.verdicts, b.counted) for b in applied_batches(work.store, experiment, RUBRIC.digest)}
+    batches = {
+        b.batch.id: (b.verdicts, b.counted)
+        for b in applied_batches(work.store, batch_runs(work.store, experiment), RUBRIC.digest)
+    }
     return {**runs, **batches}
 
 
@@ -286,7 +289,7 @@ def test_an_apply_that_breaks_off_is_finished_by_the_same_file(
     assert _apply(work, experiment, file).changed is True
     assert _judged(work.store, experiment) == 12
     assert compare(work.store, experiment, RUBRIC).pending == 0
-    [kept] = applied_batches(work.store, experiment, RUBRIC.digest)
+    [kept] = applied_batches(work.store, batch_runs(work.store, experiment), RUBRIC.digest)
     assert {v.slot.slot: v.scores for v in kept.verdicts} == {i["slot"]: i["scores"] for i in file["items"]}
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tipbench.judge.blind import MARK, Blindfold, families
+from tipbench.judge.blind import MARK, Blindfold, families, families_shared
 
 BLINDFOLD = Blindfold(
     ["qwen2.5:0.5b", "embedded/smollm2:135m", "gemma3:1b", "openai/phi-3-mini"], ["v1", "v2-mentor", "v3-few-shot"]
@@ -53,3 +53,9 @@ def test_families() -> None:
     assert families("qwen2.5:7b") == {"qwen"}
     assert families("openai/Llama-3.2-Qwen-merge") == {"llama", "qwen"}
     assert families("scripted/a") == frozenset()
+
+
+def test_one_family() -> None:
+    assert families_shared("qwen2.5:7b", ["ollama/qwen2.5:1.5b", "gemma3:1b"]) == {"qwen"}
+    assert families_shared("openai/judge", ["qwen2.5:1.5b"]) == frozenset()
+    assert families_shared("llama3", []) == frozenset()

@@ -51,20 +51,20 @@ def test_the_manifest_alone_tells_which_slot_is_which_run(store: RunStore, exper
 def test_scores_come_back_and_count(store: RunStore, experiment: Experiment) -> None:
     write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
     write_verdicts(store, find_batch(store, experiment, "b-1"), VERDICTS, {"anchors": 3}, "", "", 9_000)
-    [found] = applied_batches(store, experiment, "rubric-digest")
+    [found] = applied_batches(store, batch_runs(store, experiment), "rubric-digest")
     assert (found.batch, found.applied_ms, found.drift) == (BATCH, 9_000, {"anchors": 3})
     assert list(found.verdicts) == VERDICTS
     assert found.counted
-    assert applied_batches(store, experiment, "another rubric") == []
+    assert applied_batches(store, batch_runs(store, experiment), "another rubric") == []
 
 
 def test_scores_in_quarantine_count_once_somebody_accepts_them(store: RunStore, experiment: Experiment) -> None:
     write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
     write_verdicts(store, find_batch(store, experiment, "b-1"), VERDICTS, {}, "tone: too high", "", 9_000)
-    [found] = applied_batches(store, experiment, "rubric-digest")
+    [found] = applied_batches(store, batch_runs(store, experiment), "rubric-digest")
     assert not found.counted
     accept_drift(store, found.run, "ana: the rubric was unclear")
-    [found] = applied_batches(store, experiment, "rubric-digest")
+    [found] = applied_batches(store, batch_runs(store, experiment), "rubric-digest")
     assert (found.counted, found.quarantine, found.accepted) == (True, "tone: too high", "ana: the rubric was unclear")
 
 
@@ -72,7 +72,7 @@ def test_scores_that_were_replaced_stay(store: RunStore, experiment: Experiment)
     write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
     for verdicts, at_ms in ((VERDICTS, 9_000), (VERDICTS[:1], 9_001)):
         write_verdicts(store, find_batch(store, experiment, "b-1"), verdicts, {}, "", "", at_ms)
-    [found] = applied_batches(store, experiment, "rubric-digest")
+    [found] = applied_batches(store, batch_runs(store, experiment), "rubric-digest")
     assert list(found.verdicts) == VERDICTS[:1]
     kept = [key.removeprefix("tipbench.text:") for key in found.run.tags if key.startswith("tipbench.text:scores-")]
     history = sorted(json.loads(store.text(found.run, name) or "")["applied_ms"] for name in kept)

@@ -16,7 +16,6 @@ from tipbench.engines.catalog import Engines, engine_name, open_engines
 from tipbench.engines.interface import Engine
 from tipbench.engines.residency import sole_use
 from tipbench.errors import EngineError, NothingStored
-from tipbench.identity import text_digest
 from tipbench.options import Options
 from tipbench.pipeline import (
     Collected,
@@ -31,7 +30,7 @@ from tipbench.records import ModelInfo
 from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
 from tipbench.suites.suite import Suite
-from tipbench.turns import turn
+from tipbench.turns import lock_path, turn
 from tipbench.untrusted import printable
 
 _KEYS = (
@@ -111,13 +110,13 @@ def run_collection(
 def sole_use_of(engines: Engines, options: Options, work: Workplace, wait: bool) -> Iterator[None]:
     """Alone in the experiment, so that no cell is generated twice, and at all endpoints that the models are on."""
     with ExitStack() as stack:
-        experiment = text_digest(f"{work.store.address} {options.experiment}")[:24]
+        home = Settings().home
         taken = f"another collection is filling experiment '{options.experiment}'"
-        stack.enter_context(turn(Settings().home / "locks" / f"{experiment}.lock", taken, wait, note))
+        path = lock_path(home, "collect", work.store.address, options.experiment)
+        stack.enter_context(turn(path, taken, wait, note))
         for name in sorted({engine_name(model) for model in options.model_names}):
             models = [model for model in options.model_names if engine_name(model) == name]
-            folder = Settings().home / "locks"
-            stack.enter_context(sole_use(engines.named(name), models, folder, wait, note))
+            stack.enter_context(sole_use(engines.named(name), models, home, wait, note))
         yield
 
 

@@ -17,9 +17,9 @@ from tipbench.engines.admission import admit
 from tipbench.engines.catalog import open_engines
 from tipbench.engines.residency import sole_use
 from tipbench.judge.apply import Manner
+from tipbench.judge.blind import families_shared
 from tipbench.judge.judges.catalog import JudgeParts, check_judge, judge_named, person
 from tipbench.judge.judges.interface import Judge
-from tipbench.judge.judges.model import families_shared
 from tipbench.judge.sample import Extent
 from tipbench.options import Options
 from tipbench.pipeline import Workplace, apply_scores, export_for_judge, models_of, run_judge, status_of_judges
@@ -140,7 +140,7 @@ def opened_judge(name: str, rubric: Rubric, options: Options, work: Workplace, i
             model = settings.get("TIPBENCH_JUDGE_MODEL")
             admit([model], engines.of, 0, settings.is_true("TIPBENCH_MEMORY_CHECK"))
             _warn_of_kin(model, work, options.experiment)
-            stack.enter_context(sole_use(engines.of(model), [model], settings.home / "locks", True, note))
+            stack.enter_context(sole_use(engines.of(model), [model], settings.home, True, note))
         yield judge
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from rich.console import Console
 
 from tipbench.errors import SuiteError
-from tipbench.identity import text_digest
 from tipbench.options import Options
 from tipbench.pipeline import Workplace, current_rubric
 from tipbench.records import GoldItem
@@ -24,7 +23,7 @@ from tipbench.suites.suite import Suite
 from tipbench.tracking.address import open_store, remember, remembered_suite
 from tipbench.tracking.embedded import SCHEME
 from tipbench.tracking.interface import Experiment
-from tipbench.turns import turn
+from tipbench.turns import lock_path, turn
 from tipbench.untrusted import without_credentials
 
 _PIPED_WIDTH = 160  # where there is no terminal to fit into, as in a file or a log
@@ -91,8 +90,7 @@ def gold_items(experiment: Experiment, rubric: Rubric, suite: str | None) -> tup
 @contextmanager
 def judging_alone(work: Workplace, experiment: str) -> Iterator[None]:
     """Two that apply scores to one experiment at once do it one after the other."""
-    name = text_digest(f"judge {work.store.address} {experiment}")[:24]
-    path = Settings().home / "locks" / f"{name}.lock"
+    path = lock_path(Settings().home, "judge", work.store.address, experiment)
     with turn(path, f"another process is writing scores into '{experiment}'", wait=True, say=note):
         yield
 

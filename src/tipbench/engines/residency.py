@@ -14,8 +14,7 @@ import psutil
 
 from tipbench.engines.interface import Engine
 from tipbench.errors import EngineError
-from tipbench.identity import text_digest
-from tipbench.turns import turn
+from tipbench.turns import lock_path, turn
 
 _EVERY_S = 0.25
 _SWAP_EVERY_S = 0.05
@@ -24,13 +23,13 @@ _RUSAGE_UNIT = 1 if sys.platform == "darwin" else 1024
 
 @contextmanager
 def sole_use(
-    engine: Engine, models: Sequence[str], folder: Path, wait: bool, say: Callable[[str], None]
+    engine: Engine, models: Sequence[str], home: Path, wait: bool, say: Callable[[str], None]
 ) -> Iterator[None]:
     """Nobody else of ours uses this endpoint meanwhile. What one before may have left loaded is unloaded first."""
     if not engine.exclusive:
         yield
         return
-    path = folder / f"{text_digest(engine.address)[:24]}.lock"
+    path = lock_path(home, "engine", engine.address)
     with turn(path, f"another collection is using {engine.address}", wait, say) as lock:
         left = _left_loaded(lock)
         if left and engine.resident():

@@ -19,7 +19,8 @@ from tipbench.tracking.batches import (
     AppliedBatch,
     accept_drift,
     applied_batches,
-    find_batch,
+    batch_among,
+    batch_runs,
     read_batch,
     write_verdicts,
 )
@@ -57,7 +58,7 @@ class Applied:
     quarantine: str
     accepted: str
     drift: Drift
-    settled: Settled = field(default=Settled(0, ()))
+    settled: Settled = field(default=Settled(0))
 
     @property
     def counted(self) -> bool:
@@ -73,12 +74,13 @@ def apply_file(
     private: Iterable[GoldItem] = (),
 ) -> Applied:
     """Writes a judge file's scores to MLflow, all or nothing."""
-    run = find_batch(store, experiment, str(data["batch"]))
+    known = batch_runs(store, experiment)
+    run = batch_among(known, store, experiment, str(data["batch"]))
     batch = read_batch(store, run)
     rubric = parse_rubric(stored_rubric(store, run), f"rubric.md of batch {batch.id}")
     verdicts = verify(data, batch, rubric, manner.partial)
     _check_runs(store, experiment, verdicts)
-    others = [other for other in applied_batches(store, experiment, rubric.digest) if other.batch.judge == batch.judge]
+    others = [other for other in applied_batches(store, known, rubric.digest) if other.batch.judge == batch.judge]
     standing = next((other for other in others if other.batch.id == batch.id), None)
     if standing and manner.partial:  # what was applied before stays
         given = {verdict.slot.slot for verdict in verdicts}

@@ -27,6 +27,11 @@ def families(model: str) -> frozenset[str]:
     return frozenset(family for family in _FAMILIES if family in model.lower())
 
 
+def families_shared(judge_model: str, candidate_models: Iterable[str]) -> frozenset[str]:
+    """Families that the judge has in common with the models it judges: models tend to like their own kind."""
+    return families(judge_model) & frozenset(family for model in candidate_models for family in families(model))
+
+
 class Blindfold:
     """Marks, in a text, whatever would tell which of these models wrote it, by which prompt."""
 

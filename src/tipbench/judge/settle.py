@@ -45,17 +45,18 @@ def settle(store: RunStore, experiment: Experiment, rubric: Rubric, now_ms: int)
     The runs carry the scores of one rubric, that of the batch which was applied last; others wait in their batches.
     """
     written = 0
+    found = batch_runs(store, experiment)
     while True:
-        marks = batch_marks(store, experiment)
-        if latest_rubric(batch_runs(store, experiment)) not in (None, rubric.digest):
-            return Settled(written, (), 0)
-        batches = applied_batches(store, experiment, rubric.digest)
+        if latest_rubric(found) not in (None, rubric.digest):
+            return Settled(written)
+        batches = applied_batches(store, found, rubric.digest)
         # By id, not by cell: the run that was judged gets the scores, even if another with its key counts by now.
         runs = {run.run_id: run for run in store.runs(experiment, {KIND: CELL})}
         changes, agreed, gone = changes_for(runs, batches, rubric)
         store.extend_runs(changes, at_ms=now_ms)
         written += len(changes)
-        if batch_marks(store, experiment) == marks:
+        before, found = found, batch_runs(store, experiment)
+        if batch_marks(found) == batch_marks(before):
             return Settled(written, agreed.apart, gone)
 
 

@@ -98,7 +98,11 @@ def latest_rubric(runs: Sequence[StoredRun]) -> str | None:
 
 
 def find_batch(store: RunStore, experiment: Experiment, batch_id: str) -> StoredRun:
-    for run in batch_runs(store, experiment):
+    return batch_among(batch_runs(store, experiment), store, experiment, batch_id)
+
+
+def batch_among(runs: Sequence[StoredRun], store: RunStore, experiment: Experiment, batch_id: str) -> StoredRun:
+    for run in runs:
         if run.tags.get("tipbench.batch") == batch_id:
             return run
     raise InvalidInput(
@@ -165,17 +169,17 @@ def accept_drift(store: RunStore, run: StoredRun, accepted: str) -> None:
     store.tag_run(run.run_id, {_ACCEPTED: accepted})
 
 
-def applied_batches(store: RunStore, experiment: Experiment, rubric_digest: str) -> list[AppliedBatch]:
-    """All batches by one rubric that hold scores, in the order of their applying."""
-    runs = [run for run in batch_runs(store, experiment) if run.tags.get("tipbench.rubric_digest") == rubric_digest]
-    found = [applied for run in runs if (applied := applied_batch(store, run))]
+def applied_batches(store: RunStore, runs: Sequence[StoredRun], rubric_digest: str) -> list[AppliedBatch]:
+    """Of these batches all by one rubric that hold scores, in the order of their applying."""
+    by_rubric = [run for run in runs if run.tags.get("tipbench.rubric_digest") == rubric_digest]
+    found = [applied for run in by_rubric if (applied := applied_batch(store, run))]
     return sorted(found, key=lambda batch: (batch.applied_ms, batch.batch.id))
 
 
-def batch_marks(store: RunStore, experiment: Experiment) -> list[tuple[str, ...]]:
+def batch_marks(runs: Sequence[StoredRun]) -> list[tuple[str, ...]]:
     """What changes whenever a batch is applied, replaced or accepted."""
     keys = ("tipbench.batch", _SCORES, _QUARANTINE, _ACCEPTED)
-    return sorted(tuple(run.tags.get(key, "") for key in keys) for run in batch_runs(store, experiment))
+    return sorted(tuple(run.tags.get(key, "") for key in keys) for run in runs)
 
 
 def applied_batch(store: RunStore, run: StoredRun) -> AppliedBatch | None:

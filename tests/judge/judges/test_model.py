@@ -35,7 +35,7 @@ from tipbench.errors import (
 )
 from tipbench.judge.judges.fence import Fence
 from tipbench.judge.judges.interface import JudgeName
-from tipbench.judge.judges.model import ModelJudge, families_shared
+from tipbench.judge.judges.model import ModelJudge
 from tipbench.judge.verify import verify
 from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
 from tipbench.suites.load import parse_rubric
@@ -290,12 +290,6 @@ def test_a_hostile_candidate_changes_nothing_of_what_is_asked_about_others(hosti
         filled = judge(engine).score(file)
         asked.append(([request for n, request in enumerate(engine.asked) if n != 1], scores_of_others(filled)))
     assert asked[0] == asked[1]
-
-
-def test_one_family() -> None:
-    assert families_shared("qwen2.5:7b", ["ollama/qwen2.5:1.5b", "gemma3:1b"]) == {"qwen"}
-    assert families_shared("openai/judge", ["qwen2.5:1.5b"]) == frozenset()
-    assert families_shared("llama3", []) == frozenset()
 
 
 class SmallContext(EmbeddedEngine):

@@ -2,27 +2,26 @@
 
 import copy
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from tipbench.engines.interface import CONTEXT_TOKENS, Engine, bare_name
-from tipbench.errors import EngineBusy, EngineError, GenerationFailed, JudgeFailed
+from tipbench.engines.throttle import Throttle
+from tipbench.errors import EngineError, GenerationFailed, JudgeFailed
 from tipbench.identity import derived_seed
-from tipbench.judge.blind import families
 from tipbench.judge.judges.fence import Fence
 from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.judges.prompt import Prompts
 from tipbench.judge.judges.question import Question, questions
-from tipbench.records import Generation, GenerationRequest
+from tipbench.records import GenerationRequest
 from tipbench.suites.rubric import Rubric
 from tipbench.untrusted import printable, shown
 
 _ANSWER_TOKENS = (64, 512, 512)  # a try each; more room at the second, for models that think before they answer
 _TEMPLATE_TOKENS = 128  # what chat templates add
 _SAY_EVERY = 10
-_BUSY_TRIES = 10
-_LONGEST_PAUSE_S = 60.0
 
 
 class _NoAnswer(Exception):
@@ -48,7 +47,7 @@ class ModelJudge:
         self._engine = engine
         self._seed = seed
         self._say = say
-        self._sleep = sleep
+        self._throttle = Throttle(1, sleep)
         self._questions = questions(rubric)
 
     def score(self, file: dict[str, Any]) -> dict[str, Any]:
@@ -120,7 +119,7 @@ class ModelJudge:
                 json_schema=question.schema,
             )
             try:
-                text = self._generate(request).text
+                text = self._throttle.run(partial(self._engine.generate, request)).text
             except GenerationFailed as error:
                 reason, share = str(error), share / 2  # it may have been too long after all
                 continue
@@ -129,17 +128,3 @@ class ModelJudge:
                 return answer, prompt.is_whole
             reason = f"its answer was {shown(text)}"
         raise _NoAnswer(f"no {question.key} for {question.name} after {len(_ANSWER_TOKENS)} tries: {reason}")
-
-    def _generate(self, request: GenerationRequest) -> Generation:
-        """One answer; comes back later where the engine asks for that."""
-        for tried in range(_BUSY_TRIES):
-            try:
-                return self._engine.generate(request)
-            except EngineBusy as busy:
-                self._sleep(min(busy.retry_after_s or 0.5 * 2**tried, _LONGEST_PAUSE_S))
-        raise GenerationFailed(f"the engine was busy {_BUSY_TRIES} times in a row")
-
-
-def families_shared(judge_model: str, candidate_models: Iterable[str]) -> frozenset[str]:
-    """Families that the judge has in common with the models it judges: models tend to like their own kind."""
-    return families(judge_model) & frozenset(family for model in candidate_models for family in families(model))
