@@ -19,7 +19,7 @@ def headline(board: Leaderboard) -> str:
         return f"No judge has scored anything yet{by_rule}: {counts}."
     names = ", ".join(_with_kappa(judge, board.kappas.get(judge, {})) for judge in board.judges)
     if board.provisional:
-        return f"PROVISIONAL: scored by rules ({names}), not yet by a person or an agent: {counts}."
+        return f"PROVISIONAL: scored by rules, {names}, not yet by a person or an agent: {counts}."
     return f"Judged by {names} against {board.rubric}: {counts}."
 
 
