@@ -1,1 +1,1 @@
-"""Statistics about scores: pure functions over whole numbers, with nothing but the standard library."""
+"""Statistics about scores: pure functions over numbers and arrays, each with what it assumes and what it estimates."""
