@@ -4,19 +4,19 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tipbench import __version__
 from tipbench.collect.delivery import Delivered, deliver_left_behind, delivering
 from tipbench.collect.grid import Grid
 from tipbench.collect.journal import Journal, JournalHead, left_behind
-from tipbench.collect.loop import Clock, collect
+from tipbench.collect.loop import collect
 from tipbench.collect.plan import Plan, make_plan
-from tipbench.compare.leaderboard import Leaderboard, leaderboard
+from tipbench.compare.look import Look, no_cells
 from tipbench.engines.admission import admit
 from tipbench.engines.interface import Engine
 from tipbench.engines.residency import MemoryWatch
-from tipbench.errors import InvalidInput, JudgeFailed
+from tipbench.errors import InvalidInput, JudgeFailed, StoredDataDamaged
 from tipbench.judge.apply import AS_IT_IS, Applied, Manner, apply_file
 from tipbench.judge.export import Exported, export_batch
 from tipbench.judge.judges.catalog import check_judge
@@ -24,17 +24,20 @@ from tipbench.judge.judges.interface import Judge, JudgeName
 from tipbench.judge.pending import pending_runs
 from tipbench.judge.sample import Extent
 from tipbench.judge.schema import schema, schema_path
-from tipbench.judge.status import JudgeStatus, judge_status, kappas
+from tipbench.judge.settle import effective_verdicts
+from tipbench.judge.status import JudgeStatus, judge_status
 from tipbench.judge.verify import read_judge_file
 from tipbench.options import Options
 from tipbench.records import Answer, Failure, GoldItem, ModelInfo, Outcome
 from tipbench.settings import Settings
-from tipbench.suites.load import parse_rubric
+from tipbench.suites.read_rubric import parse_rubric
 from tipbench.suites.rubric import Rubric
 from tipbench.suites.suite import Suite
-from tipbench.tracking.batches import applied_batches, batch_runs, counts
+from tipbench.tracking.batches import applied_batches, batch_runs, deciding_batch
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.runs import (
+    CELL,
+    KIND,
     SUPERSEDED,
     each_cell,
     stored_candidates,
@@ -45,6 +48,11 @@ from tipbench.tracking.runs import (
 )
 from tipbench.tracking.store import RunStore
 from tipbench.untrusted import json_text
+from tipbench.workplace import Workplace
+
+if TYPE_CHECKING:
+    from tipbench.compare.html.page import Report
+    from tipbench.compare.leaderboard import Leaderboard
 
 _FAILURES_SHOWN = 5
 
@@ -92,20 +100,6 @@ class Collected:
                 self.first_failures.append(outcome)
 
 
-@dataclass(frozen=True)
-class Workplace:
-    """What the stages work with; whoever starts them chooses the concrete parts."""
-
-    store: RunStore
-    clock: Clock
-    new_id: Callable[[], str]
-    journals: Path  # the folder of what is generated and not in MLflow yet
-
-    @property
-    def now_ms(self) -> int:
-        return round(self.clock() * 1000)
-
-
 def admit_request(
     options: Options, suite: Suite, engine_of: Callable[[str], Engine], check_memory: bool = True
 ) -> list[ModelInfo]:
@@ -142,8 +136,9 @@ def start_over(options: Options, suite: Suite, models: Sequence[ModelInfo], work
         return 0
     keys = {cell.key for cell in Grid(options, suite, models)}
     aside = [run for run in stored_runs(work.store, experiment) if run.tags["tipbench.cell_key"] in keys]
-    for run in aside:
-        work.store.extend_run(run, {SUPERSEDED: "true", "judge_pending": "false"}, at_ms=work.now_ms)
+    with work.store.session():
+        for run in aside:
+            work.store.extend_run(run, {SUPERSEDED: "true", "judge_pending": "false"}, at_ms=work.now_ms)
     return len(aside)
 
 
@@ -300,23 +295,44 @@ def status_of_judges(
     return status, rubric, texts
 
 
-def compare(store: RunStore, experiment: Experiment, rubric: Rubric) -> Leaderboard:
+def compare(look: Look, rubric: Rubric) -> "Leaderboard":
     """Phase C: the leaderboard per (model, prompt)."""
-    cells = [stored_cell(run) for run in stored_runs(store, experiment)]
-    return leaderboard(
-        experiment.name, cells, rubric, kappas(applied_batches(store, batch_runs(store, experiment), rubric.digest))
+    from tipbench.compare.leaderboard import leaderboard_of  # brings numpy: 20 MB that collecting can do without
+
+    return leaderboard_of(look, rubric)
+
+
+def report(store: RunStore, look: Look, rubric: Rubric, board: "Leaderboard", made_at: str) -> "Report":
+    """The leaderboard with what stands behind it: how far its judges can be trusted, and texts to look at."""
+    from tipbench.compare.examples import pick_examples
+    from tipbench.compare.html.page import Report
+    from tipbench.compare.reliability import judged_batches
+
+    batches = applied_batches(store, batch_runs(store, look.experiment), rubric.digest)
+    verdicts = effective_verdicts(batches)
+    shown = [verdicts[judge] for judge in board.judges if judge in verdicts]
+    cells = {cell.run_id: cell for cell in look.cells}
+
+    def text_of(run_id: str, candidate: int) -> str:
+        found = store.runs(look.experiment, {KIND: CELL, "tipbench.cell_key": cells[run_id].key})
+        texts = [stored_candidates(store, run).texts for run in found if run.run_id == run_id]
+        if not texts or candidate >= len(texts[0]):
+            raise StoredDataDamaged(f"candidate {candidate} of run {run_id} was judged and is gone; try --refresh")
+        return texts[0][candidate]
+
+    return Report(
+        board=board,
+        batches=judged_batches(batches),
+        alpha=judge_status(batches, rubric).alpha,
+        examples=pick_examples(look.cells, shown, text_of),
+        made_at=made_at,
     )
 
 
 def current_rubric(store: RunStore, experiment: Experiment) -> Rubric:
     """The rubric of the newest counted scores, else of provisional ones, else the one that the newest cell carries."""
-    applied = [run for run in batch_runs(store, experiment) if run.tags.get("tipbench.applied") == "true"]
-    applied.sort(key=lambda run: int(run.tags.get("tipbench.applied_ms", "0")))
-    counted = [run for run in applied if counts(run)]
-    runs = counted or applied or stored_runs(store, experiment)
+    run = deciding_batch(batch_runs(store, experiment))
+    runs = [run] if run else stored_runs(store, experiment)
     if not runs:
-        raise InvalidInput(
-            f"experiment '{experiment.name}' holds no cells yet; "
-            f"collect some: tipbench collect --experiment {experiment.name}"
-        )
+        raise no_cells(experiment)
     return parse_rubric(stored_rubric(store, runs[-1]), f"rubric.md of run {runs[-1].run_id}")

@@ -73,6 +73,7 @@ class Scenario:
     factors: Mapping[str, str]  # factor → level id
     variables: Mapping[str, Any] = field(repr=False)  # what templates can use
     text: str = field(repr=False)  # as a judge sees it
+    cluster: str | None = None  # the factor by which scenarios belong together; None: each stands for itself
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,9 @@ class StoredCell:
     judges: tuple[JudgeNote, ...]  # everybody who scored it, provisional or not
     repeat: int
     settings: Mapping[str, str] = field(default_factory=dict)  # what else shaped the answer: temperature, n_tips, …
+    cluster: str | None = None  # the factor by which scenarios belong together
+    model_bytes: int | None = None
+    parameters: int | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -236,33 +240,3 @@ class Verdict:
     overruled: tuple[str, ...]
     composite: float
     note: str
-
-
-@dataclass(frozen=True)
-class Standing:
-    """One row of the leaderboard: a (model, prompt) over the scenarios that it was scored on."""
-
-    model: str
-    prompt: str
-    prompt_digest: str
-    settings: Mapping[str, str]
-    means: Mapping[str, float]  # criteria, flags and composite; empty while nothing is scored
-    scenarios: tuple[str, ...]  # behind the means
-    scored: int  # cells behind the means
-    judged: int
-    pending: int
-    failed: int
-    empty: int  # answers without a usable candidate, among the judged
-    candidates: float | None  # usable ones, mean a cell
-    wall_s: float | None  # seconds from request to answer, mean a cell
-    generate_s: float | None
-    output_tokens: float | None
-    diversity: float | None
-
-    @property
-    def composite(self) -> float | None:
-        return self.means.get("composite")
-
-    @property
-    def cells(self) -> int:
-        return self.judged + self.pending + self.failed

@@ -67,6 +67,11 @@ def inert_in_spreadsheets(value: Any) -> Any:
     return "'" + text if text.startswith(_FORMULA) else text
 
 
+def markdown_text(text: str) -> str:
+    """On one line of Markdown, in a table too: nothing in it is taken for a link, an image, markup or the next cell."""
+    return re.sub(r"([\\|<>\[\]*_`])", r"\\\1", printable(" ".join(text.split())))
+
+
 def json_text(data: Any, indent: int | None = 2) -> str:
     """JSON that people can read and every tool can load: what can't be printed is written as ``\\uXXXX``."""
     text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)

@@ -28,7 +28,7 @@ def test_fresh_starts_over_beside_the_old_results(words: tuple[str, ...], tmp_pa
     assert again.status == 0
     assert "3 stored cells are set aside" in again.err
     assert "3 cells answered" in again.out
-    assert _cells(words) == {"judged": 0, "pending": 3, "failed": 0}
+    assert _cells(words) == {"judged": 0, "pending": 3, "failed": 0, "missing": 0}
     board = json.loads(tipbench("compare", "--format", "json", *words).out)
     assert board["judges"] == [], "the old scores went aside with the old runs"
 
@@ -38,14 +38,14 @@ def test_retry_failed_repeats_failures_and_only_them(words: tuple[str, ...], tmp
     script.write_text('parameters: 1000000\nrules: [{when: "Marek", fail: "the runner died"}]')
     collect = ("collect", "--models", f"scripted/{script}", "--n-scenarios", "3", "--prompts", "v1", *words)
     assert tipbench(*collect).status == 1
-    assert _cells(words) == {"judged": 0, "pending": 1, "failed": 2}
+    assert _cells(words) == {"judged": 0, "pending": 1, "failed": 2, "missing": 0}
     unasked = tipbench(*collect)
     assert unasked.status == 1
     assert "--retry-failed" in unasked.out
     repeated = tipbench(*collect, "--retry-failed")
     assert "0 cells answered" in repeated.out
     assert "2 cells FAILED" in repeated.out
-    assert _cells(words) == {"judged": 0, "pending": 1, "failed": 2}, "the same cells, counted once"
+    assert _cells(words) == {"judged": 0, "pending": 1, "failed": 2, "missing": 0}, "the same cells, counted once"
 
 
 def test_a_dry_run_writes_nothing(words: tuple[str, ...], tmp_path: Path) -> None:

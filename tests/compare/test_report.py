@@ -3,105 +3,92 @@
 import csv
 import io
 import json
-from dataclasses import replace
 
+import pytest
+
+from tests.compare.made_cells import board, cell, counted, failed, persona_cells, provisional
 from tipbench.compare.leaderboard import Leaderboard
-from tipbench.compare.report import FORMATS, as_csv, as_json, as_markdown, headline, prompt_label, rows
-from tipbench.records import Standing
+from tipbench.compare.report import FORMATS, as_csv, as_data, as_json, as_markdown, mark
+from tipbench.compare.words import headline
 
-FIRST = Standing(
-    model="m1",
-    prompt="v1",
-    prompt_digest="d" * 64,
-    settings={"temperature": "0.7", "n_tips": "5"},
-    means={"tone": 4.0, "composite": 12.75},
-    scenarios=("s1", "s2"),
-    scored=8,
-    judged=8,
-    pending=0,
-    failed=0,
-    empty=1,
-    candidates=4.5,
-    wall_s=2.0,
-    generate_s=1.5,
-    output_tokens=None,
-    diversity=0.25,
-)
-LAST = replace(FIRST, model="m2", means={}, scored=0, judged=0, pending=6, failed=2, empty=0)
-BOARD = Leaderboard(
-    experiment="tip-bench-x",
-    rubric="tip-v1",
-    rubric_digest="r" * 64,
-    scores=("tone", "composite"),
-    flags=(),
-    judges=("agent",),
-    kappas={"agent": {"tone": 0.876}},
-    provisional=False,
-    other_rubrics=0,
-    uneven=False,
-    standings=(FIRST, LAST),
+BASE = [9.0, 11.0, 10.0, 12.0, 8.0, 11.0, 10.0, 9.0]
+LATE = cell("p0-morning", "late", "v1", factors={"persona": "p0", "time_slot": "morning"})
+BOARD = board(
+    *persona_cells("good", "v1", [score + 5 for score in BASE]),
+    *persona_cells("middle", "v1", BASE),
+    *persona_cells("bad", "v1", [score - 3 for score in BASE]),
+    LATE,
 )
 
 
-def test_the_headline_names_the_judges_the_rubric_and_all_counts() -> None:
-    assert headline(BOARD) == "Judged by agent (κ 0.88) against tip-v1: 8 cells judged, 6 pending, 2 failed."
-
-
-def test_provisional_figures_are_called_that_in_every_format() -> None:
-    board = replace(BOARD, provisional=True, judges=("lexical",))
-    assert headline(board).startswith("PROVISIONAL")
-    assert "PROVISIONAL" in as_markdown(board)
-    assert json.loads(as_json(board))["provisional"] is True
-    assert {row["provisional"] for row in csv.DictReader(io.StringIO(as_csv(board)))} == {"True"}
-
-
-def test_an_unjudged_experiment_says_so() -> None:
-    board = replace(BOARD, judges=(), provisional=True, standings=(LAST,))
-    assert headline(board) == "No judge has scored anything yet: 0 cells judged, 6 pending, 2 failed."
-
-
-def test_a_row_without_a_score_has_no_rank() -> None:
-    assert [row["rank"] for row in rows(BOARD)] == [1, None]
+def from_csv(found: Leaderboard) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(as_csv(found))))
 
 
 def test_the_formats_agree_on_the_figures() -> None:
-    from_json = json.loads(as_json(BOARD))["standings"]
-    from_csv = list(csv.DictReader(io.StringIO(as_csv(BOARD))))
-    assert [row["model"] for row in from_json] == [row["model"] for row in from_csv] == ["m1", "m2"]
-    assert from_json[0]["composite"] == float(from_csv[0]["composite"]) == 12.75
-    assert from_json[1]["composite"] is None
-    assert from_csv[1]["composite"] == ""
-    assert "| 1 | m1 | v1 | 12.75 | 4.00 | 8 | 0 | 0 |" in as_markdown(BOARD)
-    assert "| – | m2 | v1 | – | – | 0 | 6 | 2 |" in as_markdown(BOARD)
+    in_json, in_csv = json.loads(as_json(BOARD))["standings"], from_csv(BOARD)
+    assert [row["model"] for row in in_json] == [row["model"] for row in in_csv] == ["good", "middle", "bad", "late"]
+    for as_in_json, as_in_csv in zip(in_json[:3], in_csv[:3], strict=True):
+        for name, score in as_in_json["scores"].items():
+            assert [float(as_in_csv[key]) for key in (name, f"{name}.low", f"{name}.high")] == pytest.approx(
+                [score["mean"], score["low"], score["high"]]
+            )
+        assert as_in_json["composite"] == as_in_json["scores"]["composite"]["mean"]
+        assert str(as_in_json["top"]) == as_in_csv["top"]
+        assert as_in_json["p_best"] == float(as_in_csv["p_best"])
+    assert (in_json[3]["composite"], in_csv[3]["composite"]) == (None, "")
+    assert "| ● | good | v1 | 15.00 |" in as_markdown(BOARD)
+    assert "| – | late | v1 | – | – | – |" in as_markdown(BOARD)
 
 
-def test_a_prompt_with_two_texts_shows_which_is_which() -> None:
-    other = replace(FIRST, prompt_digest="e" * 64)
-    assert prompt_label(BOARD, FIRST) == "v1"
-    assert prompt_label(replace(BOARD, standings=(FIRST, other)), other) == "v1@eeeeeeeeeeee"
+def test_json_holds_everything_that_is_known() -> None:
+    data = as_data(BOARD)
+    assert data["says"][0] == headline(BOARD)
+    assert data["comparison"]["unit"] == "persona"
+    assert data["comparison"]["needed"]["more_scenarios"] == 0
+    assert data["effects"]["models"]["levels"][0]["name"] == "good"
+    assert data["standings"][0]["slices"]["persona"]["p0"]["scenarios"] == 2
+    assert data["standings"][0]["cost"]["wall_s"] is None
+    assert data["scales"]["composite"] == [2.0, 17.0]
+    assert data["cells"] == {"judged": 24, "pending": 1, "failed": 0, "missing": 7}
+
+
+def test_the_mark_says_whether_a_row_may_be_the_best() -> None:
+    assert [mark(one) for one in BOARD.standings] == ["●", "", "", "–"]
+    few = board(*persona_cells("a", "v1", [17, 17]), *persona_cells("b", "v1", [5, 5]))
+    assert [mark(one) for one in few.standings] == ["?", "?"]
+
+
+def test_provisional_figures_are_called_that_in_every_format() -> None:
+    found = board(provisional(cell("s1"), 9))
+    assert "PROVISIONAL" in as_markdown(found)
+    assert json.loads(as_json(found))["provisional"] is True
+    assert {row["provisional"] for row in from_csv(found)} == {"True"}
+
+
+def test_bounds_are_shown_where_something_is_missing() -> None:
+    assert "if worst – if best" in as_markdown(BOARD)
+    whole = board(*persona_cells("a", "v1", BASE), *persona_cells("b", "v1", BASE))
+    assert "if worst" not in as_markdown(whole)
 
 
 def test_names_can_not_break_out_of_the_table_or_the_terminal() -> None:
-    board = replace(BOARD, standings=(replace(FIRST, model="=cmd|'/c calc'!A1\x1b[2J\n"),))
-    table = as_markdown(board).splitlines()
-    assert len(table) == 5
-    assert table[-1].replace("\\|", "").count("|") == table[2].count("|")
-    assert all("\x1b" not in write(board) for write in FORMATS.values())
-    assert next(csv.DictReader(io.StringIO(as_csv(board))))["model"].startswith("'=cmd")
+    nasty = "=cmd|'/c calc'!A1\x1b[2J\n"
+    found = board(counted(cell("s1", nasty), 9), failed(cell("s2", nasty)))
+    table = [line for line in as_markdown(found).splitlines() if line.startswith("|")]
+    assert len(table) == 3
+    assert table[-1].replace("\\|", "").count("|") == table[0].count("|")
+    assert all("\x1b" not in write(found) for write in FORMATS.values())
+    assert from_csv(found)[0]["model"].startswith("'=cmd")
 
 
 def test_an_empty_leaderboard_can_be_written_in_every_format() -> None:
-    board = replace(BOARD, standings=(), judges=())
-    assert json.loads(as_json(board))["standings"] == []
-    assert list(csv.DictReader(io.StringIO(as_csv(board)))) == []
-    assert "No judge has scored anything yet" in as_markdown(board)
+    assert json.loads(as_json(board()))["standings"] == []
+    assert from_csv(board()) == []
+    assert "No judge has scored anything yet" in as_markdown(board())
 
 
-def test_rows_that_were_asked_in_another_way_are_told_apart() -> None:
-    hot = replace(FIRST, settings={"temperature": "1.2", "n_tips": "5"})
-    board = replace(BOARD, standings=(FIRST, hot, LAST))
-    assert [prompt_label(board, row) for row in board.standings] == [
-        "v1 (temperature=0.7)",
-        "v1 (temperature=1.2)",
-        "v1",
-    ]
+def test_markdown_shows_names_and_runs_none_of_them() -> None:
+    nasty = "a\\|b<img src=x>[x](javascript:y)"
+    table = as_markdown(board(counted(cell("s1", nasty), 9))).splitlines()
+    assert any("a\\\\\\|b\\<img src=x\\>\\[x\\](javascript:y)" in line for line in table)

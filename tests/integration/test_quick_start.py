@@ -153,7 +153,7 @@ def test_export_apply_compare_and_the_numbers_in_mlflow_are_those_of_the_file(
     compared = tipbench("compare", "--experiment", EXPERIMENT, "--format", "json", **environment)
     assert compared.status == 0, compared.err
     board = json.loads(compared.out)
-    assert board["cells"] == {"judged": CELLS, "pending": 0, "failed": 0}
+    assert board["cells"] == {"judged": CELLS, "pending": 0, "failed": 0, "missing": 0}
     assert board["provisional"] is False
     assert board["judges"] == ["person"]
     shown = {(row["model"], row["prompt"]): row["composite"] for row in board["standings"]}

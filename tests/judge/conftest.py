@@ -8,11 +8,12 @@ import pytest
 
 from tipbench.engines.scripted import ScriptedEngine
 from tipbench.options import make_options
-from tipbench.pipeline import Workplace, admit_request, collect_cells, plan_collection
+from tipbench.pipeline import admit_request, collect_cells, plan_collection
 from tipbench.suites.load import load_suite
 from tipbench.tracking.embedded import EmbeddedMlflow
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.store import RunStore
+from tipbench.workplace import Workplace
 
 
 class Nobody:

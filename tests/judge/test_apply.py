@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from tests.integration.filling import filled
+from tipbench.compare.look import Look
+from tipbench.compare.take_look import take_look
 from tipbench.errors import InvalidInput, JudgeFailed, StoredDataDamaged, TrackingError
 from tipbench.judge.apply import Applied, Manner, apply_file
 from tipbench.judge.export import export_batch
@@ -15,13 +17,15 @@ from tipbench.judge.judges.lexical import LexicalJudge
 from tipbench.judge.pending import pending_runs
 from tipbench.judge.sample import Extent
 from tipbench.judge.verify import read_judge_file
-from tipbench.pipeline import Workplace, compare, current_rubric, run_judge
-from tipbench.suites.load import load_suite, parse_rubric
+from tipbench.pipeline import compare, current_rubric, run_judge
+from tipbench.suites.load import load_suite
+from tipbench.suites.read_rubric import parse_rubric
 from tipbench.suites.rubric import Rubric
 from tipbench.tracking.batches import applied_batches, batch_runs
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.runs import stored_cell, stored_runs
 from tipbench.tracking.store import RunStore
+from tipbench.workplace import Workplace
 
 SUITE = load_suite("tip")
 RUBRIC = SUITE.rubric
@@ -44,6 +48,10 @@ def _export(
 
 def _apply(work: Workplace, experiment: Experiment, file: FILE, **manner: Any) -> Applied:
     return apply_file(work.store, experiment, file, work.now_ms, Manner(**manner), SUITE.anchors)
+
+
+def _look(work: Workplace, experiment: Experiment) -> Look:
+    return take_look(work.store, experiment, work.journals)
 
 
 def _judged(store: RunStore, experiment: Experiment) -> int:
@@ -81,7 +89,7 @@ def test_a_changed_rubric_means_judging_again(work: Workplace, experiment: Exper
     assert _waiting(work, experiment, "ana", STRICTER) == 12
     _apply(work, experiment, filled(_export(work, experiment, rubric=STRICTER)))
     assert current_rubric(work.store, experiment).digest == STRICTER.digest
-    assert compare(work.store, experiment, STRICTER).judged == 12
+    assert compare(_look(work, experiment), STRICTER).judged == 12
 
 
 def test_every_judge_has_a_view_of_its_own_and_the_runs_scores_are_between_them(
@@ -98,7 +106,7 @@ def test_every_judge_has_a_view_of_its_own_and_the_runs_scores_are_between_them(
         assert run.metrics["relevance"] == run.metrics["judge/ana/relevance"]
         assert run.metrics["tone"] == pytest.approx(sum(own) / 2)
         assert run.tags["tipbench.judged_by"] == "ana, ben"
-    board = compare(work.store, experiment, RUBRIC)
+    board = compare(_look(work, experiment), RUBRIC)
     assert (board.judges, board.judged, board.provisional) == (("ana", "ben"), 12, False)
 
 
@@ -219,7 +227,7 @@ def test_partial_never_takes_back_what_was_applied(work: Workplace, experiment: 
 
 def test_a_judged_run_that_is_gone_holds_nobody_up(work: Workplace, experiment: Experiment) -> None:
     run_judge(work, experiment, RUBRIC, LexicalJudge(RUBRIC), 0, Extent(5), ())
-    work.store.remove_run(stored_runs(work.store, experiment)[0].run_id)
+    work.store.remove_run(stored_runs(work.store, experiment)[0])
     applied = _apply(work, experiment, filled(_export(work, experiment)))
     assert (applied.counted, applied.settled.gone) == (True, 1)
     assert _judged(work.store, experiment) == 11
@@ -230,7 +238,7 @@ def test_the_rubric_that_was_applied_last_is_the_one_that_shows(work: Workplace,
     _apply(work, experiment, second)
     _apply(work, experiment, first)
     assert current_rubric(work.store, experiment).digest == RUBRIC.digest
-    assert compare(work.store, experiment, RUBRIC).judged == 12
+    assert compare(_look(work, experiment), RUBRIC).judged == 12
     before = _state(work, experiment)
     again = _apply(work, experiment, second)
     assert (again.changed, _state(work, experiment)) == (False, before)
@@ -288,7 +296,7 @@ def test_an_apply_that_breaks_off_is_finished_by_the_same_file(
             _apply(work, experiment, file)
     assert _apply(work, experiment, file).changed is True
     assert _judged(work.store, experiment) == 12
-    assert compare(work.store, experiment, RUBRIC).pending == 0
+    assert compare(_look(work, experiment), RUBRIC).pending == 0
     [kept] = applied_batches(work.store, batch_runs(work.store, experiment), RUBRIC.digest)
     assert {v.slot.slot: v.scores for v in kept.verdicts} == {i["slot"]: i["scores"] for i in file["items"]}
 
@@ -312,7 +320,7 @@ def test_provisional_scores_leave_a_cell_pending_and_its_metrics_alone(work: Wor
         assert run.tags["judge_pending"] == "true"
         assert "composite" not in run.metrics
         assert 2 <= run.metrics["judge/lexical/composite"] <= 17
-    assert compare(work.store, experiment, RUBRIC).provisional is True
+    assert compare(_look(work, experiment), RUBRIC).provisional is True
 
 
 def test_a_provisional_judge_with_another_rubric_does_not_hide_counted_scores(
@@ -321,7 +329,7 @@ def test_a_provisional_judge_with_another_rubric_does_not_hide_counted_scores(
     _apply(work, experiment, filled(_export(work, experiment)))
     run_judge(work, experiment, STRICTER, LexicalJudge(STRICTER), 0, Extent(5), ())
     assert current_rubric(work.store, experiment).digest == RUBRIC.digest
-    assert compare(work.store, experiment, RUBRIC).provisional is False
+    assert compare(_look(work, experiment), RUBRIC).provisional is False
 
 
 def test_an_overruled_flag_counts_and_is_remembered(work: Workplace, experiment: Experiment) -> None:
@@ -359,7 +367,7 @@ class TestDrift:
         applied = _apply(work, experiment, filled(_export(work, experiment, sample=1, anchors=True)))
         assert (applied.counted, applied.quarantine, applied.drift.assessable) == (True, "", True)
         assert all(found.kappa.value == 1 for found in applied.drift.criteria.values())
-        assert compare(work.store, experiment, RUBRIC).kappas["ana"] == dict.fromkeys(RUBRIC.criteria, 1.0)
+        assert compare(_look(work, experiment), RUBRIC).kappas["ana"] == dict.fromkeys(RUBRIC.criteria, 1.0)
 
     def test_a_shifted_one_is_in_quarantine_until_somebody_accepts_it(
         self, work: Workplace, experiment: Experiment
@@ -411,7 +419,7 @@ class TestDrift:
         assert _judged(work.store, experiment) == 24
         assert not _apply(work, experiment, whole).counted
         assert _judged(work.store, experiment) == 0
-        assert compare(work.store, experiment, RUBRIC).judged == 0
+        assert compare(_look(work, experiment), RUBRIC).judged == 0
         assert _waiting(work, experiment, "ana") == 24
 
     def test_anchors_of_a_batch_in_quarantine_are_not_borrowed(self, work: Workplace, experiment: Experiment) -> None:

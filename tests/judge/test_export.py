@@ -14,12 +14,12 @@ from tipbench.errors import InvalidInput
 from tipbench.judge.export import Exported, export_batch
 from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.sample import ANCHORS, REPEATS, Extent
-from tipbench.pipeline import Workplace
 from tipbench.records import Batch
 from tipbench.suites.load import load_suite
 from tipbench.tracking.batches import batch_runs, read_batch
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.runs import stored_runs
+from tipbench.workplace import Workplace
 
 SUITE = load_suite("tip")
 RUBRIC = SUITE.rubric

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tipbench.errors import InvalidInput, SuiteError
-from tipbench.suites.load import built_in_suites, load_suite, parse_rubric
+from tipbench.suites.load import built_in_suites, load_suite
+from tipbench.suites.read_rubric import parse_rubric
 
 SUITE = """\
 schema: 1

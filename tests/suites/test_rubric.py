@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tipbench.errors import SuiteError
-from tipbench.suites.load import load_suite, parse_rubric
+from tipbench.suites.load import load_suite
+from tipbench.suites.read_rubric import parse_rubric
 from tipbench.suites.rubric import Criterion, Flag, Rubric, RubricFront
 
 TIP = load_suite("tip").rubric
@@ -41,7 +42,7 @@ def test_the_tip_composite_goes_from_2_to_17() -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(
-    weights=st.lists(st.integers(-3, 3), min_size=3, max_size=3),
+    weights=st.lists(st.integers(-3, 3), min_size=3, max_size=3).filter(any),
     scores=st.lists(st.integers(-2, 2), min_size=2, max_size=2),
     flag=st.booleans(),
 )
@@ -111,3 +112,10 @@ def test_levels_below_zero_have_headings_too() -> None:
 def test_a_body_without_any_section_is_told_what_is_missing() -> None:
     with pytest.raises(SuiteError, match="criterion 'a' has no section; add a heading '## A'"):
         parse_rubric("---\nname: r\ncriteria:\n  a: {min: 1, max: 2}\n---\nBe fair.\n")
+
+
+def test_weights_that_are_all_0_or_beyond_reason_are_refused() -> None:
+    with pytest.raises(ValidationError, match="all weights are 0"):
+        made({"a": Criterion(min=1, max=5, weight=0)}, {})
+    with pytest.raises(ValidationError, match="less than or equal to 1000"):
+        Criterion(min=1, max=5, weight=1e200)

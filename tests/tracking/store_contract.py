@@ -2,12 +2,13 @@
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tipbench.errors import InvalidInput, TrackingError
-from tipbench.tracking.interface import Experiment, StoredRun
+from tipbench.tracking.interface import NOT_IN_BRIEF, Experiment, StoredRun
 from tipbench.tracking.store import RunDraft, RunStore
 
 UGLY = ('"\\ ü 😀\x00\ud83d\x1b[31m\r\n\t\u202e\ufeff\\u0000 …' * 1_000)[:20_000]
@@ -95,6 +96,26 @@ class StoreContract:
         assert [run.started_ms for run in store.runs(experiment, {"tipbench.kind": "cell"})] == [1_000, 3_000]
         assert [run.started_ms for run in store.runs(experiment, {"artifact:a.b": "x"})] == [1_000, 2_000, 3_000]
         assert store.runs(experiment, {"tipbench.kind": "none"}) == []
+
+    def test_a_brief_reading_leaves_out_texts_and_nothing_else(self, store: RunStore, experiment: Experiment) -> None:
+        store.write_run(experiment, a_draft(texts=TEXTS))
+        [run], [brief] = list(store.each_run(experiment, {})), list(store.each_run(experiment, {}, brief=True))
+        kept = {key: value for key, value in run.tags.items() if not key.startswith(NOT_IN_BRIEF)}
+        assert {"tipbench.kind", "judge_pending", "empty"} <= kept.keys()
+        assert kept.items() <= brief.tags.items()
+        assert replace(brief, tags={}, metrics={}, steps={}) == replace(run, tags={}, metrics={}, steps={})
+        figures = {key: value for key, value in run.metrics.items() if not key.startswith(NOT_IN_BRIEF)}
+        assert figures
+        assert figures.items() <= brief.metrics.items() <= run.metrics.items()
+        assert run.experiment_id == experiment.id
+
+    def test_tags_of_an_experiment_come_and_go(self, store: RunStore, experiment: Experiment) -> None:
+        for key, value in (("a", "1"), ("b ü", "2"), ("a", "3")):
+            store._api.tag_experiment(experiment.id, key, value)
+        assert {"a": "3", "b ü": "2"}.items() <= store.experiment(experiment.name).tags.items()
+        store._api.untag_experiment(experiment.id, "a")
+        found = store.experiment(experiment.name).tags
+        assert ("a" in found, found["b ü"]) == (False, "2")
 
     @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
     def test_a_metric_that_is_no_number_is_refused_before_anything_is_written(

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -9,12 +10,16 @@ from tests.tracking.store_contract import a_draft
 from tipbench.errors import InvalidInput, StoredDataDamaged
 from tipbench.records import Batch, Slot, Verdict
 from tipbench.tracking.batches import (
+    BatchSummary,
     accept_drift,
     applied_batch,
     applied_batches,
     batch_runs,
+    deciding_batch,
     find_batch,
+    latest_rubric,
     read_batch,
+    summaries,
     write_batch,
     write_verdicts,
 )
@@ -40,6 +45,48 @@ def test_a_batch_comes_back(store: RunStore, experiment: Experiment) -> None:
     assert run.tags["tipbench.rubric"] == "tip-v1"
     assert run.metrics == {"batch/slots": 40}
     assert applied_batch(store, run) is None
+
+
+def test_a_summary_tells_what_a_comparison_needs(store: RunStore, experiment: Experiment) -> None:
+    write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
+    write_batch(store, experiment, replace(BATCH, id="b-2"), "tip-v1", "# Rubric")
+    assert summaries(store, batch_runs(store, experiment)) == ()
+    drift = {"criteria": {"tone": {"kappa": {"value": 0.25}}, "relevance": {"kappa": {"value": None}}}}
+    run = find_batch(store, experiment, "b-1")
+    write_verdicts(store, run, VERDICTS, drift, "it drifted", "", 9_000)
+    told = {"tone": 0.25, "relevance": None}
+    expected = BatchSummary(run.run_id, "b-1", "person:anna", "rubric-digest", 9_000, False, told)
+    assert summaries(store, batch_runs(store, experiment)) == (expected,)
+    accept_drift(store, run, "anna: all the same")
+    assert summaries(store, batch_runs(store, experiment)) == (replace(expected, counted=True),)
+
+
+def test_a_batch_that_was_applied_before_kappas_were_tagged(store: RunStore, experiment: Experiment) -> None:
+    write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
+    drift = {"criteria": {"tone": {"kappa": {"value": 0.25}}}}
+    write_verdicts(store, find_batch(store, experiment, "b-1"), VERDICTS, drift, "", "", 9_000)
+    run = find_batch(store, experiment, "b-1")
+    old = replace(run, tags={key: value for key, value in run.tags.items() if key != "tipbench.kappas"})
+    assert summaries(store, [old]) == summaries(store, [run])
+    for damage in ({"tipbench.kappas": "[]"}, {"tipbench.kappas": "{"}, {"tipbench.applied_ms": "late"}):
+        with pytest.raises(StoredDataDamaged, match=run.run_id):
+            summaries(store, [replace(run, tags={**run.tags, **damage})])
+
+
+def test_the_newest_batch_that_counts_decides_by_which_rubric(store: RunStore, experiment: Experiment) -> None:
+    for number, (at_ms, quarantine) in enumerate([(3, ""), (5, "it drifted"), (4, ""), (4, "")]):
+        batch = replace(BATCH, id=f"b-{number}", rubric_digest=f"rubric-{number}")
+        write_batch(store, experiment, batch, "tip-v1", "# Rubric")
+        write_verdicts(store, find_batch(store, experiment, batch.id), [], {}, quarantine, "", at_ms)
+    runs = batch_runs(store, experiment)
+    for some in permutations(runs):
+        decides = deciding_batch(some)
+        assert decides is not None
+        assert decides.tags["tipbench.batch"] == "b-3"  # of two at the same moment always the same
+        assert latest_rubric(some) == "rubric-3"
+    drifted = [run for run in runs if run.tags["tipbench.batch"] == "b-1"]
+    assert (deciding_batch(drifted), latest_rubric(drifted)) == (drifted[0], None)
+    assert deciding_batch([]) is None
 
 
 def test_the_manifest_alone_tells_which_slot_is_which_run(store: RunStore, experiment: Experiment) -> None:

@@ -144,7 +144,7 @@ def test_a_new_database_is_made_while_its_user_goes_on(tmp_path: Path, home: Pat
     assert not (tmp_path / "m.db").exists()
     experiment = store.ensure_experiment("x", {})
     store.write_run(experiment, a_draft())
-    assert store.find_experiment("x") == experiment
+    assert store.experiment("x").id == experiment.id
     store.close()
     again = EmbeddedMlflow(f"{SCHEME}{tmp_path / 'other.db'}")  # a copy: it is there at once
     assert (tmp_path / "other.db").exists()

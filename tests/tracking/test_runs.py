@@ -169,7 +169,9 @@ def test_the_same_run_without_damage_is_whole() -> None:
 def a_run(tags: Changes | None = None, params: Changes | None = None) -> StoredRun:
     """A cell's run with some tags or params changed, or with None taken away."""
     draft = cell_draft(an_answer(), RUBRIC, "tip", "0.1.0", (0, 1))
-    return StoredRun("run-1", "FINISHED", 0, "", _changed(draft.tags, tags), _changed(draft.params, params), {}, {})
+    return StoredRun(
+        "run-1", "FINISHED", 0, "", _changed(draft.tags, tags), _changed(draft.params, params), {}, {}, "1"
+    )
 
 
 def _changed(values: Mapping[str, str], changes: Changes | None) -> dict[str, str]:
@@ -184,3 +186,11 @@ def test_damaged_texts_are_found_out(store: RunStore, experiment: Experiment) ->
     without = replace(run, tags={})
     with pytest.raises(StoredDataDamaged, match=r"no rubric\.md"):
         stored_rubric(store, without)
+
+
+def test_figures_that_are_no_numbers_are_left_out(store: RunStore, experiment: Experiment) -> None:
+    run, _ = read_back(store, experiment, an_answer())
+    odd = {**run.metrics, "gen/generate_s": float("nan"), "gen/wall_s": 1.7976931348623157e308}
+    cell = stored_cell(replace(run, metrics=odd))
+    assert not {"gen/generate_s", "gen/wall_s"} & cell.metrics.keys()
+    assert cell.metrics["answer/candidates"] == 2

@@ -14,6 +14,7 @@ from tipbench.errors import TrackingError
 from tipbench.tracking import embedded, mlflow_store, tables
 from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.tracking.interface import Metric, StoredRun
+from tipbench.tracking.marks import WRITTEN
 from tipbench.tracking.mlflow_store import MlflowStore
 from tipbench.tracking.store import RunDraft, RunStore
 
@@ -69,6 +70,7 @@ def test_the_rows_are_those_that_mlflow_writes(database: Path, tmp_path: Path) -
     store = RunStore(EmbeddedMlflow(f"{SCHEME}{database}"))
     ours = store.ensure_experiment("x", {"tipbench.suite": "tip"})
     store.write_run(ours, replace(DRAFT, texts={}))
+    mark = store.experiment("x").tags[WRITTEN]
     store.close()
     other = tmp_path / "by-mlflow.db"
     made = MlflowStore(f"{SCHEME}{other}", tmp_path / "by-mlflow-artifacts")
@@ -78,6 +80,9 @@ def test_the_rows_are_those_that_mlflow_writes(database: Path, tmp_path: Path) -
     metrics = [Metric(key, value, DRAFT.ended_ms) for key, value in DRAFT.metrics.items()]
     made.log_batch(run_id, metrics, DRAFT.params, {})
     made.end_run(run_id, "FINISHED", DRAFT.ended_ms)
+    for key, value in (("gone", "1"), (WRITTEN, "another"), (WRITTEN, mark)):
+        made.tag_experiment(theirs.id, key, value)
+    made.untag_experiment(theirs.id, "gone")
     made.close()
     differing = {"run_uuid", "artifact_uri", "artifact_location", "creation_time", "last_update_time"}
     for table in tables.WRITTEN:
@@ -103,6 +108,7 @@ def test_mlflow_reads_what_was_written_and_extended(database: Path, tmp_path: Pa
     [first] = _by_name(store, "bulk 0")
     store.extend_run(first, {"judge_pending": "really false"}, {"composite": 9.0}, at_ms=5_000)
     quick = store.runs(experiment, {"tipbench.kind": "cell"})
+    experiment = store.experiment("x")
     store.close()
     mlflow = MlflowStore(f"{SCHEME}{database}", tmp_path / "mlflow-artifacts")
     assert list(mlflow.search_runs(experiment.id, {"tipbench.kind": "cell"})) == quick
@@ -132,6 +138,24 @@ def test_which_value_of_a_metric_is_shown_is_decided_as_mlflow_does(
     assert [run.metrics["tone"] for run in store.runs(experiment, {})] == [shown, shown]
 
 
+def test_tags_and_params_of_any_content_come_back(store: RunStore) -> None:
+    odd = {
+        "plain": "1",
+        "empty": "",
+        'a "quoted" \\ key': "\"'\\\x01\x1f\x7f\u2028\n\t/",
+        "unicode": "é 😀 \ufeff",
+        "json": '{"a": [1]}',
+    }
+    numbers = {"tiny": 5e-324, "third": 1 / 3, "large": 2.0**70, "negative": -0.1}
+    experiment = store.ensure_experiment("x", {})
+    store.write_run(experiment, replace(DRAFT, texts={}, tags=odd, params=odd, metrics=numbers))
+    store.write_run(experiment, replace(DRAFT, texts={}, tags={}, params={}, metrics={}))
+    with_all, with_none = sorted(store.runs(experiment, {}), key=lambda run: -len(run.params))
+    assert odd.items() <= with_all.tags.items()
+    assert (with_all.params, with_all.metrics) == (odd, numbers)
+    assert (with_none.params, with_none.metrics, with_none.steps) == ({}, {}, {})
+
+
 def test_a_bulk_is_written_whole_or_not_at_all(api: EmbeddedMlflow, monkeypatch: pytest.MonkeyPatch) -> None:
     store = RunStore(api)
     experiment = store.ensure_experiment("x", {})
@@ -146,7 +170,7 @@ def test_a_run_that_is_gone_can_not_be_extended(api: EmbeddedMlflow) -> None:
     store = RunStore(api)
     store.write_run(store.ensure_experiment("x", {}), DRAFT)
     [run] = _by_name(store, DRAFT.name)
-    store.remove_run(run.run_id)
+    store.remove_run(run)
     with pytest.raises(TrackingError, match=r"no run .*deleted"):
         store.extend_run(run, {"late": "tag"}, {"composite": 1.0})
 

@@ -19,7 +19,6 @@ from tipbench.errors import EngineError, NothingStored
 from tipbench.options import Options
 from tipbench.pipeline import (
     Collected,
-    Workplace,
     admit_request,
     collect_cells,
     deliver_earlier,
@@ -32,6 +31,7 @@ from tipbench.suites.load import load_suite
 from tipbench.suites.suite import Suite
 from tipbench.turns import lock_path, turn
 from tipbench.untrusted import printable
+from tipbench.workplace import Workplace
 
 _KEYS = (
     "models", "prompts", "experiment", "n_tips", "diversity", "n_scenarios", "temperature", "repeats", "seed",
@@ -93,7 +93,7 @@ def run_collection(
     options: Options, suite: Suite, plan: Plan, engine_of: Callable[[str], Engine], work: Workplace
 ) -> Collected:
     """Collects with progress, and says what came of it."""
-    remember_place(work, options.experiment, suite)
+    remember_place(work, options.experiment, suite.folder)
     with shown_progress(err) as watcher:
         started = work.clock()
         try:

@@ -1,101 +1,171 @@
 """`tipbench compare`: phase C."""
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
-from rich import box
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
+from tipbench.cli.against import AGAINST_FORMATS, show_against
 from tipbench.cli.flags import gather, option_flags
-from tipbench.cli.workplace import chosen_rubric, note, out, workplace
-from tipbench.compare.leaderboard import Leaderboard
-from tipbench.compare.report import FORMATS, figure, headline, prompt_label, ranked, warnings
+from tipbench.cli.leaderboard import check_factor, show_leaderboard, show_slices
+from tipbench.cli.workplace import err, look_at, note, out, rubric_for, workplace
+from tipbench.compare.against import compare_against
+from tipbench.compare.gate import Gated, gate, gate_against
+from tipbench.compare.leaderboard import Leaderboard, leaderboard_of
+from tipbench.compare.look import Look, rubric_of
+from tipbench.compare.report import FORMATS
+from tipbench.compare.rows import Rows, make_rows
 from tipbench.compare.scores import check_scores_file, single_scores, write_scores
-from tipbench.pipeline import compare
+from tipbench.errors import InvalidInput
+from tipbench.suites.rubric import Rubric
 from tipbench.untrusted import printable
+from tipbench.workplace import Workplace
+
+_FURTHEST = 10_000  # points between any two rows
 
 
 @click.command(
     epilog="Examples:\n\n\b\n"
     "  tipbench compare --experiment tip-bench-first\n"
-    "  tipbench compare --experiment tip-bench-first --format markdown > leaderboard.md\n"
-    "  tipbench compare --experiment tip-bench-first --scores scores.csv"
+    "  tipbench compare --experiment tip-bench-first --by persona\n"
+    "  tipbench compare --experiment tip-bench-first --format html > report.html\n"
+    "  tipbench compare --experiment tip-bench-first --scores scores.csv\n"
+    "  tipbench compare --experiment tip-bench-second --against tip-bench-first\n"
+    '  tipbench compare --experiment tip-bench-first --gate "qwen2.5:1.5b×v3-few-shot" --min-gain -0.5'
 )
 @option_flags("experiment", "mlflow_url")
 @click.option("--suite", help="Use this suite's rubric instead of the one kept with the experiment.")
-@click.option("--format", "form", type=click.Choice(["table", *FORMATS]), default="table", help="[default: table]")
+@click.option(
+    "--format", "form", type=click.Choice(["table", *FORMATS, "html"]), default="table", help="[default: table]"
+)
+@click.option("--by", metavar="FACTOR", help="Also show the rows on each level of one of the suite's factors.")
+@click.option("--against", metavar="OTHER", help="Compare with another experiment instead, cell by cell.")
+@click.option(
+    "--gate",
+    "named",
+    metavar="MODEL×PROMPT",
+    help="Exit with 1 if the evidence says that this row lost: to the best other row, with --against to itself there.",
+)
+@click.option(
+    "--min-gain",
+    type=float,
+    metavar="X",
+    help="With --gate: how far ahead it has to be; below 0: how much it may lose. [default: 0]",
+)
 @click.option(
     "--scores",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Also write every single score to this .csv or .json file.",
 )
-def command(suite: str | None, form: str, scores: Path | None, **given: Any) -> int:
-    """Phase C: the leaderboard per (model, prompt), best composite first.
+@click.option(
+    "--refresh", is_flag=True, help="Read everything again, as after a change that was made in MLflow's own pages."
+)
+def command(
+    suite: str | None,
+    form: str,
+    by: str | None,
+    against: str | None,
+    named: str | None,
+    min_gain: float | None,
+    scores: Path | None,
+    refresh: bool,
+    **given: Any,
+) -> int:
+    """Phase C: the leaderboard per (model, prompt), with what the scores can tell and what they can't.
 
-    Cells that failed or still wait for a judge are counted beside it, never dropped. Provisional scores are shown
-    only while no counted judge has scored anything, and are marked.
+    ● marks the rows that may be the best; the others are shut out by the evidence. Cells that failed or still wait for
+    a judge are counted beside the scores, never dropped. Provisional scores are shown only while no counted judge has
+    scored anything, and are marked.
     """
     options = gather(given)
     if scores:
         check_scores_file(scores)
-    with workplace(options.mlflow_url, options.experiment) as work:
+    _check_together(form, by, against, named, min_gain)
+    with _without_collecting_garbage(), workplace(options.mlflow_url, options.experiment) as work:
         experiment = work.store.experiment(options.experiment)
-        board = compare(work.store, experiment, chosen_rubric(work, experiment, suite))
-        show_leaderboard(board, form)
+        look = look_at(work, experiment, refresh)
+        rubric = rubric_for(look, suite)
+        board = leaderboard_of(look, rubric)
+        before = _rows_of(work, against, rubric, refresh) if against else None
+        gated = _gated(board, named, min_gain or 0.0, against, before) if named else None
+        if by:
+            check_factor(board, by)
+        if against and before:
+            show_against(compare_against(board.experiment, board.rows, against, before), form)
+        elif form == "html":
+            _echo_html(work, look, rubric, board)
+        else:
+            show_leaderboard(board, form)
+        if by:
+            show_slices(board, by)
+        if gated:
+            _show_gated(gated, out if form == "table" else err)
         if scores:
             rows = single_scores(work.store, experiment)
             write_scores(scores, rows)
             note(f"{len(rows)} single scores written to {scores}")
-    return 0
+    return 1 if gated and gated.outcome == "lost" else 0
 
 
-def show_leaderboard(board: Leaderboard, form: str = "table") -> None:
-    if form != "table":
-        click.echo(FORMATS[form](board))
-        return
-    out.print(headline(board), style="bold yellow" if board.provisional else "bold", soft_wrap=True)
-    full = _table(board, wide=True)
-    needed = out.measure(full, options=out.options.update(max_width=10_000)).maximum
-    out.print(full if needed <= out.width else _table(board, wide=False))
-    for warning in warnings(board):
-        out.print(warning, style="yellow", soft_wrap=True)
+@contextmanager
+def _without_collecting_garbage() -> Iterator[None]:
+    """Going through tens of thousands of small records again and again takes a tenth of the time, and finds nothing."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
-def _table(board: Leaderboard, wide: bool) -> Table:
-    flags = () if wide else board.flags
-    names = ["composite", *(name for name in board.scores if name != "composite" and name not in flags)]
-    table = Table(
-        title=f"Leaderboard of {printable(board.experiment)}",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        caption=None if wide else "A wider terminal, or --format markdown, shows flags and times too.",
-        caption_justify="left",
-    )
-    table.add_column("#", justify="right")
-    table.add_column("model", overflow="fold", no_wrap=wide)
-    table.add_column("prompt", overflow="fold", no_wrap=wide)
-    for name in names:
-        words = name.split("_")
-        narrowest = max(len(word) for word in words) if wide else 5
-        table.add_column(" ".join(words), justify="right", overflow="fold", min_width=max(5, narrowest))
-    table.add_column("judged · pending · failed", justify="right", overflow="fold", min_width=9)
-    if wide:
-        for name in ("empty", "texts/cell", "s/cell"):
-            table.add_column(name, justify="right", no_wrap=True)
-    for rank, standing in ranked(board):
-        figures = [figure(standing.means.get(name)) for name in names]
-        table.add_row(
-            str(rank) if rank else "–",
-            printable(standing.model),
-            printable(prompt_label(board, standing)),
-            Text(figures[0], style="bold"),
-            *figures[1:],
-            f"{standing.judged} · {standing.pending} · {standing.failed}",
-            *([str(standing.empty), figure(standing.candidates), figure(standing.wall_s)] if wide else []),
+def _check_together(form: str, by: str | None, against: str | None, named: str | None, min_gain: float | None) -> None:
+    """Flags that make no sense, before anything is read; a variable that is not set is no wish to go without."""
+    for flag, value in (("--by", by), ("--against", against), ("--gate", named)):
+        if value is not None and not value.strip():
+            raise InvalidInput(f"{flag} is empty; say what you mean, or leave it out")
+    if min_gain is not None and not named:
+        raise InvalidInput("--min-gain goes with --gate, which names the row that has to gain")
+    if min_gain is not None and not -_FURTHEST <= min_gain <= _FURTHEST:  # nan is not, either
+        raise InvalidInput(f"--min-gain {min_gain} must be a number of points from -{_FURTHEST} to {_FURTHEST}")
+    if against and form not in AGAINST_FORMATS:
+        raise InvalidInput(f"--against has no --format {form}; take one of {', '.join(AGAINST_FORMATS)}")
+    if by and (against or form != "table"):
+        raise InvalidInput("--by goes with the table of one experiment; --format json and html hold all factors anyway")
+
+
+def _rows_of(work: Workplace, other: str, rubric: Rubric, refresh: bool) -> Rows:
+    look = look_at(work, work.store.experiment(other), refresh)
+    theirs = rubric_of(look)
+    if theirs.digest != rubric.digest:
+        raise InvalidInput(
+            f"'{other}' is judged by another rubric ({theirs.name} {theirs.digest[:12]} instead of {rubric.name} "
+            f"{rubric.digest[:12]}), so its scores mean something else; judge one of the two anew"
         )
-    return table
+    return make_rows(look.cells, rubric)
+
+
+def _gated(board: Leaderboard, named: str, min_gain: float, other: str | None, before: Rows | None) -> Gated:
+    if other and before:
+        return gate_against(board, named, min_gain, other, before)
+    return gate(board, named, min_gain)
+
+
+def _show_gated(gated: Gated, console: Console) -> None:
+    """Apart from what may be piped on."""
+    style = {"held": "green", "lost": "bold red", "open": "yellow"}[gated.outcome]
+    console.print(f"Gate: {printable(gated.sentence)}", style=style, soft_wrap=True)
+
+
+def _echo_html(work: Workplace, look: Look, rubric: Rubric, board: Leaderboard) -> None:
+    from tipbench.compare.html.page import as_html
+    from tipbench.pipeline import report  # brings what judges need
+
+    made_at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    click.echo(as_html(report(work.store, look, rubric, board, made_at)))

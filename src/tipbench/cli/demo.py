@@ -40,6 +40,7 @@ def command() -> int:
     out.print(
         "\nThis was a weak model, scored by rules. What to do next:\n"
         f"  judge it yourself      tipbench judge --experiment {EXPERIMENT} --export judge.json\n"
+        f"  look at the report     tipbench compare --experiment {EXPERIMENT} --format html > report.html\n"
         "  see what you have      tipbench doctor\n"
         "  bench real models      tipbench collect --models qwen2.5:0.5b,gemma3:1b --experiment tip-bench-first\n"
         "  write your own suite   tipbench suite new my-suite",

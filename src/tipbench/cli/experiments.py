@@ -6,12 +6,13 @@ from typing import Any
 import click
 from rich.table import Table
 
-from tipbench.cli.compare import show_leaderboard
 from tipbench.cli.flags import gather, option_flags
-from tipbench.cli.workplace import chosen_rubric, out, ui_hint, workplace
+from tipbench.cli.workplace import look_at, note, out, ui_hint, workplace
+from tipbench.compare.look import rubric_of
+from tipbench.errors import StoredDataDamaged
 from tipbench.pipeline import check_own, compare
 from tipbench.suites.load import built_in_suites, load_suite
-from tipbench.tracking.runs import stored_cell, stored_runs
+from tipbench.tracking.runs import stored_runs
 from tipbench.untrusted import printable
 
 
@@ -40,7 +41,11 @@ def list_(everything: bool = False, **given: Any) -> int:
         for experiment in work.store.experiments(""):
             if not everything and not experiment.name.startswith(prefixes) and "tipbench.suite" not in experiment.tags:
                 continue
-            cells = [stored_cell(run) for run in stored_runs(work.store, experiment)]
+            try:
+                cells = look_at(work, experiment).cells
+            except StoredDataDamaged as error:  # the others are worth a line all the same
+                note(f"{printable(experiment.name)} can't be read: {error}")
+                continue
             failed = sum(cell.failure is not None for cell in cells)
             pending = sum(cell.pending for cell in cells)
             created = datetime.fromtimestamp(experiment.created_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
@@ -61,7 +66,10 @@ def show(name: str, **given: Any) -> int:
     options = gather({**given, "experiment": name})
     with workplace(options.mlflow_url, name) as work:
         experiment = work.store.experiment(name)
-        show_leaderboard(compare(work.store, experiment, chosen_rubric(work, experiment, None)))
+        look = look_at(work, experiment)
+        from tipbench.cli.leaderboard import show_leaderboard  # brings numpy
+
+        show_leaderboard(compare(look, rubric_of(look)))
         out.print(f"Look at the runs: {ui_hint(work)}", soft_wrap=True)
     return 0
 

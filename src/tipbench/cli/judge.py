@@ -12,7 +12,8 @@ import click
 
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.judge_report import show_applied, show_exported, show_status
-from tipbench.cli.workplace import chosen_rubric, gold_items, hint, judging_alone, note, out, workplace
+from tipbench.cli.judging import chosen_rubric, gold_items, judging_alone
+from tipbench.cli.workplace import hint, note, out, workplace
 from tipbench.engines.admission import admit
 from tipbench.engines.catalog import open_engines
 from tipbench.engines.residency import sole_use
@@ -22,10 +23,11 @@ from tipbench.judge.judges.catalog import JudgeParts, check_judge, judge_named, 
 from tipbench.judge.judges.interface import Judge
 from tipbench.judge.sample import Extent
 from tipbench.options import Options
-from tipbench.pipeline import Workplace, apply_scores, export_for_judge, models_of, run_judge, status_of_judges
+from tipbench.pipeline import apply_scores, export_for_judge, models_of, run_judge, status_of_judges
 from tipbench.settings import Settings
 from tipbench.suites.rubric import Rubric
 from tipbench.untrusted import printable
+from tipbench.workplace import Workplace
 
 ALL = 1_000_000  # candidates of a cell
 _FILE = click.Path(path_type=Path, dir_okay=False)

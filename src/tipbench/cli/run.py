@@ -7,18 +7,17 @@ from typing import Any
 import click
 
 from tipbench.cli.collect import deliver_before, run_collection, set_aside, sole_use_of
-from tipbench.cli.compare import show_leaderboard
 from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
 from tipbench.cli.judge import ALL, opened_judge
 from tipbench.cli.judge_report import show_applied, show_exported
-from tipbench.cli.workplace import gold_items, hint, judging_alone, note, workplace
+from tipbench.cli.judging import gold_items, judging_alone
+from tipbench.cli.workplace import hint, look_at, note, workplace
 from tipbench.engines.catalog import open_engines
 from tipbench.judge.apply import Manner
 from tipbench.judge.judges.catalog import person
 from tipbench.judge.sample import Extent
 from tipbench.options import Options
 from tipbench.pipeline import (
-    Workplace,
     admit_request,
     check_export_path,
     compare,
@@ -30,6 +29,7 @@ from tipbench.pipeline import (
 from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
 from tipbench.suites.suite import Suite
+from tipbench.workplace import Workplace
 
 _PERSON = "person"  # who judges an exported file, unless tipbench judge --judge says otherwise
 
@@ -82,7 +82,9 @@ def run_all(
                 collected = run_collection(options, suite, plan, engines.of, work)
             _judge(options, suite, work, export)
             experiment = work.store.experiment(options.experiment)
-            show_leaderboard(compare(work.store, experiment, suite.rubric))
+            from tipbench.cli.leaderboard import show_leaderboard  # brings numpy
+
+            show_leaderboard(compare(look_at(work, experiment), suite.rubric))
     return 0 if collected.is_complete else 1
 
 

@@ -66,18 +66,22 @@ class Delivery:
 
     def _run(self) -> None:
         try:
-            while not self._give_up.is_set() and self.result.error is None:
-                no_more = self._no_more.is_set()  # asked before reading: what comes in between is read next time
-                waiting = self._journal.waiting(_AT_ONCE)
-                if waiting:
-                    self._deliver([entry for entry, _ in waiting], waiting[-1][1])
-                elif no_more:
-                    return
-                else:
-                    self._news.wait()
-                    self._news.clear()
+            with self._store.session():
+                self._deliver_all()
         except Exception as error:  # noqa: BLE001 - whoever waits for this thread raises it again
             self.result.error = error
+
+    def _deliver_all(self) -> None:
+        while not self._give_up.is_set() and self.result.error is None:
+            no_more = self._no_more.is_set()  # asked before reading: what comes in between is read next time
+            waiting = self._journal.waiting(_AT_ONCE)
+            if waiting:
+                self._deliver([entry for entry, _ in waiting], waiting[-1][1])
+            elif no_more:
+                return
+            else:
+                self._news.wait()
+                self._news.clear()
 
     def _deliver(self, entries: list[Entry], place: int) -> None:
         for attempt in count():
@@ -110,7 +114,7 @@ class Delivery:
             started = [run for run in found if run.started_ms == entry.draft.started_ms]
             for run in started:
                 if run.status == "RUNNING":
-                    self._store.remove_run(run.run_id)
+                    self._store.remove_run(run)
             if not any(run.status != "RUNNING" for run in started):
                 missing.append(entry)
         return missing

@@ -1,137 +1,207 @@
-"""A leaderboard as JSON, CSV or Markdown. The terminal's table is drawn by the command line."""
+"""A leaderboard as JSON, CSV or Markdown. The terminal's table is drawn by the command line, HTML by `html`."""
 
 import csv
 import io
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
+from tipbench.compare.effects import FactorEffects, GridEffects
 from tipbench.compare.leaderboard import Leaderboard
-from tipbench.identity import SHORT
-from tipbench.records import Standing
-from tipbench.untrusted import inert_in_spreadsheets, json_text, printable
+from tipbench.compare.standing import Standing
+from tipbench.compare.words import (
+    effect_sentences,
+    figure,
+    headline,
+    percent,
+    prompt_label,
+    range_text,
+    verdict,
+    warnings,
+)
+from tipbench.untrusted import inert_in_spreadsheets, json_text, markdown_text
 
 
-def headline(board: Leaderboard) -> str:
-    """Where the figures come from, in a sentence."""
-    counts = f"{board.judged} cells judged, {board.pending} pending, {board.failed} failed"
-    if not board.judges:
-        by_rule = f" ({board.judged} answers without a usable candidate score the minimum)" if board.judged else ""
-        return f"No judge has scored anything yet{by_rule}: {counts}."
-    names = ", ".join(_with_kappa(judge, board.kappas.get(judge, {})) for judge in board.judges)
-    if board.provisional:
-        return f"PROVISIONAL: scored by rules, {names}, not yet by a person or an agent: {counts}."
-    return f"Judged by {names} against {board.rubric}: {counts}."
+def as_data(board: Leaderboard) -> dict[str, Any]:
+    """Everything that the leaderboard knows, as plain values; what the API answers with."""
+    comparison = board.comparison
+    needed = comparison.needed
+    return {
+        "experiment": board.experiment,
+        "rubric": {"name": board.rubric, "digest": board.rubric_digest},
+        "judges": list(board.judges),
+        "kappas": {judge: dict(found) for judge, found in board.kappas.items()},
+        "provisional": board.provisional,
+        "cells": {
+            "judged": board.judged,
+            "pending": board.pending,
+            "failed": board.failed,
+            "missing": board.missing,
+        },
+        "scored_by_other_rubrics": board.other_rubrics,
+        "uneven": board.uneven,
+        "says": [headline(board), *verdict(board), *effect_sentences(board), *warnings(board)],
+        "scales": {name: list(scale) for name, scale in board.scales.items()},
+        "comparison": {
+            "unit": comparison.unit,
+            "units": comparison.units,
+            "scenarios": list(comparison.scenarios),
+            "level": comparison.level,
+            "told": comparison.told,
+            "needed": needed
+            and {
+                "first": _name(board.standings[needed.first]),
+                "second": _name(board.standings[needed.second]),
+                "gap": needed.gap,
+                "more_units": needed.more_units,
+                "more_scenarios": needed.more_scenarios,
+            },
+        },
+        "effects": _effects(board.effects),
+        "standings": [_standing(board, standing) for standing in board.standings],
+    }
 
 
-def _with_kappa(judge: str, kappas: Mapping[str, float | None]) -> str:
-    """A judge's name with how far it agrees with the anchors, criterion by criterion."""
-    if not kappas:
-        return f"{judge} (κ not assessable)"
-    return f"{judge} (κ {'/'.join('–' if value is None else f'{value:.2f}' for value in kappas.values())})"
+def _name(standing: Standing) -> dict[str, str]:
+    return {"model": standing.model, "prompt": standing.prompt, "prompt_digest": standing.prompt_digest}
 
 
-def warnings(board: Leaderboard) -> list[str]:
-    """What a reader must know before comparing rows."""
-    found = []
-    if board.uneven:
-        found.append("Rows were scored on different scenarios, so their means compare different things.")
-    if board.other_rubrics:
-        found.append(f"{board.other_rubrics} cells are scored by another rubric and count as pending here.")
-    return found
+def _standing(board: Leaderboard, standing: Standing) -> dict[str, Any]:
+    place = standing.place
+    return {
+        **_name(standing),
+        "settings": dict(standing.settings),
+        "top": place.top if place else None,
+        "p_top": place.p_top if place else None,
+        "p_best": place.p_best if place else None,
+        "composite": standing.composite,
+        "scores": {
+            name: {
+                "mean": standing.means[name],
+                "low": standing.intervals[name].low,
+                "high": standing.intervals[name].high,
+            }
+            for name in board.scores
+            if name in standing.means
+        },
+        "if_worst": standing.extremes.low,
+        "if_best": standing.extremes.high,
+        "scenarios": list(standing.scenarios),
+        **{name: getattr(standing, name) for name in _COUNTS},
+        "candidates": standing.candidates,
+        "diversity": standing.diversity,
+        "cost": asdict(standing.cost),
+        "on_front": standing.on_front,
+        "slices": {
+            factor: {
+                level: {
+                    "means": dict(one.means),
+                    "low": one.interval.low if one.interval else None,
+                    "high": one.interval.high if one.interval else None,
+                    "scenarios": one.scenarios,
+                }
+                for level, one in levels.items()
+            }
+            for factor, levels in standing.slices.items()
+        },
+    }
 
 
-def prompt_label(board: Leaderboard, standing: Standing) -> str:
-    """The prompt's version, with whatever else tells this row from others of the same model and version."""
-    alike = [s for s in board.standings if (s.model, s.prompt) == (standing.model, standing.prompt)]
-    label = standing.prompt
-    if len({s.prompt_digest for s in alike}) > 1:
-        label += f"@{standing.prompt_digest[:SHORT]}"
-    varying = [key for key in standing.settings if len({s.settings.get(key) for s in alike}) > 1]
-    told = ", ".join(f"{key}={standing.settings[key][:SHORT]}" for key in varying)
-    return f"{label} ({told})" if told else label
+_COUNTS = ("scored", "judged", "pending", "failed", "missing", "empty")
 
 
-def ranked(board: Leaderboard) -> list[tuple[int | None, Standing]]:
-    """Rows with their rank; equal composites share one, and without a judge there is none."""
-    ranks: list[tuple[int | None, Standing]] = []
-    for place, standing in enumerate(board.standings, start=1):
-        before = ranks[-1] if ranks else None
-        same = before is not None and before[1].composite == standing.composite
-        rank = before[0] if before is not None and same else place
-        ranks.append((rank if board.judges and standing.composite is not None else None, standing))
-    return ranks
+def _effects(effects: GridEffects | str) -> dict[str, Any]:
+    if isinstance(effects, str):
+        return {"reason": effects}
 
+    def factor(found: FactorEffects) -> dict[str, Any]:
+        return {"unit": found.unit, "p": found.p, "levels": [asdict(level) for level in found.levels]}
 
-def rows(board: Leaderboard) -> list[dict[str, Any]]:
-    return [
-        {
-            "rank": rank,
-            "model": standing.model,
-            "prompt": standing.prompt,
-            "prompt_digest": standing.prompt_digest,
-            **{f"setting.{key}": value for key, value in standing.settings.items()},
-            "composite": standing.composite,
-            **{name: standing.means.get(name) for name in board.scores if name != "composite"},
-            "scored": standing.scored,
-            "judged": standing.judged,
-            "pending": standing.pending,
-            "failed": standing.failed,
-            "empty": standing.empty,
-            "candidates": standing.candidates,
-            "wall_s": standing.wall_s,
-            "generate_s": standing.generate_s,
-            "output_tokens": standing.output_tokens,
-            "diversity": standing.diversity,
-        }
-        for rank, standing in ranked(board)
-    ]
+    return {
+        "models": factor(effects.models),
+        "prompts": factor(effects.prompts),
+        "interaction": {"p": effects.interaction_p},
+        "best_prompts": {model: list(prompts) for model, prompts in effects.best_prompts.items()},
+        "scenarios": effects.scenarios,
+        "prompts_left_out": list(effects.left_out),
+    }
 
 
 def as_json(board: Leaderboard) -> str:
-    return json_text(
-        {
-            "experiment": board.experiment,
-            "rubric": {"name": board.rubric, "digest": board.rubric_digest},
-            "judges": list(board.judges),
-            "kappas": {judge: dict(found) for judge, found in board.kappas.items()},
-            "provisional": board.provisional,
-            "cells": {"judged": board.judged, "pending": board.pending, "failed": board.failed},
-            "scored_by_other_rubrics": board.other_rubrics,
-            "uneven": board.uneven,
-            "standings": rows(board),
-        }
-    )
+    return json_text(as_data(board))
 
 
 def as_csv(board: Leaderboard) -> str:
     out = io.StringIO()
-    table = [{**row, "provisional": board.provisional} for row in rows(board)]
-    writer = csv.DictWriter(out, list(table[0]) if table else ["rank"], lineterminator="\n")
+    table = [_flat(board, standing) for standing in board.standings]
+    columns = list(dict.fromkeys(key for row in table for key in row))
+    writer = csv.DictWriter(out, columns or ["model"], lineterminator="\n")
     writer.writeheader()
     writer.writerows({key: inert_in_spreadsheets(value) for key, value in row.items()} for row in table)
     return out.getvalue().rstrip("\n")
 
 
+def _flat(board: Leaderboard, standing: Standing) -> dict[str, Any]:
+    place = standing.place
+    row: dict[str, Any] = {
+        **_name(standing),
+        **{f"setting.{key}": value for key, value in standing.settings.items()},
+        "top": place.top if place else None,
+        "p_top": place.p_top if place else None,
+        "p_best": place.p_best if place else None,
+    }
+    for name in ["composite", *(name for name in board.scores if name != "composite")]:
+        interval = standing.intervals.get(name)
+        row[name] = standing.means.get(name)
+        row[f"{name}.low"], row[f"{name}.high"] = interval or (None, None)
+    row |= {"if_worst": standing.extremes.low, "if_best": standing.extremes.high}
+    row |= {name: getattr(standing, name) for name in _COUNTS}
+    row |= {"candidates": standing.candidates, "diversity": standing.diversity}
+    row |= {f"cost.{name}": value for name, value in asdict(standing.cost).items()}
+    return {**row, "on_front": standing.on_front, "provisional": board.provisional}
+
+
 def as_markdown(board: Leaderboard) -> str:
-    names = ["composite", *(name for name in board.scores if name != "composite")]
-    head = ["#", "model", "prompt", *names, "judged", "pending", "failed", "empty", "texts/cell", "s/cell"]
-    lines = [f"**{headline(board)}**", *warnings(board), "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    for rank, standing in ranked(board):
-        figures = [figure(standing.means.get(name)) for name in names]
-        counts = [str(n) for n in (standing.judged, standing.pending, standing.failed, standing.empty)]
-        counts += [figure(standing.candidates), figure(standing.wall_s)]
-        label = [_cell(standing.model), _cell(prompt_label(board, standing))]
-        place = str(rank) if rank else "–"
-        lines.append(f"| {' | '.join([place, *label, *figures, *counts])} |")
-    return "\n".join(lines)
+    criteria = [name for name in board.scores if name != "composite"]
+    head = ["top", "model", "prompt", "composite", "95 %", "best?", *criteria]
+    head += [
+        *(["if worst – if best"] if board.gaps else []),
+        "judged",
+        "pending",
+        "failed",
+        "empty",
+        "s/cell",
+        "tokens/s",
+    ]
+    says = [*verdict(board), *effect_sentences(board), *warnings(board)]
+    lines = [f"**{markdown_text(headline(board))}**", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for standing in board.standings:
+        interval = standing.intervals.get("composite")
+        place = standing.place
+        cells = [
+            mark(standing),
+            markdown_text(standing.model),
+            markdown_text(prompt_label(board, standing)),
+            figure(standing.composite),
+            range_text(*interval) if interval else "–",
+            percent(place.p_best if place else None),
+            *(figure(standing.means.get(name)) for name in criteria),
+            *([range_text(*standing.extremes)] if board.gaps else []),
+            *(str(getattr(standing, name)) for name in ("judged", "pending", "failed", "empty")),
+            figure(standing.cost.seconds),
+            figure(standing.cost.tokens_per_s, 1),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, *([""] if says else []), *(f"- {markdown_text(text)}" for text in says)])
 
 
-def figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
-
-
-def _cell(text: str) -> str:
-    return printable(text, 200).replace("|", "\\|")
+def mark(standing: Standing) -> str:
+    """Whether a row may be the best: ● yes, nothing: no, ? can't be told."""
+    if standing.composite is None:
+        return "–"
+    if standing.place is None or standing.place.top is None:
+        return "?"
+    return "●" if standing.place.top else ""
 
 
 FORMATS: Mapping[str, Callable[[Leaderboard], str]] = {

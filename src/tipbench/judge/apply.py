@@ -14,7 +14,7 @@ from tipbench.judge.sample import ANCHORS
 from tipbench.judge.settle import Settled, settle
 from tipbench.judge.verify import verify
 from tipbench.records import Batch, GoldItem, Verdict
-from tipbench.suites.load import parse_rubric
+from tipbench.suites.read_rubric import parse_rubric
 from tipbench.tracking.batches import (
     AppliedBatch,
     accept_drift,
@@ -118,12 +118,13 @@ def apply_file(
     )
     if manner.dry_run:
         return applied
-    if not same:
-        write_verdicts(store, run, verdicts, drift.as_data(), drift.quarantine, accepted, now_ms)
-    elif standing and accepted != standing.accepted:
-        accept_drift(store, run, accepted)
-        applied = replace(applied, changed=True)
-    settled = settle(store, experiment, rubric, now_ms)
+    with store.session():
+        if not same:
+            write_verdicts(store, run, verdicts, drift.as_data(), drift.quarantine, accepted, now_ms)
+        elif standing and accepted != standing.accepted:
+            accept_drift(store, run, accepted)
+            applied = replace(applied, changed=True)
+        settled = settle(store, experiment, rubric, now_ms)
     return replace(applied, settled=settled, changed=applied.changed or settled.runs > 0)
 
 

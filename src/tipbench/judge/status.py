@@ -71,15 +71,6 @@ def judge_status(batches: Sequence[AppliedBatch], rubric: Rubric) -> JudgeStatus
     )
 
 
-def kappas(batches: Sequence[AppliedBatch]) -> dict[str, Mapping[str, float | None]]:
-    """Each judge's κ with the anchors in its latest batch, by criterion; empty where it could not be told."""
-    found: dict[str, Mapping[str, float | None]] = {}
-    for batch in sorted(batches, key=lambda one: one.counted):  # those that count come last and stay
-        criteria = batch.drift.get("criteria", {})
-        found[batch.batch.judge] = {name: figures["kappa"]["value"] for name, figures in criteria.items()}
-    return found
-
-
 def _line(batch: AppliedBatch) -> BatchLine:
     state = "counts" if batch.counted else "in quarantine"
     if batch.batch.provisional:

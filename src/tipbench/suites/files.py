@@ -20,6 +20,7 @@ class SuiteFile(BaseModel):
     title: str = ""
     experiment_prefix: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
     factors: dict[VariableName, Annotated[dict[Slug, dict[str, Any]], Field(min_length=1)]] = Field(min_length=1)
+    cluster: VariableName | None = None  # scenarios with the same level of this factor are not independent
     output: Contract
 
 

@@ -15,7 +15,8 @@ from tipbench.suites.anchors import NAME as ANCHORS
 from tipbench.suites.anchors import read_anchors
 from tipbench.suites.files import PromptFront, ScenarioEntry, SuiteFile
 from tipbench.suites.front_matter import split_front_matter
-from tipbench.suites.rubric import Rubric, RubricFront, missing_levels
+from tipbench.suites.read_rubric import read_rubric
+from tipbench.suites.rubric import Rubric
 from tipbench.suites.suite import Prompt, Suite
 from tipbench.suites.templates import TemplateProblem, TextTemplate
 from tipbench.suites.validation import validated
@@ -45,15 +46,6 @@ def load_suite(name_or_path: str) -> Suite:
     return _Loader(folder.absolute()).load()
 
 
-def parse_rubric(text: str, source: str = "rubric.md") -> Rubric:
-    """A rubric from its text, as it was stored with a run."""
-    problems: list[str] = []
-    rubric = _read_rubric(text, source, problems)
-    if rubric is None or problems:
-        raise SuiteError(f"{source} can't be used:", problems)
-    return rubric
-
-
 class _Loader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -62,7 +54,7 @@ class _Loader:
     def load(self) -> Suite:
         suite_file, located = self._suite_file()
         rubric_text = self._text("rubric.md")
-        rubric = None if rubric_text is None else _read_rubric(rubric_text, "rubric.md", self.problems)
+        rubric = None if rubric_text is None else read_rubric(rubric_text, "rubric.md", self.problems)
         scenarios = self._scenarios(suite_file)
         prompts = self._prompts(scenarios)
         if suite_file:
@@ -106,6 +98,11 @@ class _Loader:
             for factor in suite_file.factors
             if factor in _RESERVED
         )
+        if suite_file.cluster and suite_file.cluster not in suite_file.factors:
+            self.problems.append(
+                f"suite.yaml:{located.line(('cluster',))}: cluster: there is no factor '{suite_file.cluster}' "
+                f"(it has {', '.join(suite_file.factors)})"
+            )
 
     def _scenarios(self, suite_file: SuiteFile | None) -> tuple[Scenario, ...]:
         text, template_text = self._text("scenarios.yaml"), self._text("scenario.md")
@@ -129,7 +126,7 @@ class _Loader:
             if variables is not None:
                 rendered = self._rendered("scenario.md", template, 1, variables, f"scenario {entry.id}")
                 if rendered is not None:
-                    scenarios.append(Scenario(entry.id, entry.factors, variables, rendered))
+                    scenarios.append(Scenario(entry.id, entry.factors, variables, rendered, suite_file.cluster))
         return tuple(scenarios)
 
     def _anchors(self, scenarios: tuple[Scenario, ...], rubric: Rubric | None) -> tuple[GoldItem, ...]:
@@ -238,21 +235,3 @@ class _Loader:
             if not any(known.startswith(message.split(" (for ")[0]) for known in self.problems):
                 self.problems.append(message)
             return None
-
-
-def _read_rubric(text: str, name: str, problems: list[str]) -> Rubric | None:
-    split = split_front_matter(text)
-    if split is None:
-        problems.append(f"{name}:1: the front matter is missing: YAML between two '---' lines at the top")
-        return None
-    located = load_located(split.yaml, split.yaml_line)
-    front = validated(TypeAdapter(RubricFront), located, name, problems)
-    if front is None:
-        return None
-    for gap in missing_levels(front, split.body):
-        in_front = located.line(("criteria", gap.criterion))
-        problems.append(f"{name}:{in_front if gap.heading is None else split.body_line + gap.heading}: {gap.message}")
-    return Rubric(text, front, split.body)
-
-
-__all__ = ["built_in_suites", "load_suite", "parse_rubric"]

@@ -8,12 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tipbench.identity import text_digest
 
+_HEAVIEST = 1_000.0
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 # Columns that stand beside the scores wherever those are shown or exported.
 _RESERVED = {
     "composite", "rank", "model", "prompt", "prompt_digest", "scenario", "repeat", "run_id", "scored", "judged",
     "pending", "failed", "empty", "generate_s", "wall_s", "candidates", "output_tokens", "diversity", "judge",
-    "provisional", "counted", "batch", "rubric_digest", "candidate", "note", "text",
+    "provisional", "counted", "batch", "rubric_digest", "candidate", "note", "text", "top", "p_top", "p_best",
+    "if_worst", "if_best", "missing", "on_front",
 }  # fmt: skip
 
 
@@ -24,7 +26,7 @@ class Criterion(BaseModel):
 
     min: int = Field(ge=-100, le=100)
     max: int = Field(ge=-100, le=100)
-    weight: float = 1.0
+    weight: float = Field(1.0, ge=-_HEAVIEST, le=_HEAVIEST)
     question: str = ""
     lexical: Literal["overlap", "concrete", "calm"] = "overlap"  # the rule that the lexical judge goes by
 
@@ -40,7 +42,7 @@ class Flag(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    weight: float
+    weight: float = Field(ge=-_HEAVIEST, le=_HEAVIEST)
     check: Literal["contract", "max_chars", "max_words"] | None = None
     limit: int | None = Field(None, ge=1)
     question: str = ""
@@ -85,6 +87,9 @@ class RubricFront(BaseModel):
         doubled = sorted(self.criteria.keys() & self.flags.keys())
         if doubled:
             raise ValueError(f"the names {', '.join(doubled)} stand for two things; rename one of each")
+        weights = [*(c.weight for c in self.criteria.values()), *(f.weight for f in self.flags.values())]
+        if not any(weights):
+            raise ValueError("all weights are 0, so every composite would be the same; give one another weight")
         reserved = sorted({*self.criteria, *self.flags} & _RESERVED)
         if reserved:
             raise ValueError(f"the names {', '.join(reserved)} are taken by other columns; take others")

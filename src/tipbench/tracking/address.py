@@ -11,7 +11,6 @@ from tipbench.identity import text_digest
 from tipbench.settings import Settings
 from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.tracking.interface import MlflowApi
-from tipbench.tracking.mlflow_client import MlflowClient
 from tipbench.tracking.store import RunStore
 from tipbench.untrusted import without_credentials
 
@@ -70,7 +69,7 @@ def own_database(settings: Settings) -> str:
 
 
 def _fallback(settings: Settings, create: bool) -> OpenedStore:
-    client = MlflowClient(DEFAULT_SERVER, settings)
+    client = _server(DEFAULT_SERVER, settings)
     try:
         client.find_experiment("Default")  # an API route: a server's health says nothing about its host check
     except TrackingUnreachable:
@@ -87,11 +86,17 @@ def _fallback(settings: Settings, create: bool) -> OpenedStore:
     return OpenedStore(store, f"{reason}: results {verb} tipbench's own database, {store.address}")
 
 
+def _server(url: str, settings: Settings) -> MlflowApi:
+    from tipbench.tracking.mlflow_client import MlflowClient  # brings an HTTP client, which a file does without
+
+    return MlflowClient(url, settings)
+
+
 def _open(url: str, settings: Settings, create: bool) -> MlflowApi:
     kinds: dict[str, Callable[[], MlflowApi]] = {
         SCHEME: lambda: EmbeddedMlflow(url, create),
-        "http://": lambda: MlflowClient(url, settings),
-        "https://": lambda: MlflowClient(url, settings),
+        "http://": lambda: _server(url, settings),
+        "https://": lambda: _server(url, settings),
     }
     for start, make in kinds.items():
         if url.startswith(start) and len(url) > len(start):

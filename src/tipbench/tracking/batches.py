@@ -5,7 +5,7 @@ so that replacing scores is one step, and the old ones stay.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ BATCH = "batch"
 _SCORES = "tipbench.scores"
 _QUARANTINE = "tipbench.quarantine"  # why the batch does not count; empty: it does
 _ACCEPTED = "tipbench.drift_accepted"  # by whom and why it counts all the same
+_KAPPAS = "tipbench.kappas"  # how far the judge agrees with the anchors, by criterion
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,19 @@ class AppliedBatch:
     @property
     def counted(self) -> bool:
         return counts(self.run)
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """What a comparison tells of an applied batch; nothing of what was judged, and nothing that is secret."""
+
+    run_id: str
+    batch: str
+    judge: str
+    rubric_digest: str
+    applied_ms: int
+    counted: bool
+    kappas: Mapping[str, float | None]  # of the judge with the anchors, by criterion; empty where it could not be told
 
 
 def write_batch(store: RunStore, experiment: Experiment, batch: Batch, rubric_name: str, rubric_text: str) -> None:
@@ -90,11 +104,48 @@ def counts(run: StoredRun) -> bool:
     return run.tags.get("tipbench.provisional") == "false" and not in_quarantine
 
 
+def summaries(store: RunStore, runs: Iterable[StoredRun]) -> tuple[BatchSummary, ...]:
+    """Of these batches those that hold scores, in the order of their applying."""
+    found = [_summary(store, run) for run in runs if run.tags.get(_SCORES)]
+    return tuple(sorted(found, key=lambda one: (one.applied_ms, one.batch)))
+
+
+def _summary(store: RunStore, run: StoredRun) -> BatchSummary:
+    tags = run.tags
+    try:
+        found = json.loads(tags[_KAPPAS]) if _KAPPAS in tags else _kappas(_scores_text(store, run)["drift"])
+        told = {str(name): None if value is None else float(value) for name, value in found.items()}
+        if not all(value is None or -1 <= value <= 1 for value in told.values()):
+            raise ValueError(f"a kappa that is none: {told}")
+        what = (tags["tipbench.batch"], tags["tipbench.judge"], tags["tipbench.rubric_digest"])
+        return BatchSummary(run.run_id, *what, int(tags["tipbench.applied_ms"]), counts(run), told)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoredDataDamaged(f"the batch in run {run.run_id} can't be read: {error!r}") from error
+
+
+def _kappas(drift: Mapping[str, Any]) -> dict[str, float | None]:
+    return {name: figures["kappa"]["value"] for name, figures in drift.get("criteria", {}).items()}
+
+
 def latest_rubric(runs: Sequence[StoredRun]) -> str | None:
     """The rubric of the batch that was applied last, of those that count; None when there is none."""
-    counted = [run for run in runs if run.tags.get("tipbench.applied") == "true" and counts(run)]
-    newest = max(counted, key=lambda run: int(run.tags.get("tipbench.applied_ms", "0")), default=None)
-    return newest.tags.get("tipbench.rubric_digest") if newest else None
+    newest = deciding_batch(runs)
+    return newest.tags.get("tipbench.rubric_digest") if newest and counts(newest) else None
+
+
+def deciding_batch(runs: Iterable[StoredRun]) -> StoredRun | None:
+    """The batch that says by which rubric an experiment is judged: the newest that counts, else the newest."""
+    applied = [run for run in runs if run.tags.get("tipbench.applied") == "true"]
+    return max(
+        applied, key=lambda run: (counts(run), _applied_ms(run), run.tags.get("tipbench.batch", "")), default=None
+    )
+
+
+def _applied_ms(run: StoredRun) -> int:
+    try:
+        return int(run.tags.get("tipbench.applied_ms", "0"))
+    except ValueError:
+        raise StoredDataDamaged(f"tipbench.applied_ms of run {run.run_id} is no number") from None
 
 
 def find_batch(store: RunStore, experiment: Experiment, batch_id: str) -> StoredRun:
@@ -161,12 +212,13 @@ def write_verdicts(
         "tipbench.applied_ms": str(at_ms),
         _QUARANTINE: quarantine,
         _ACCEPTED: accepted,
+        _KAPPAS: json_text(_kappas(drift), indent=None),
     }
     store.extend_run(run, tags, new_texts={name: text}, at_ms=at_ms)
 
 
 def accept_drift(store: RunStore, run: StoredRun, accepted: str) -> None:
-    store.tag_run(run.run_id, {_ACCEPTED: accepted})
+    store.extend_run(run, {_ACCEPTED: accepted})
 
 
 def applied_batches(store: RunStore, runs: Sequence[StoredRun], rubric_digest: str) -> list[AppliedBatch]:
@@ -190,7 +242,7 @@ def applied_batch(store: RunStore, run: StoredRun) -> AppliedBatch | None:
     batch = read_batch(store, run)
     slots = {slot.slot: slot for slot in batch.slots}
     try:
-        data = json.loads(store.text(run, name) or "")
+        data = _scores_text(store, run)
         verdicts = tuple(
             Verdict(slots[e["slot"]], e["scores"], e["flags"], tuple(e["overruled"]), e["composite"], e["note"])
             for e in data["scores"]
@@ -201,6 +253,10 @@ def applied_batch(store: RunStore, run: StoredRun) -> AppliedBatch | None:
         raise StoredDataDamaged(f"{name} of run {run.run_id} can't be read: {error!r}") from error
     quarantine, accepted = run.tags.get(_QUARANTINE, ""), run.tags.get(_ACCEPTED, "")
     return AppliedBatch(run, batch, verdicts, applied_ms, drift, quarantine, accepted)
+
+
+def _scores_text(store: RunStore, run: StoredRun) -> Any:
+    return json.loads(store.text(run, run.tags[_SCORES]) or "")
 
 
 def _score(verdict: Verdict) -> dict[str, Any]:

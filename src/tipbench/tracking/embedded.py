@@ -79,6 +79,14 @@ class EmbeddedMlflow:
         with self._translated():
             self._own_calls().restore_experiment(experiment_id)
 
+    def tag_experiment(self, experiment_id: str, key: str, value: str) -> None:
+        with self._translated():
+            self._tables().tag_experiment(experiment_id, key, value)
+
+    def untag_experiment(self, experiment_id: str, key: str) -> None:
+        with self._translated():
+            self._tables().untag_experiment(experiment_id, key)
+
     def create_run(self, experiment_id: str, name: str, started_ms: int, tags: Mapping[str, str]) -> tuple[str, str]:
         with self._translated():
             return self._own_calls().create_run(experiment_id, name, started_ms, tags)
@@ -113,9 +121,9 @@ class EmbeddedMlflow:
         with self._translated():
             self._own_calls().end_run(run_id, status, ended_ms)
 
-    def search_runs(self, experiment_id: str, tags: Mapping[str, str]) -> Iterator[StoredRun]:
+    def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
         with self._translated():
-            yield from self._tables().search_runs(experiment_id, tags)
+            yield from self._tables().search_runs(experiment_id, tags, brief)
 
     def delete_run(self, run_id: str) -> None:
         with self._translated():

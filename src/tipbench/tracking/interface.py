@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 RunStatus = Literal["RUNNING", "FINISHED", "FAILED"]
+# How tags and metrics begin that a brief reading may leave out: texts, and what nobody compares by.
+NOT_IN_BRIEF = ("artifact:", "tipbench.text:", "mlflow.", "ram/")
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class StoredRun:
     params: Mapping[str, str]
     metrics: Mapping[str, float]
     steps: Mapping[str, int]
+    experiment_id: str
 
 
 class MlflowApi(Protocol):
@@ -76,6 +79,12 @@ class MlflowApi(Protocol):
     def delete_experiment(self, experiment_id: str) -> None: ...
 
     def restore_experiment(self, experiment_id: str) -> None: ...
+
+    def tag_experiment(self, experiment_id: str, key: str, value: str) -> None: ...
+
+    def untag_experiment(self, experiment_id: str, key: str) -> None:
+        """Some refuse it where there is no such tag."""
+        ...
 
     def create_run(self, experiment_id: str, name: str, started_ms: int, tags: Mapping[str, str]) -> tuple[str, str]:
         """The new run's id and its artifact URI."""
@@ -99,8 +108,11 @@ class MlflowApi(Protocol):
 
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None: ...
 
-    def search_runs(self, experiment_id: str, tags: Mapping[str, str]) -> Iterator[StoredRun]:
-        """The runs with these tags, the oldest first, each run once; read as they are asked for."""
+    def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
+        """The runs with these tags, the oldest first, each run once; read as they are asked for.
+
+        Brief: for whoever reads no texts and writes nothing; what begins as in NOT_IN_BRIEF may be left out, and steps.
+        """
         ...
 
     def delete_run(self, run_id: str) -> None: ...

@@ -59,6 +59,12 @@ class MlflowStore:
     def restore_experiment(self, experiment_id: str) -> None:
         self._store.restore_experiment(experiment_id)
 
+    def tag_experiment(self, experiment_id: str, key: str, value: str) -> None:
+        self._store.set_experiment_tag(experiment_id, self._mlflow.entities.ExperimentTag(key, value))
+
+    def untag_experiment(self, experiment_id: str, key: str) -> None:
+        self._store.delete_experiment_tag(experiment_id, key)
+
     def create_run(self, experiment_id: str, name: str, started_ms: int, tags: Mapping[str, str]) -> tuple[str, str]:
         pairs = [self._mlflow.entities.RunTag(key, value) for key, value in tags.items()]
         run = self._store.create_run(experiment_id, "", started_ms, pairs, name)
@@ -79,7 +85,7 @@ class MlflowStore:
         code = self._mlflow.entities.RunStatus.from_string(status)
         self._store.update_run_info(run_id, code, ended_ms, None)
 
-    def search_runs(self, experiment_id: str, tags: Mapping[str, str]) -> Iterator[StoredRun]:
+    def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:  # noqa: ARG002 - MLflow reads runs whole
         seen: set[str] = set()
         token = None
         while True:
@@ -155,4 +161,5 @@ def _stored_run(run: Any) -> StoredRun:
         params=dict(run.data.params),
         metrics={metric.key: metric.value for metric in latest},
         steps={metric.key: metric.step for metric in latest},
+        experiment_id=str(run.info.experiment_id),
     )

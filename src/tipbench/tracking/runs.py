@@ -1,7 +1,9 @@
 """What a cell looks like as an MLflow run, and back."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 from tipbench.errors import StoredDataDamaged
@@ -20,6 +22,8 @@ _JUDGE = "tipbench.judge:"
 PENDING = "judge_pending"
 JUDGED_RUBRIC = "tipbench.judged_rubric"
 JUDGED_BY = "tipbench.judged_by"
+_FACTOR = "factor."
+_LARGEST = 1e300
 _SETTINGS = ("n_tips", "temperature", "max_tokens", "diversity")
 
 
@@ -38,7 +42,7 @@ def cell_draft(
         "model": cell.model.name,
         "prompt": cell.prompt,
         "scenario": cell.scenario.id,
-        **{f"factor.{factor}": level for factor, level in cell.scenario.factors.items()},
+        **{f"{_FACTOR}{factor}": level for factor, level in cell.scenario.factors.items()},
         "suite": suite,
         "n_tips": str(cell.n_tips),
         "temperature": str(request.temperature),
@@ -64,6 +68,8 @@ def cell_draft(
         "tipbench.rubric_digest": rubric.digest,
         "mlflow.source.name": "tipbench",
     }
+    if cell.scenario.cluster:
+        tags["tipbench.cluster"] = cell.scenario.cluster
     texts = {"prompt.txt": _prompt_text(outcome), "rubric.md": rubric.text}
     metrics: dict[str, float] = dict(memory or {})
     if isinstance(outcome, Failure):
@@ -86,15 +92,29 @@ def cell_draft(
 
 def stored_runs(store: RunStore, experiment: Experiment) -> list[StoredRun]:
     """The cells' runs, each cell once: of several with one key an answer goes before a failure, then the oldest."""
+    return _each_once(store.each_run(experiment, {KIND: CELL}))
+
+
+def stored_cells(store: RunStore, experiment: Experiment) -> tuple[StoredCell, ...]:
+    """The same as cells; quicker, because their texts stay unread."""
+    return tuple(stored_cell(run) for run in _each_once(store.each_run(experiment, {KIND: CELL}, brief=True)))
+
+
+def _each_once(runs: Iterable[StoredRun]) -> list[StoredRun]:
+    """Whatever order they come in."""
     counting: dict[str, StoredRun] = {}
-    for run in store.runs(experiment, {KIND: CELL}):
-        if SUPERSEDED in run.tags:
+    for run in runs:
+        if run.status not in DONE or SUPERSEDED in run.tags:
             continue
         key = run.tags.get("tipbench.cell_key", run.run_id)
         known = counting.get(key)
-        if known is None or (known.status == "FAILED" and run.status == "FINISHED"):
+        if known is None or _goes_first(run) < _goes_first(known):
             counting[key] = run
     return sorted(counting.values(), key=lambda run: (run.started_ms, run.run_id))
+
+
+def _goes_first(run: StoredRun) -> tuple[bool, int, str]:
+    return run.status == "FAILED", run.started_ms, run.run_id
 
 
 def supersede_later(store: RunStore, experiment: Experiment) -> int:
@@ -108,8 +128,9 @@ def supersede_later(store: RunStore, experiment: Experiment) -> int:
             if kept != age:
                 oldest[key] = min(kept, age)
                 later.append(max(kept, age)[1])
-    for run_id in later:
-        store.tag_run(run_id, {SUPERSEDED: "true", "judge_pending": "false"})
+    with store.session():
+        for run_id in later:
+            store.tag_run(experiment, run_id, {SUPERSEDED: "true", "judge_pending": "false"})
     return len(later)
 
 
@@ -134,20 +155,35 @@ def stored_cell(run: StoredRun) -> StoredCell:
             prompt=params["prompt"],
             prompt_digest=tags["tipbench.prompt_digest"],
             scenario=params["scenario"],
-            factors={k.removeprefix("factor."): v for k, v in params.items() if k.startswith("factor.")},
+            factors=dict(sorted((key[len(_FACTOR) :], params[key]) for key in params if key.startswith(_FACTOR))),
             started_ms=run.started_ms,
             failure=tags.get("tipbench.failure"),
             candidates=int(run.metrics.get("answer/candidates", 0)),
             pending=tags.get("judge_pending") == "true",
-            metrics=run.metrics,
+            metrics=_finite(run.metrics),
             judged_rubric=tags.get(JUDGED_RUBRIC) or None,
             judged_by=tags.get(JUDGED_BY) or None,
             judges=_judge_notes(tags),
             repeat=int(params.get("repeat", "0")),
             settings={"model_digest": tags["tipbench.model_digest"], **{key: params[key] for key in _SETTINGS}},
+            cluster=tags.get("tipbench.cluster"),
+            model_bytes=_known(tags.get("tipbench.model_bytes")),
+            parameters=_known(tags.get("tipbench.parameters")),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise StoredDataDamaged(f"run {run.run_id} is no whole cell: {error!r} is missing or not a number") from error
+
+
+def _finite(metrics: Mapping[str, float]) -> Mapping[str, float]:
+    """Somebody may have logged what is no number; MLflow keeps infinity as the largest one that there is."""
+    values = metrics.values()
+    if not metrics or (all(map(isfinite, values)) and max(values) < _LARGEST and min(values) > -_LARGEST):
+        return metrics
+    return {key: value for key, value in metrics.items() if -_LARGEST < value < _LARGEST}
+
+
+def _known(number: str | None) -> int | None:
+    return int(number) if number and number.isdecimal() else None
 
 
 def stored_candidates(store: RunStore, run: StoredRun) -> StoredCandidates:
@@ -178,14 +214,15 @@ def judge_tag(note: JudgeNote) -> dict[str, str]:
 
 
 def _judge_notes(tags: Mapping[str, str]) -> tuple[JudgeNote, ...]:
-    notes = []
-    for key, value in tags.items():
-        if key.startswith(_JUDGE):
-            data = json.loads(value)
-            judge, provisional = key.removeprefix(_JUDGE).rpartition(":")[0], data["provisional"]
-            counted = data.get("counted", not provisional)
-            notes.append(JudgeNote(judge, data["rubric"], data["batch"], provisional, counted))
-    return tuple(sorted(notes, key=lambda note: note.judge))
+    notes = [_judge_note(key, tags[key]) for key in tags if key.startswith(_JUDGE)]
+    return tuple(sorted(notes, key=lambda note: (note.judge, note.rubric_digest)))
+
+
+@lru_cache(maxsize=1_000)  # all runs of a batch carry the same
+def _judge_note(key: str, value: str) -> JudgeNote:
+    data = json.loads(value)
+    judge, provisional = key.removeprefix(_JUDGE).rpartition(":")[0], data["provisional"]
+    return JudgeNote(judge, data["rubric"], data["batch"], provisional, data.get("counted", not provisional))
 
 
 def _answer_tags(answer: Answer, rubric: RubricText) -> dict[str, str]:

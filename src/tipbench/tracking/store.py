@@ -3,12 +3,14 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Literal
 
 from tipbench.errors import InvalidInput, TrackingError, TrackingUnreachable
 from tipbench.tracking import texts
 from tipbench.tracking.interface import Experiment, FinishedRun, Metric, MlflowApi, StoredRun
+from tipbench.tracking.marks import Marks, writers
 from tipbench.untrusted import printable
 
 DONE = ("FINISHED", "FAILED")  # the statuses of a run that is all there
@@ -41,10 +43,11 @@ class RunChange:
 
 
 class RunStore:
-    """What the stages use: experiments, runs and their texts."""
+    """What the stages use: experiments, runs and their texts. Every write leaves its mark on the experiment."""
 
     def __init__(self, api: MlflowApi) -> None:
         self._api = api
+        self._marks = Marks(api)
         self.files_refused = ""  # why texts went into tags after a file was refused; for the user to see
 
     @property
@@ -58,6 +61,14 @@ class RunStore:
 
     def close(self) -> None:
         self._api.close()
+
+    def session(self) -> AbstractContextManager[None]:
+        """Around many writes: they leave one mark together (`marks`), where each alone would cost three requests."""
+        return self._marks.session()
+
+    def forget_writers(self, experiment: Experiment, marks: Iterable[str]) -> None:
+        """Takes away the marks of writers that are known to be gone."""
+        self._marks.take_away(experiment, marks)
 
     def find_experiment(self, name: str) -> Experiment | None:
         """The experiment, unless there is none or it is deleted."""
@@ -92,16 +103,24 @@ class RunStore:
         return sorted(self._api.list_experiments(prefix), key=lambda e: (e.created_ms, len(e.id), e.id))
 
     def delete_experiment(self, experiment: Experiment) -> None:
-        self._api.delete_experiment(experiment.id)
+        with self._marks.writing(experiment.id):
+            self._api.delete_experiment(experiment.id)
 
     def restore_experiment(self, name: str) -> None:
         found = self._api.find_experiment(name)
         if found is None or not found.deleted:
             raise InvalidInput(f"there is no deleted experiment '{name}' in {self.address}")
         self._api.restore_experiment(found.id)
+        self._marks.take_away(found, writers(found))  # of whoever deleted it: MLflow let nobody take that mark away
+        with self._marks.writing(found.id):  # MLflow restores runs that were deleted one by one, too
+            pass
 
     def write_run(self, experiment: Experiment, draft: RunDraft) -> str:
         """Stores a whole run; until its last step the run is RUNNING and no reader takes it for a result."""
+        with self._marks.writing(experiment.id):
+            return self._write_run(experiment, draft)
+
+    def _write_run(self, experiment: Experiment, draft: RunDraft) -> str:
         place = self._api.reserve_run(experiment)
         if place:
             self._api.insert_runs(experiment, [self._finished(place, draft)])
@@ -118,14 +137,16 @@ class RunStore:
     def write_runs(self, experiment: Experiment, drafts: Sequence[RunDraft]) -> None:
         """Stores whole runs, in one transaction where the store has a way for that."""
         finished = []
-        for draft in drafts:
-            place = self._api.reserve_run(experiment)
-            if place is None:
-                self.write_run(experiment, draft)
-            else:
-                finished.append(self._finished(place, draft))
-        if finished:
-            self._api.insert_runs(experiment, finished)
+        with self.session():
+            for draft in drafts:
+                place = self._api.reserve_run(experiment)
+                if place is None:
+                    self.write_run(experiment, draft)
+                else:
+                    finished.append(self._finished(place, draft))
+            if finished:
+                with self._marks.writing(experiment.id):
+                    self._api.insert_runs(experiment, finished)
 
     def _finished(self, place: tuple[str, str], draft: RunDraft) -> FinishedRun:
         run_id, artifact_uri = place
@@ -152,6 +173,17 @@ class RunStore:
         at_ms: int = 0,
     ) -> None:
         """Adds to a run; a metric takes a step above its last one, or MLflow would go on showing the higher value."""
+        with self._marks.writing(run.experiment_id):
+            self._extend_run(run, tags, metrics, new_texts, at_ms)
+
+    def _extend_run(
+        self,
+        run: StoredRun,
+        tags: Mapping[str, str],
+        metrics: Mapping[str, float] | None,
+        new_texts: Mapping[str, str] | None,
+        at_ms: int,
+    ) -> None:
         plain_tags = _fitting(tags)
         stepped = [
             metric
@@ -166,12 +198,16 @@ class RunStore:
 
     def extend_runs(self, changes: Sequence[RunChange], at_ms: int = 0) -> None:
         """Many runs; in one transaction where the store has a way for that."""
-        with self._api.together():
+        with ExitStack() as stack:
+            for experiment_id in sorted({change.run.experiment_id for change in changes}):
+                stack.enter_context(self._marks.writing(experiment_id))  # before the transaction, so that it stands
+            stack.enter_context(self._api.together())
             for change in changes:
                 self.extend_run(change.run, change.tags, change.metrics, at_ms=at_ms)
 
-    def tag_run(self, run_id: str, tags: Mapping[str, str]) -> None:
-        self._api.log_batch(run_id, (), {}, _fitting(tags))
+    def tag_run(self, experiment: Experiment, run_id: str, tags: Mapping[str, str]) -> None:
+        with self._marks.writing(experiment.id):
+            self._api.log_batch(run_id, (), {}, _fitting(tags))
 
     def runs(self, experiment: Experiment, tags: Mapping[str, str]) -> list[StoredRun]:
         """The finished runs with these tags, oldest first."""
@@ -181,12 +217,13 @@ class RunStore:
         """The runs with these tags, oldest first, also those that are being written or were left half-written."""
         return sorted(self.each_run(experiment, tags), key=lambda run: (run.started_ms, run.run_id))
 
-    def each_run(self, experiment: Experiment, tags: Mapping[str, str]) -> Iterator[StoredRun]:
-        """The same one by one, as they are read."""
-        return self._api.search_runs(experiment.id, tags)
+    def each_run(self, experiment: Experiment, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
+        """The same one by one, as they are read; brief: for whoever reads no texts of them."""
+        return self._api.search_runs(experiment.id, tags, brief)
 
-    def remove_run(self, run_id: str) -> None:
-        self._api.delete_run(run_id)
+    def remove_run(self, run: StoredRun) -> None:
+        with self._marks.writing(run.experiment_id):
+            self._api.delete_run(run.run_id)
 
     def text(self, run: StoredRun, name: str) -> str | None:
         """A text of the run, character for character; None when it has no such text."""

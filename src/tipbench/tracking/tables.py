@@ -6,16 +6,19 @@ reading without the import. Only for the schema versions that this was tested wi
 MLflow itself.
 """
 
+import json
 import sqlite3
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from tipbench.errors import TrackingError
-from tipbench.tracking.interface import Experiment, FinishedRun, Metric, StoredRun
+from tipbench.tracking.interface import NOT_IN_BRIEF, Experiment, FinishedRun, Metric, StoredRun
 
 # The alembic revisions that tests/tracking/test_tables.py has passed with.
 TESTED_SCHEMAS = frozenset({"dc11669786a5"})
@@ -79,6 +82,15 @@ class SqliteTables:
                 run(_insert("experiment_tags"), (key, value, number))
         return self.find_experiment(name)
 
+    def tag_experiment(self, experiment_id: str, key: str, value: str) -> None:
+        with self.writing() as run:
+            statement = f"{_insert('experiment_tags')} ON CONFLICT DO UPDATE SET value = excluded.value"
+            run(statement, (key, value, int(experiment_id)))
+
+    def untag_experiment(self, experiment_id: str, key: str) -> None:
+        with self.writing() as run:
+            run("DELETE FROM experiment_tags WHERE experiment_id = ? AND key = ?", (int(experiment_id), key))
+
     def list_experiments(self, prefix: str) -> list[Experiment]:
         found = self._experiments("lifecycle_stage = ?", "active")
         return [experiment for experiment in found if experiment.name.startswith(prefix)]
@@ -120,7 +132,7 @@ class SqliteTables:
                 run(f"{_insert('metrics')} ON CONFLICT DO NOTHING", row)
                 run(_LATEST, row)
 
-    def search_runs(self, experiment_id: str, tags: Mapping[str, str]) -> Iterator[StoredRun]:
+    def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
         """Some hundred runs in memory at a time, however many there are."""
         has_tag = (
             " AND EXISTS (SELECT 1 FROM tags WHERE tags.run_uuid = runs.run_uuid AND tags.key = ? AND tags.value = ?)"
@@ -132,23 +144,48 @@ class SqliteTables:
         values = [part for pair in tags.items() for part in pair]
         ids = [run_id for (run_id,) in self._read(asked, [int(experiment_id), *values])]
         for start in range(0, len(ids), _RUNS_AT_ONCE):
-            yield from self._runs(ids[start : start + _RUNS_AT_ONCE])
+            yield from self._runs(experiment_id, ids[start : start + _RUNS_AT_ONCE], brief)
 
-    def _runs(self, ids: Sequence[str]) -> Iterator[StoredRun]:
+    def _runs(self, experiment_id: str, ids: Sequence[str], brief: bool) -> Iterator[StoredRun]:
         among = f"run_uuid IN ({', '.join('?' * len(ids))})"
+        asked = among + ("".join(f" AND key NOT GLOB '{start}*'" for start in NOT_IN_BRIEF) if brief else "")
         with self._lock:  # one state of the database for all four
             runs = self._read(f"SELECT run_uuid, status, start_time, artifact_uri FROM runs WHERE {among}", ids)
-            tags = _by_run(self._read(f"SELECT run_uuid, key, value FROM tags WHERE {among}", ids))
-            params = _by_run(self._read(f"SELECT run_uuid, key, value FROM params WHERE {among}", ids))
-            latest = self._read(f"SELECT run_uuid, key, value, step FROM latest_metrics WHERE {among}", ids)
-        metrics = _by_run((run_id, key, value) for run_id, key, value, _ in latest)
-        steps = _by_run((run_id, key, step) for run_id, key, _, step in latest)
+            tags = self._texts("tags", asked, ids)
+            params = self._texts("params", among, ids)
+            metrics, steps = self._latest(asked, ids, brief)
         found = {row[0]: row for row in runs}
         for run_id in ids:
             if run_id in found:
                 _, status, started_ms, artifact_uri = found[run_id]
-                of_run = (tags.get(run_id, {}), params.get(run_id, {}), metrics.get(run_id, {}), steps.get(run_id, {}))
-                yield StoredRun(run_id, status, started_ms or 0, artifact_uri, *of_run)
+                of_run = (tags.get(run_id, {}), params.get(run_id, {}), metrics[run_id], steps[run_id])
+                yield StoredRun(run_id, status, started_ms or 0, artifact_uri, *of_run, experiment_id)
+
+    def _texts(self, table: str, condition: str, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+        """By run. SQLite puts a run's rows together: a row for each of them would take half as long again."""
+        gathered = f"SELECT run_uuid, json_group_object(key, value) FROM {table} WHERE {condition} GROUP BY run_uuid"
+        rows = self._read(gathered, ids)
+        found = json.loads(f"[{','.join(texts for _, texts in rows)}]")  # at once: the same few keys are held once
+        return {run_id: texts for (run_id, _), texts in zip(rows, found, strict=True)}
+
+    def _latest(
+        self, condition: str, ids: Sequence[str], brief: bool
+    ) -> tuple[defaultdict[str, dict[str, float]], defaultdict[str, dict[str, int]]]:
+        """Metrics and, unless brief, steps, by run. As rows: in SQLite's JSON, numbers lose their last digits."""
+        metrics: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        steps: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        if brief:
+            for run_id, key, value in self._connection.execute(
+                f"SELECT run_uuid, key, value FROM latest_metrics WHERE {condition} AND is_nan = 0", ids
+            ):
+                metrics[run_id][key] = value
+            return metrics, steps
+        asked = f"SELECT run_uuid, key, value, step FROM latest_metrics WHERE {condition} AND is_nan = 0"
+        for run_id, name, value, step in self._connection.execute(asked, ids):
+            key = intern(name)
+            metrics[run_id][key] = value
+            steps[run_id][key] = step
+        return metrics, steps
 
     def _experiments(self, condition: str, value: str) -> list[Experiment]:
         with self._lock:
@@ -157,7 +194,7 @@ class SqliteTables:
                 f"WHERE {condition} AND workspace = 'default'",
                 [value],
             )
-            tags = _by_run(
+            tags = _by_owner(
                 self._read(
                     "SELECT experiment_id, key, value FROM experiment_tags JOIN experiments USING (experiment_id) "
                     f"WHERE {condition}",
@@ -165,7 +202,7 @@ class SqliteTables:
                 )
             )
         return [
-            Experiment(str(number), name, location, stage == "deleted", created or 0, tags.get(number, {}))
+            Experiment(str(number), name, location, stage == "deleted", created or 0, tags[number])
             for number, name, location, stage, created in rows
         ]
 
@@ -209,8 +246,8 @@ def _run_row(experiment: Experiment, run: FinishedRun) -> tuple[Any, ...]:
     return (run.run_id, run.name, *made_by, run.status, *times, "", "active", run.artifact_uri, int(experiment.id))
 
 
-def _by_run(rows: Any) -> dict[Any, dict[str, Any]]:
-    found: dict[Any, dict[str, Any]] = {}
+def _by_owner(rows: Any) -> defaultdict[Any, dict[str, Any]]:
+    found: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
     for owner, key, value in rows:
-        found.setdefault(owner, {})[key] = value
+        found[owner][key] = value
     return found

@@ -7,7 +7,8 @@ from typing import Any
 from tipbench.identity import text_digest
 from tipbench.judge.file import BatchItem, judge_file
 from tipbench.records import Batch, Slot
-from tipbench.suites.load import load_suite, parse_rubric
+from tipbench.suites.load import load_suite
+from tipbench.suites.read_rubric import parse_rubric
 from tipbench.suites.rubric import Rubric
 
 TIP = load_suite("tip").rubric

@@ -38,7 +38,7 @@ from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.judges.model import ModelJudge
 from tipbench.judge.verify import verify
 from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
-from tipbench.suites.load import parse_rubric
+from tipbench.suites.read_rubric import parse_rubric
 from tipbench.suites.rubric import Rubric
 
 NAME = JudgeName("model")

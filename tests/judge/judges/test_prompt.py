@@ -7,7 +7,7 @@ from tipbench.judge.judges.fence import Fence
 from tipbench.judge.judges.prompt import Prompts, general_rules
 from tipbench.judge.judges.question import questions
 from tipbench.judge.judges.room import tokens
-from tipbench.suites.load import parse_rubric
+from tipbench.suites.read_rubric import parse_rubric
 from tipbench.suites.rubric import Criterion, Rubric, RubricFront
 
 FENCE = Fence.drawn(7, "slot")

@@ -1,0 +1,43 @@
+"""Two experiments side by side, on a terminal."""
+
+import click
+from rich.text import Text
+
+from tipbench.cli.leaderboard import empty_table
+from tipbench.cli.workplace import out
+from tipbench.compare.against import Against
+from tipbench.compare.against_report import FORMATS, MARKS, against_headline, change_range, remark
+from tipbench.compare.words import figure
+from tipbench.untrusted import printable
+
+AGAINST_FORMATS = ("table", *FORMATS)
+_STYLES = {"better": "green", "worse": "red"}
+
+
+def show_against(found: Against, form: str) -> None:
+    if form != "table":
+        click.echo(FORMATS[form](found))
+        return
+    out.print(printable(against_headline(found)), style="bold", soft_wrap=True)
+    table = empty_table("")
+    for title in ("", "model", "prompt"):
+        table.add_column(title, overflow="fold")
+    for title in ("before", "now", "change", "95 %"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("")
+    for change in found.changes:
+        style = _STYLES.get(change.verdict, "")
+        told = ", ".join(part for part in (change.verdict, remark(change)) if part)
+        table.add_row(
+            Text(MARKS[change.verdict], style=style),
+            printable(change.model),
+            printable(change.prompt),
+            figure(change.before),
+            figure(change.now),
+            Text(f"{change.change:+.2f}", style=f"bold {style}"),
+            change_range(change),
+            Text(told, style=style),
+        )
+    out.print(table)
+    for note in found.notes:
+        out.print(printable(note), style="yellow", soft_wrap=True)

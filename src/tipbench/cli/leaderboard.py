@@ -1,0 +1,159 @@
+"""The leaderboard on a terminal: intervals as small bars, and as many columns as there is room for."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import click
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from tipbench.cli.workplace import out
+from tipbench.compare.leaderboard import Leaderboard
+from tipbench.compare.report import FORMATS, mark
+from tipbench.compare.standing import MOST_LEVELS, Standing
+from tipbench.compare.words import (
+    effect_sentences,
+    figure,
+    headline,
+    percent,
+    prompt_label,
+    range_text,
+    verdict,
+    warnings,
+)
+from tipbench.errors import InvalidInput
+from tipbench.statistics.bounded import Interval
+from tipbench.untrusted import printable
+
+_BAR = 22  # characters
+
+
+class Column(NamedTuple):
+    """A column of the table; the less it matters, the sooner it goes when there is no room."""
+
+    title: str
+    matters: int
+    value: Callable[[Standing], str | Text]
+    right: bool = True
+
+
+def show_leaderboard(board: Leaderboard, form: str = "table") -> None:
+    if form != "table":
+        click.echo(FORMATS[form](board))
+        return
+    out.print(printable(headline(board)), style="bold yellow" if board.provisional else "bold", soft_wrap=True)
+    if board.standings:
+        _print_widest([_table(board, least) for least in range(6)])
+    for line in verdict(board):
+        out.print(printable(line), style="bold" if board.comparison.told else "yellow", soft_wrap=True)
+    for line in effect_sentences(board):
+        out.print(printable(line), soft_wrap=True)
+    for warning in warnings(board):
+        out.print(printable(warning), style="yellow", soft_wrap=True)
+
+
+def check_factor(board: Leaderboard, factor: str) -> None:
+    known = sorted({name for standing in board.standings for name in standing.slices})
+    levels = len(board.rows.levels.get(factor, ()))
+    if levels > MOST_LEVELS:
+        raise InvalidInput(f"--by '{factor}' has {levels} levels, too many for a table; take --scores FILE.csv instead")
+    if factor not in known:
+        has = ", ".join(known) or "none with scores"
+        raise InvalidInput(f"--by '{factor}' names no factor of '{board.experiment}', which has {has}")
+
+
+def show_slices(board: Leaderboard, factor: str) -> None:
+    """The composite of each row on each level of a factor."""
+    levels = sorted({level for standing in board.standings for level in standing.slices.get(factor, {})})
+    table = empty_table(f"Composite by {printable(factor)}")
+    for name in ("", "model", "prompt"):
+        table.add_column(name, overflow="fold")
+    for level in levels:
+        table.add_column(printable(level), justify="right")
+    for standing in board.standings:
+        slices = standing.slices.get(factor, {})
+        means = [figure(slices[level].mean if level in slices else None) for level in levels]
+        table.add_row(mark(standing), printable(standing.model), printable(prompt_label(board, standing)), *means)
+    out.print(table)
+
+
+def _print_widest(tables: Sequence[Table]) -> None:
+    """The one with the most columns that fits; the narrowest where none does."""
+    roomy = out.options.update(max_width=10_000)
+    widths = [out.measure(table, options=roomy).maximum for table in tables]
+    chosen = next((place for place, width in enumerate(widths) if width <= out.width), len(tables) - 1)
+    if chosen:
+        tables[chosen].caption = f"{widths[0]} columns show everything, and so does --format html."
+        tables[chosen].caption_justify = "left"
+    out.print(tables[chosen])
+
+
+def _table(board: Leaderboard, least: int) -> Table:
+    table = empty_table(f"Leaderboard of {printable(board.experiment)}")
+    columns = [column for column in _columns(board) if column.matters >= least]
+    for column in columns:
+        folds = least > 0 and column.title in ("model", "prompt")
+        table.add_column(column.title, justify="right" if column.right else "left", overflow="fold", no_wrap=not folds)
+    for standing in board.standings:
+        top = bool(standing.place and standing.place.top)
+        table.add_row(*(column.value(standing) for column in columns), style="" if top or not board.top else "dim")
+    return table
+
+
+def _columns(board: Leaderboard) -> list[Column]:
+    scale = board.scales["composite"]
+    criteria = [name for name in board.scores if name != "composite" and name not in board.flags]
+    return [
+        Column("top", 5, lambda one: Text(mark(one), style="green"), right=False),
+        Column("model", 5, lambda one: printable(one.model), right=False),
+        Column("prompt", 5, lambda one: printable(prompt_label(board, one)), right=False),
+        Column("composite", 5, lambda one: Text(figure(one.composite), style="bold")),
+        Column(f"{scale.low:g} … 95 % … {scale.high:g}", 4, lambda one: interval_bar(one, scale), right=False),
+        Column("from – to", 3, lambda one: _range(one.intervals.get("composite"))),
+        Column("best?", 5, lambda one: percent(one.place.p_best if one.place else None)),
+        *(_mean_column(name, 1) for name in criteria),
+        *(_mean_column(name, 0) for name in board.flags),
+        *([Column("if worst – best", 3, lambda one: _range(one.extremes))] if board.gaps else []),
+        Column("judged·\npending·\nfailed", 2, lambda one: f"{one.judged}·{one.pending}·{one.failed}"),
+        Column("empty", 0, lambda one: str(one.empty)),
+        Column("texts", 0, lambda one: figure(one.candidates, 1)),
+        Column("s/cell", 1, lambda one: figure(one.cost.seconds)),
+        Column("tok/s", 0, lambda one: figure(one.cost.tokens_per_s, 1)),
+        Column("size", 0, lambda one: _size(one.cost.model_bytes)),
+        Column("front", 0, lambda one: "◆" if one.on_front else ""),
+    ]
+
+
+def _mean_column(name: str, matters: int) -> Column:
+    return Column(name.replace("_", " "), matters, lambda one: figure(one.means.get(name)))
+
+
+def interval_bar(standing: Standing, scale: Interval, width: int = _BAR) -> Text:
+    """The composite's scale as a line, its interval as a thick one, the mean as a cross."""
+    interval, mean = standing.intervals.get("composite"), standing.composite
+    if interval is None or mean is None:
+        return Text("─" * width, style="dim")
+
+    def at(value: float) -> int:
+        return min(width - 1, max(0, int((value - scale.low) / (scale.high - scale.low) * width)))
+
+    low, middle, high = at(interval.low), at(mean), at(interval.high)
+    bar = Text("─" * low, style="dim")
+    bar.append("━" * (middle - low), style="cyan")
+    bar.append("╋", style="bold cyan")
+    bar.append("━" * (high - middle), style="cyan")
+    bar.append("─" * (width - 1 - high), style="dim")
+    return bar
+
+
+def _range(interval: Interval | None) -> str:
+    return range_text(*interval) if interval else "–"
+
+
+def _size(count: int | None) -> str:
+    return "–" if count is None else f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
+
+
+def empty_table(title: str) -> Table:
+    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)

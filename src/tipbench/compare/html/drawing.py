@@ -1,0 +1,62 @@
+"""Inline SVG, element by element: well-formed whatever a label holds, and nothing lies outside the picture."""
+
+import re
+from collections.abc import Mapping
+from xml.etree import ElementTree
+
+from tipbench.untrusted import printable
+
+_NOT_IN_XML = re.compile("[\ufffe\uffff]")
+_Value = str | float
+
+
+class Drawing:
+    """A picture that says what it shows; colours and fonts are the style sheet's, by class."""
+
+    def __init__(self, width: float, height: float, title: str, description: str, kind: str) -> None:
+        self.width, self.height = width, height
+        size = {"viewBox": f"0 0 {width:g} {height:g}", "role": "img", "class": f"plot {kind}"}
+        self._root = self._here = ElementTree.Element("svg", size)
+        self._words("title", title)
+        self._words("desc", description)
+
+    def group(self, kind: str, title: str = "") -> None:
+        """What is drawn from here on belongs together, until the next group; the title is shown by hovering."""
+        self._here = ElementTree.SubElement(self._root, "g", {"class": kind})
+        if title:
+            self._words("title", title)
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
+        self._shape("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "class": kind})
+
+    def rect(self, x: float, y: float, width: float, height: float, kind: str, rx: float = 0) -> None:
+        self._shape("rect", {"x": x, "y": y, "width": width, "height": height, "rx": rx, "class": kind})
+
+    def circle(self, x: float, y: float, radius: float, kind: str) -> None:
+        self._shape("circle", {"cx": x, "cy": y, "r": radius, "class": kind})
+
+    def path(self, points: list[tuple[float, float]], kind: str) -> None:
+        """Straight from point to point."""
+        self._shape("polyline", {"points": " ".join(f"{x:.2f},{y:.2f}" for x, y in points), "class": kind})
+
+    def text(self, x: float, y: float, text: str, kind: str) -> None:
+        self._words("text", text, {"x": x, "y": y, "class": kind})
+
+    def svg(self) -> str:
+        return ElementTree.tostring(self._root, encoding="unicode")
+
+    def _words(self, tag: str, text: str, attributes: Mapping[str, _Value] | None = None) -> None:
+        self._shape(tag, attributes or {}).text = _NOT_IN_XML.sub("\ufffd", printable(text))
+
+    def _shape(self, tag: str, attributes: Mapping[str, _Value]) -> ElementTree.Element:
+        written = {name: value if isinstance(value, str) else f"{value:.2f}" for name, value in attributes.items()}
+        return ElementTree.SubElement(self._here, tag, written)
+
+
+def shortened(text: str, limit: int) -> str:
+    """On one line, what is in the middle left out: names that are long differ at their ends."""
+    text = printable(" ".join(text.split()))
+    if len(text) <= limit:
+        return text
+    tail = (limit - 1) // 2
+    return f"{text[: limit - 1 - tail]}…{text[-tail:]}"

@@ -1,0 +1,169 @@
+"""The HTML report: what `report.html` shows, and how whatever others wrote gets into it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from tipbench.compare import words
+from tipbench.compare.comparison import plural
+from tipbench.compare.effects import FactorEffects, GridEffects
+from tipbench.compare.examples import Examples
+from tipbench.compare.html.drawing import shortened
+from tipbench.compare.html.heat import grid_means, heat_map, heat_scale, slice_means, slice_tables
+from tipbench.compare.html.plots import Bar, Point, effects_plot, interval_plot, scatter_plot
+from tipbench.compare.leaderboard import Leaderboard
+from tipbench.compare.reliability import JudgedBatch
+from tipbench.compare.rows import RowKey
+from tipbench.compare.standing import Standing
+from tipbench.identity import SHORT
+from tipbench.statistics.bounded import Interval
+from tipbench.untrusted import printable
+
+TEXT_LIMIT = 4_000  # characters of one candidate, note or reason; a model can write a megabyte
+_OPEN = 3  # rows of the top group whose examples are open from the start
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that the page is made from."""
+
+    board: Leaderboard
+    batches: Sequence[JudgedBatch]
+    alpha: Mapping[str, float | None]  # Krippendorff's, over counted judges, by criterion; empty with fewer than two
+    examples: Mapping[RowKey, Examples]
+    made_at: str
+
+
+class Cut(NamedTuple):
+    """The beginning of a text, and how many characters are not shown."""
+
+    text: str
+    left_out: int
+
+
+def as_html(report: Report) -> str:
+    board = report.board
+    effects = board.effects if isinstance(board.effects, GridEffects) else None
+    return _template().render(
+        report=report,
+        board=board,
+        css=Markup(_resource("report.css")),  # our own file
+        compared=[standing for standing in board.standings if standing.place],
+        anything_scored=any(standing.composite is not None for standing in board.standings),
+        criteria=[name for name in board.scores if name != "composite" and name not in board.flags],
+        heat=heat_map(board),
+        slices=slice_tables(board),
+        grid_scale=heat_scale(board.scales["composite"], grid_means(board)),
+        slices_scale=heat_scale(board.scales["composite"], slice_means(board)),
+        plots={
+            "intervals": _both(interval_plot, _interval_bars(board), board.scales["composite"], "Composite scores"),
+            "effects": _effect_plot(effects) if effects else None,
+            "front": _both(scatter_plot, _points(board), "composite", "Quality against seconds"),
+        },
+        points=_points(board),
+        effects=effects,
+        opened={standing.key for standing in (board.top or board.standings[:1])[:_OPEN]},
+        label=lambda standing: words.row_label(board, standing),
+        prompt=lambda standing: words.prompt_label(board, standing),
+    )
+
+
+@cache
+def _template() -> Template:
+    """Escapes whatever is shown, and makes visible what would reorder or hide text: no place can forget it."""
+    environment = Environment(
+        autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.globals.update(words=words, cut=cut, plural=plural, shortened=shortened)
+    environment.filters.update(
+        figure=words.figure, percent=words.percent, span=_span, day=_day, size=_size, count=_count, digest=_digest
+    )
+    return environment.from_string(_resource("report.html"))
+
+
+def _shown(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _resource(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+def cut(text: str, limit: int = TEXT_LIMIT) -> Cut:
+    return Cut(text[:limit], max(0, len(text) - limit))
+
+
+def _both(plot: Callable[..., str], *figures: Any) -> Markup:
+    """For a wide page and for a narrow one; the style sheet shows one of them."""
+    return Markup(plot(*figures) + plot(*figures, narrow=True))  # escaped element by element
+
+
+def _interval_bars(board: Leaderboard) -> list[Bar]:
+    return [
+        Bar(
+            label=f"{number}. {words.row_label(board, standing)}",
+            mean=standing.composite,
+            interval=standing.intervals.get("composite"),
+            possible=standing.extremes if standing.extremes.high - standing.extremes.low > 1e-9 else None,
+            emphasis=_is_top(standing),
+            remark="● top" if _is_top(standing) else "",
+        )
+        for number, standing in enumerate(board.standings, 1)
+    ]
+
+
+def _is_top(standing: Standing) -> bool:
+    return bool(standing.place and standing.place.top)
+
+
+def _effect_plot(effects: GridEffects) -> Markup | None:
+    """Of models and of prompts, where there is more than one."""
+    factors = {"Models": effects.models, "Prompts": effects.prompts}
+    shown = {name: _effect_bars(factor) for name, factor in factors.items() if len(factor.levels) > 1}
+    return _both(effects_plot, shown, "Effects of models and prompts") if shown else None
+
+
+def _effect_bars(factor: FactorEffects) -> list[Bar]:
+    bars = []
+    for level in factor.levels:
+        interval = None if level.low is None or level.high is None else Interval(level.low, level.high)
+        away = interval is not None and not interval.low <= 0 <= interval.high
+        bars.append(Bar(level.name, level.size, interval, None, emphasis=away))
+    return bars
+
+
+def _points(board: Leaderboard) -> list[Point]:
+    return [
+        Point(number, words.row_label(board, one), one.composite, one.cost.seconds, one.on_front)
+        for number, one in enumerate(board.standings, 1)
+        if one.composite is not None and one.cost.seconds is not None
+    ]
+
+
+def _span(interval: Interval | None, digits: int = 1) -> str:
+    return "–" if interval is None else f"{interval[0]:.{digits}f} – {interval[1]:.{digits}f}"
+
+
+def _day(milliseconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):
+        return "at an unknown time"
+
+
+def _size(count: int | None) -> str:
+    return "–" if count is None else f"{count / 1e9:.1f} GB" if count >= 0.9995e9 else f"{count / 1e6:.0f} MB"
+
+
+def _count(number: int | None) -> str:
+    return "–" if number is None else f"{number / 1e9:.1f} B" if number >= 0.9995e9 else f"{number / 1e6:.0f} M"
+
+
+def _digest(text: str) -> str:
+    return text[:SHORT]

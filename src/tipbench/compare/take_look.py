@@ -1,0 +1,91 @@
+"""Taking a look at an experiment: its runs are read once, or not at all where nothing has changed.
+
+From a server, a look is kept, and taken for the truth as long as the experiment's marks (`tracking.marks`) say that
+nothing was written since. A database file is read anew each time: that takes less than a second for 10,000 runs, and
+MLflow's own pages may have written to it.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from tipbench.compare.kept_look import KeptLook
+from tipbench.compare.look import Look, RubricSeen
+from tipbench.errors import TrackingError, TrackingUnreachable
+from tipbench.records import StoredCell
+from tipbench.tracking.batches import batch_runs, deciding_batch, summaries
+from tipbench.tracking.interface import Experiment, StoredRun
+from tipbench.tracking.marks import ABANDONED_S, state, writers
+from tipbench.tracking.runs import CELL, KIND, stored_cells, stored_rubric
+from tipbench.tracking.store import RunStore
+
+
+def take_look(
+    store: RunStore, experiment: Experiment, looks: Path, refresh: bool = False, clock: Callable[[], float] = time.time
+) -> Look:
+    """What is in the experiment, which was found in the store just now: its marks are trusted.
+
+    `looks` is the folder of what is kept; `refresh` reads everything again, whatever the marks say.
+    """
+    if not store.is_shared:
+        return _read(store, experiment)
+    kept = KeptLook(looks, store.address, experiment.id)
+    abandoned = _abandoned(kept, experiment, clock())
+    if abandoned:
+        # A mark that was set anew meanwhile belongs to somebody who writes; only a moment lies between this and that.
+        standing = writers(store.experiment(experiment.name))
+        gone = [key for key in abandoned if standing.get(key) == experiment.tags[key]]
+        store.forget_writers(experiment, gone)
+        experiment = store.experiment(experiment.name)
+    before = state(experiment)
+    known = kept.load(experiment, before) if before and not refresh else None
+    if known:
+        return known
+    look = _read(store, experiment)
+    if before and _is_still_in(before, store, experiment):
+        kept.save(look, before)
+    return look
+
+
+def _is_still_in(before: str, store: RunStore, experiment: Experiment) -> bool:
+    """Whether nobody wrote meanwhile. What was read is good all the same; it is only not kept."""
+    with suppress(TrackingError):
+        found = store.find_experiment(experiment.name)
+        return found is not None and (found.id, state(found)) == (experiment.id, before)
+    return False
+
+
+def _abandoned(kept: KeptLook, experiment: Experiment, now: float) -> list[str]:
+    """Marks of writers that were seen long ago, by this clock, and have not changed since."""
+    found = writers(experiment)
+    if not found:
+        return []
+    before = kept.writers()
+    since = {key: min(now, before.get((key, value), now)) for key, value in found.items()}
+    kept.save_writers({(key, value): since[key] for key, value in found.items()})
+    return [key for key in found if now - since[key] >= ABANDONED_S]
+
+
+def _read(store: RunStore, experiment: Experiment) -> Look:
+    batches = batch_runs(store, experiment)
+    cells = stored_cells(store, experiment)
+    return Look(experiment, cells, summaries(store, batches), _rubric(store, experiment, batches, cells))
+
+
+def _rubric(
+    store: RunStore, experiment: Experiment, batches: Sequence[StoredRun], cells: Sequence[StoredCell]
+) -> RubricSeen | None:
+    """Who compares by another rubric does without it: that it can't be read is told to whoever needs it."""
+    run = deciding_batch(batches)
+    if run is None and cells:
+        tags = {KIND: CELL, "tipbench.cell_key": cells[-1].key}
+        run = next((one for one in store.runs(experiment, tags) if one.run_id == cells[-1].run_id), None)
+    if run is None:
+        return None
+    try:
+        return RubricSeen(run.run_id, stored_rubric(store, run))
+    except TrackingUnreachable:
+        raise
+    except TrackingError as error:
+        return RubricSeen(run.run_id, "", str(error))
