@@ -158,6 +158,10 @@ def test_the_gate_closes_on_evidence_alone(compare: Compare) -> None:
     later = ("--gate", "scripted/great.yaml×v1", "--against", EXPERIMENT)
     assert compare(*later, experiment="tip-bench-later").status == 1
     assert compare(*later, "--min-gain", "-12", experiment="tip-bench-later").status == 0
+    unjudged = ("--gate", "scripted/broken.yaml×v1", "--against", EXPERIMENT)
+    waiting = compare(*unjudged, experiment="tip-bench-broken")
+    assert waiting.status == 0
+    assert "scripted/broken.yaml × v1 has no scores yet, so the gate stays open." in waiting.out
     piped = compare("--gate", "scripted/poor.yaml×v1", "--format", "json")
     assert json.loads(piped.out)["experiment"] == EXPERIMENT
     assert "Gate:" in piped.err

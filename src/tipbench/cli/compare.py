@@ -97,7 +97,7 @@ def command(
         if by:
             check_factor(board, by)
         if against and before:
-            show_against(compare_against(board.experiment, board.rows, against, before), form)
+            _show_changes(board, against, before, form, gated)
         elif form == "html":
             _echo_html(work, look, rubric, board)
         else:
@@ -149,6 +149,16 @@ def _rows_of(work: Workplace, other: str, rubric: Rubric, refresh: bool) -> Rows
             f"{rubric.digest[:12]}), so its scores mean something else; judge one of the two anew"
         )
     return make_rows(look.cells, rubric)
+
+
+def _show_changes(board: Leaderboard, other: str, before: Rows, form: str, gated: Gated | None) -> None:
+    """A gate has its answer even where the two experiments have nothing else in common."""
+    try:
+        show_against(compare_against(board.experiment, board.rows, other, before), form)
+    except InvalidInput as error:
+        if gated is None:
+            raise
+        note(str(error))
 
 
 def _gated(board: Leaderboard, named: str, min_gain: float, other: str | None, before: Rows | None) -> Gated:

@@ -69,7 +69,7 @@ def gate_against(board: Leaderboard, named: str, min_gain: float, other: str, be
 
 def _label(board: Leaderboard, index: int) -> str:
     label = row_label(board, board.standings[index])
-    return f"{label} (provisional scores)" if board.provisional else label
+    return f"{label} (provisional scores)" if board.provisional and board.judges else label
 
 
 def _open(why: str) -> Gated:
