@@ -24,7 +24,7 @@ _AT_ONCE = 64  # as a collection delivers its cells
 
 @contextmanager
 def tipbench(url: str, experiment: Experiment) -> Iterator[Write]:
-    with opened(url) as store:
+    with opened(url) as store, store.session():
 
         def write(drafts: Sequence[RunDraft]) -> None:
             for start in range(0, len(drafts), _AT_ONCE):

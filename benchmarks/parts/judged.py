@@ -1,0 +1,71 @@
+"""A large experiment that was judged: real runs, a real batch, and the apply that every judge file goes through."""
+
+import random
+import time
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+from tests.integration.filling import filled
+
+from benchmarks.parts.drafts import finished_cells
+from benchmarks.parts.stored import opened
+from tipbench.judge.apply import Manner, apply_file
+from tipbench.judge.export import export_batch
+from tipbench.judge.judges.catalog import person
+from tipbench.judge.sample import Extent
+from tipbench.suites.load import load_suite
+from tipbench.tracking.store import RunDraft
+
+EXPERIMENT = "tip-bench-large"
+ROWS, SCENARIOS = 12, 834
+_MODELS = ("scripted/a", "scripted/b", "scripted/c", "scripted/d")
+_PROMPTS = ("v1", "v2-mentor", "v3-few-shot")
+_AT_ONCE = 64  # as a collection delivers its cells
+
+
+def judged_experiment(database: Path) -> int:
+    """Fills the database, and says with how many cells."""
+    suite = load_suite("tip")
+    drafts = [_as_number(number, draft) for number, draft in enumerate(finished_cells(ROWS * SCENARIOS))]
+    ids = count(1)
+    now_ms = round(time.time() * 1000)
+    with opened(f"sqlite:///{database}") as store, store.session():
+        experiment = store.ensure_experiment(EXPERIMENT, {"tipbench.suite": suite.name})
+        for start in range(0, len(drafts), _AT_ONCE):
+            store.write_runs(experiment, drafts[start : start + _AT_ONCE])
+        judge, one_a_cell = person("person"), Extent(sample=1)
+        new_id = lambda: f"{next(ids):016x}"  # noqa: E731
+        exported = export_batch(
+            store, experiment, suite.rubric, judge, 0, new_id, now_ms, extent=one_a_cell, gold=suite.anchors
+        )
+        file = filled(exported.file)
+        drawn = random.Random(1)
+        known = {anchor.candidate for anchor in suite.anchors}
+        for item in file["items"]:
+            if item["candidate"] not in known:  # the same few texts over and over would all score the same
+                item["scores"] = {name: drawn.randint(s["min"], s["max"]) for name, s in file["scales"].items()}
+        # Items that stand in the file twice get two scores by chance, which would keep the batch from counting.
+        applied = apply_file(store, experiment, file, now_ms, Manner(accept_drift="scores are drawn at random"))
+    if applied.runs != len(drafts) or not applied.accepted:
+        raise SystemExit(f"{applied.runs} runs were judged, not {len(drafts)}; the figures would mean nothing")
+    return len(drafts)
+
+
+def _as_number(number: int, draft: RunDraft) -> RunDraft:
+    """A cell of a grid that no suite has: two scenarios a persona."""
+    scenario, row = divmod(number, ROWS)
+    prompt, model = divmod(row, len(_MODELS))
+    params = {
+        **draft.params,
+        "model": _MODELS[model],
+        "prompt": _PROMPTS[prompt],
+        "scenario": f"scenario-{scenario}",
+        "factor.persona": f"persona-{scenario // 2}",
+    }
+    tags = {
+        "tipbench.prompt_digest": f"digest-of-{_PROMPTS[prompt]}",
+        "tipbench.cell_key": f"{number:064x}",
+        "tipbench.cluster": "persona",
+    }
+    return replace(draft, params=params, tags={**draft.tags, **tags})
