@@ -16,6 +16,7 @@ import yaml
 
 from tests.integration.command import Finished, tipbench, tipbench_process
 from tests.integration.mlflow_server import MlflowServer
+from tipbench.collect import delivery
 from tipbench.settings import Settings
 from tipbench.tracking.address import open_store
 from tipbench.tracking.interface import StoredRun
@@ -110,7 +111,11 @@ def test_mlflow_that_goes_away_in_the_middle_and_comes_back_gets_everything_once
 
 
 @pytest.mark.timeout(240)
-def test_mlflow_that_stays_away_gets_everything_by_sync(tmp_path: Path, home: Path) -> None:
+def test_mlflow_that_stays_away_gets_everything_by_sync(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "PATIENCE_S", 3.0)  # it does not come back, however long one waits
+    monkeypatch.setattr(delivery.Delivery.finish, "__defaults__", (3.0,))
     folder = tmp_path / "server"
     first = MlflowServer.start(folder)
     port = urlsplit(first.url).port
@@ -121,13 +126,15 @@ def test_mlflow_that_stays_away_gets_everything_by_sync(tmp_path: Path, home: Pa
 
     stopper = threading.Thread(target=stop_in_the_middle)
     stopper.start()
-    done = tipbench_process(*_command(tmp_path, first.url, latency_s=0.08))
+    done = tipbench(*_command(tmp_path, first.url, latency_s=0.08))
     stopper.join()
     assert done.status == 1
     assert "tipbench sync" in done.out
     assert len(os.listdir(home / "journal")) == 1  # noqa: PTH208
     refused = tipbench("sync")
     assert refused.status == 1
+    monkeypatch.undo()
+    monkeypatch.setenv("TIPBENCH_HOME", str(home))
     with MlflowServer.start(folder, port=port) as second:
         synced = tipbench("sync")
         assert synced.status == 0, synced.err
