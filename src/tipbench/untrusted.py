@@ -5,8 +5,11 @@ databases and UTF-8 files can't hold, is stored with every backslash doubled and
 as ``\\uXXXX``; whoever stores it must keep the fact that it was escaped (`Storable.escaped`).
 """
 
+import csv
+import io
 import json
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -65,6 +68,15 @@ def inert_in_spreadsheets(value: Any) -> Any:
         return value
     text = printable(value)
     return "'" + text if text.startswith(_FORMULA) else text
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A table whose columns are all keys of its rows, safe to open in a spreadsheet; nothing for no rows."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: inert_in_spreadsheets(value) for key, value in row.items()} for row in rows)
+    return out.getvalue() if rows else ""
 
 
 def markdown_text(text: str) -> str:

@@ -1,6 +1,6 @@
 """The leaderboard on a terminal: intervals as small bars, and as many columns as there is room for."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import click
@@ -19,6 +19,7 @@ from tipbench.compare.words import (
     percent,
     prompt_label,
     range_text,
+    size_text,
     verdict,
     warnings,
 )
@@ -44,7 +45,7 @@ def show_leaderboard(board: Leaderboard, form: str = "table") -> None:
         return
     out.print(printable(headline(board)), style="bold yellow" if board.provisional else "bold", soft_wrap=True)
     if board.standings:
-        _print_widest([_table(board, least) for least in range(6)])
+        _print_widest(board)
     for line in verdict(board):
         out.print(printable(line), style="bold" if board.comparison.told else "yellow", soft_wrap=True)
     for line in effect_sentences(board):
@@ -78,15 +79,21 @@ def show_slices(board: Leaderboard, factor: str) -> None:
     out.print(table)
 
 
-def _print_widest(tables: Sequence[Table]) -> None:
-    """The one with the most columns that fits; the narrowest where none does."""
-    roomy = out.options.update(max_width=10_000)
-    widths = [out.measure(table, options=roomy).maximum for table in tables]
-    chosen = next((place for place, width in enumerate(widths) if width <= out.width), len(tables) - 1)
-    if chosen:
-        tables[chosen].caption = f"{widths[0]} columns show everything, and so does --format html."
-        tables[chosen].caption_justify = "left"
-    out.print(tables[chosen])
+def _print_widest(board: Leaderboard) -> None:
+    """With as many columns as there is room for; the narrowest where there is room for none."""
+    everything = table = _table(board, 0)
+    for least in range(1, 6):
+        if _width(table) <= out.width:
+            break
+        table = _table(board, least)
+    if table is not everything:
+        table.caption = f"{_width(everything)} columns show everything, and so does --format html."
+        table.caption_justify = "left"
+    out.print(table)
+
+
+def _width(table: Table) -> int:
+    return out.measure(table, options=out.options.update(max_width=10_000)).maximum
 
 
 def _table(board: Leaderboard, least: int) -> Table:
@@ -120,7 +127,7 @@ def _columns(board: Leaderboard) -> list[Column]:
         Column("texts", 0, lambda one: figure(one.candidates, 1)),
         Column("s/cell", 1, lambda one: figure(one.cost.seconds)),
         Column("tok/s", 0, lambda one: figure(one.cost.tokens_per_s, 1)),
-        Column("size", 0, lambda one: _size(one.cost.model_bytes)),
+        Column("size", 0, lambda one: size_text(one.cost.model_bytes)),
         Column("front", 0, lambda one: "◆" if one.on_front else ""),
     ]
 
@@ -149,10 +156,6 @@ def interval_bar(standing: Standing, scale: Interval, width: int = _BAR) -> Text
 
 def _range(interval: Interval | None) -> str:
     return range_text(*interval) if interval else "–"
-
-
-def _size(count: int | None) -> str:
-    return "–" if count is None else f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
 
 
 def empty_table(title: str) -> Table:

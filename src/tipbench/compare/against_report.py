@@ -1,14 +1,12 @@
 """Two experiments side by side as JSON, CSV or Markdown."""
 
-import csv
-import io
 from dataclasses import asdict
 from typing import Any
 
 from tipbench.compare.against import Against, Change
 from tipbench.compare.comparison import plural
 from tipbench.compare.words import figure
-from tipbench.untrusted import inert_in_spreadsheets, json_text, markdown_text
+from tipbench.untrusted import csv_text, json_text, markdown_text
 
 MARKS = {"better": "▲", "worse": "▼", "may be chance": "", "can't be told": "?"}
 
@@ -46,12 +44,7 @@ def as_json(found: Against) -> str:
 
 
 def as_csv(found: Against) -> str:
-    out = io.StringIO()
-    table = [_row(change) for change in found.changes]
-    writer = csv.DictWriter(out, list(table[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: inert_in_spreadsheets(value) for key, value in row.items()} for row in table)
-    return out.getvalue().rstrip("\n")
+    return csv_text([_row(change) for change in found.changes]).rstrip("\n")
 
 
 def as_markdown(found: Against) -> str:

@@ -71,7 +71,7 @@ def compare_rows(rows: Rows) -> Comparison:
             f"scores; it takes {units_to_separate(chosen.rows)}."
         )
     group = top_group(chosen) if told else None
-    likely = probability_best(by_unit)
+    likely = probability_best(by_unit) if told else ()
     places: list[Place | None] = [None] * len(rows.rows)
     for order, index in enumerate(compared):
         if group:

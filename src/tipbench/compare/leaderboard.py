@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tipbench.compare.comparison import Comparison, compare_rows, in_order_of_means
-from tipbench.compare.cost import cost_of, pareto_front
 from tipbench.compare.effects import GridEffects, grid_effects
 from tipbench.compare.look import Look
 from tipbench.compare.rows import Rows, make_rows
@@ -74,13 +73,7 @@ def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric, ka
     rows = make_rows(cells, rubric)
     rows = rows.in_order(in_order_of_means(rows))
     comparison = compare_rows(rows)
-    costs = [cost_of(row.cells) for row in rows.rows]
-    compared = [place is not None for place in comparison.places]
-    points = [
-        (row.means.get("composite") if among or not any(compared) else None, cost.seconds)
-        for row, cost, among in zip(rows.rows, costs, compared, strict=True)
-    ]
-    standings = make_standings(rows, comparison.places, pareto_front(points), rubric.digest)
+    standings = make_standings(rows, comparison.places, rubric.digest)
     judges = _judges(cells, rubric, rows.provisional)
     return Leaderboard(
         experiment=experiment,

@@ -1,7 +1,5 @@
 """A leaderboard as JSON, CSV or Markdown. The terminal's table is drawn by the command line, HTML by `html`."""
 
-import csv
-import io
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -19,7 +17,7 @@ from tipbench.compare.words import (
     verdict,
     warnings,
 )
-from tipbench.untrusted import inert_in_spreadsheets, json_text, markdown_text
+from tipbench.untrusted import csv_text, json_text, markdown_text
 
 
 def as_data(board: Leaderboard) -> dict[str, Any]:
@@ -132,13 +130,7 @@ def as_json(board: Leaderboard) -> str:
 
 
 def as_csv(board: Leaderboard) -> str:
-    out = io.StringIO()
-    table = [_flat(board, standing) for standing in board.standings]
-    columns = list(dict.fromkeys(key for row in table for key in row))
-    writer = csv.DictWriter(out, columns or ["model"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: inert_in_spreadsheets(value) for key, value in row.items()} for row in table)
-    return out.getvalue().rstrip("\n")
+    return csv_text([_flat(board, standing) for standing in board.standings]).rstrip("\n")
 
 
 def _flat(board: Leaderboard, standing: Standing) -> dict[str, Any]:

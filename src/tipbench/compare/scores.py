@@ -1,7 +1,5 @@
 """Every single score of an experiment, with where it came from: for whoever wants to analyse it elsewhere."""
 
-import csv
-import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from tipbench.tracking.batches import applied_batch, batch_runs
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.runs import stored_candidates, stored_cell, stored_runs
 from tipbench.tracking.store import RunStore
-from tipbench.untrusted import inert_in_spreadsheets, json_text
+from tipbench.untrusted import csv_text, json_text
 
 
 def single_scores(store: RunStore, experiment: Experiment) -> list[dict[str, Any]]:
@@ -78,13 +76,4 @@ def _where(cell: StoredCell) -> dict[str, Any]:
     }
 
 
-def _csv(rows: list[dict[str, Any]]) -> str:
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    out = io.StringIO()
-    writer = csv.DictWriter(out, columns)
-    writer.writeheader()
-    writer.writerows({key: inert_in_spreadsheets(value) for key, value in row.items()} for row in rows)
-    return out.getvalue()
-
-
-_WRITERS: Mapping[str, Callable[[list[dict[str, Any]]], str]] = {".csv": _csv, ".json": json_text}
+_WRITERS: Mapping[str, Callable[[list[dict[str, Any]]], str]] = {".csv": csv_text, ".json": json_text}

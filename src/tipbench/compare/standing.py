@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from tipbench.compare.comparison import Place
-from tipbench.compare.cost import Cost, cost_of, mean_known
+from tipbench.compare.cost import Cost, cost_of, mean_known, pareto_front
 from tipbench.compare.intervals import Wanted, intervals_of
 from tipbench.compare.rows import Row, RowKey, Rows, row_key
 from tipbench.statistics.bounded import Interval
@@ -64,11 +64,21 @@ class Standing:
         return self.judged + self.pending + self.failed
 
 
-def make_standings(
-    rows: Rows, places: Sequence[Place | None], fronts: Sequence[bool], rubric_digest: str
-) -> list[Standing]:
-    every = zip(rows.rows, _intervals(rows), _slices(rows), places, fronts, strict=True)
+def make_standings(rows: Rows, places: Sequence[Place | None], rubric_digest: str) -> list[Standing]:
+    costs = [cost_of(row.cells) for row in rows.rows]
+    every = zip(rows.rows, _intervals(rows), _slices(rows), places, costs, _fronts(rows, places, costs), strict=True)
     return [_standing(rows, rubric_digest, *one) for one in every]
+
+
+def _fronts(rows: Rows, places: Sequence[Place | None], costs: Sequence[Cost]) -> list[bool]:
+    """Rows that were not compared are on no front, unless none was."""
+    compared = [place is not None for place in places]
+    return pareto_front(
+        [
+            (row.means.get("composite") if among or not any(compared) else None, cost.seconds)
+            for row, among, cost in zip(rows.rows, compared, costs, strict=True)
+        ]
+    )
 
 
 def _standing(
@@ -78,6 +88,7 @@ def _standing(
     intervals: Mapping[str, Interval],
     slices: Mapping[str, Mapping[str, Slice]],
     place: Place | None,
+    cost: Cost,
     on_front: bool,
 ) -> Standing:
     first = row.cells[0]
@@ -102,7 +113,7 @@ def _standing(
         empty=sum(cell.is_empty for cell in answered),
         candidates=mean_known(float(cell.candidates) for cell in answered),
         diversity=mean_known(cell.metrics.get("answer/diversity") for cell in answered),
-        cost=cost_of(row.cells),
+        cost=cost,
         on_front=on_front,
         place=place,
     )
@@ -136,13 +147,13 @@ def _slices(rows: Rows) -> list[dict[str, dict[str, Slice]]]:
             for (factor, level), names in sorted(by_level.items())
             if factor in factors
         ]
-    several = [one for *_, one in sliced if len(set(rows.units_of(one.scenarios))) > 1]
-    intervals = dict(zip(map(id, several), intervals_of(rows, several), strict=True))
+    tells = [len(set(rows.units_of(one.scenarios))) > 1 for *_, one in sliced]
+    intervals = iter(intervals_of(rows, [one for (*_, one), yes in zip(sliced, tells, strict=True) if yes]))
     found: list[dict[str, dict[str, Slice]]] = [{} for _ in rows.rows]
-    for index, (factor, level), one in sliced:
+    for (index, (factor, level), one), yes in zip(sliced, tells, strict=True):
         scores = [one.row.scores[name] for name in one.scenarios]
         means = {score: fmean([each[score] for each in scores]) for score in rows.scales}
-        found[index].setdefault(factor, {})[level] = Slice(means, intervals.get(id(one)), len(scores))
+        found[index].setdefault(factor, {})[level] = Slice(means, next(intervals) if yes else None, len(scores))
     return found
 
 

@@ -166,3 +166,8 @@ def percent(share: float | None) -> str:
 
 def range_text(low: float, high: float) -> str:
     return f"{low:.1f} – {high:.1f}"
+
+
+def size_text(count: int | None) -> str:
+    """Bytes, for people."""
+    return "–" if count is None else f"{count / 1e9:.1f} GB" if count >= 0.9995e9 else f"{count / 1e6:.0f} MB"

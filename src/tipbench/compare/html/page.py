@@ -82,7 +82,13 @@ def _template() -> Template:
     )
     environment.globals.update(words=words, cut=cut, plural=plural, shortened=shortened)
     environment.filters.update(
-        figure=words.figure, percent=words.percent, span=_span, day=_day, size=_size, count=_count, digest=_digest
+        figure=words.figure,
+        percent=words.percent,
+        span=_span,
+        day=_day,
+        size=words.size_text,
+        count=_count,
+        digest=_digest,
     )
     return environment.from_string(_resource("report.html"))
 
@@ -155,10 +161,6 @@ def _day(milliseconds: int) -> str:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (ValueError, OverflowError, OSError):
         return "at an unknown time"
-
-
-def _size(count: int | None) -> str:
-    return "–" if count is None else f"{count / 1e9:.1f} GB" if count >= 0.9995e9 else f"{count / 1e6:.0f} MB"
 
 
 def _count(number: int | None) -> str:
