@@ -1,10 +1,12 @@
 """Colours go over the data's range, and don't make much of little."""
 
+from importlib.resources import files
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tipbench.compare.html.heat import HeatScale, heat_scale
+from tipbench.compare.html.heat import STEPS, HeatScale, heat_scale
 from tipbench.statistics.bounded import Interval
 
 RUBRIC = Interval(2, 17)
@@ -37,3 +39,12 @@ def test_the_ends_are_round(means: list[float], scale: HeatScale) -> None:
 def test_a_higher_mean_has_a_stronger_colour() -> None:
     scale = HeatScale(5, 15)
     assert [scale.share(mean) for mean in (5, 10, 15, 99)] == [0, 0.5, 1, 1]
+
+
+def test_every_step_has_its_colour_in_the_style_sheet() -> None:
+    css = (files("tipbench.compare.html") / "report.css").read_text(encoding="utf-8")
+    scale = HeatScale(5, 15)
+    steps = [scale.step(5 + number / 4) for number in range(41)]
+    assert steps == sorted(steps)
+    assert set(steps) == set(range(STEPS + 1))
+    assert [step for step in steps if f".heat-{step} {{ --heat: {step / STEPS:g}; }}" not in css] == []

@@ -23,7 +23,8 @@ from tests.compare.html.boards import (
 )
 from tests.compare.html.parsed import Node, parsed
 from tipbench.compare import words
-from tipbench.compare.html.page import TEXT_LIMIT, Report, as_html, cut
+from tipbench.compare.html.page import Report, as_html
+from tipbench.compare.html.templates import TEXT_LIMIT, cut
 from tipbench.compare.leaderboard import Leaderboard
 from tipbench.records import StoredCell
 from tipbench.untrusted import printable

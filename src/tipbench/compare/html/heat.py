@@ -9,6 +9,7 @@ from tipbench.compare.standing import Slice, Standing
 from tipbench.compare.words import prompt_label
 from tipbench.statistics.bounded import Interval
 
+STEPS = 20  # from the palest to the strongest colour, each a class of the style sheet
 _LEAST = 0.2  # of the rubric's scale: small differences stay pale
 
 
@@ -22,6 +23,9 @@ class HeatScale:
     def share(self, mean: float) -> float:
         """0 for the palest, 1 for the strongest colour."""
         return round(min(1.0, max(0.0, (mean - self.low) / (self.high - self.low))), 3)
+
+    def step(self, mean: float) -> int:
+        return round(STEPS * self.share(mean))
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,26 @@
-"""The HTML report: what `report.html` shows, and how whatever others wrote gets into it."""
+"""The HTML report: what its templates show. `report.html` is the file around, `report_body.html` the report itself."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment
 from markupsafe import Markup
 
 from tipbench.compare import words
-from tipbench.compare.comparison import plural
 from tipbench.compare.effects import FactorEffects, GridEffects
 from tipbench.compare.examples import Examples
-from tipbench.compare.html.drawing import shortened
 from tipbench.compare.html.heat import grid_means, heat_map, heat_scale, slice_means, slice_tables
 from tipbench.compare.html.plots import Bar, Point, effects_plot, interval_plot, scatter_plot
+from tipbench.compare.html.templates import make_environment
 from tipbench.compare.leaderboard import Leaderboard
 from tipbench.compare.reliability import JudgedBatch
 from tipbench.compare.rows import RowKey
 from tipbench.compare.standing import Standing
-from tipbench.identity import SHORT
 from tipbench.statistics.bounded import Interval
-from tipbench.untrusted import printable
 
-TEXT_LIMIT = 4_000  # characters of one candidate, note or reason; a model can write a megabyte
 _OPEN = 3  # rows of the top group whose examples are open from the start
 
 
@@ -40,69 +35,47 @@ class Report:
     made_at: str
 
 
-class Cut(NamedTuple):
-    """The beginning of a text, and how many characters are not shown."""
-
-    text: str
-    left_out: int
-
-
 def as_html(report: Report) -> str:
+    """One file that needs nothing else."""
+    css = Markup(_resource("foundation.css") + _resource("report.css"))  # our own files
+    return _environment().get_template("report.html").render(**report_values(report), css=css)
+
+
+def report_values(report: Report, runs_of: Callable[[Standing], str] | None = None) -> dict[str, Any]:
+    """All that `report_body.html` and its companions show; with `runs_of`, rows link to their runs."""
     board = report.board
     effects = board.effects if isinstance(board.effects, GridEffects) else None
-    return _template().render(
-        report=report,
-        board=board,
-        css=Markup(_resource("report.css")),  # our own file
-        compared=[standing for standing in board.standings if standing.place],
-        anything_scored=any(standing.composite is not None for standing in board.standings),
-        criteria=[name for name in board.scores if name != "composite" and name not in board.flags],
-        heat=heat_map(board),
-        slices=slice_tables(board),
-        grid_scale=heat_scale(board.scales["composite"], grid_means(board)),
-        slices_scale=heat_scale(board.scales["composite"], slice_means(board)),
-        plots={
+    return {
+        "report": report,
+        "board": board,
+        "compared": [standing for standing in board.standings if standing.place],
+        "anything_scored": any(standing.composite is not None for standing in board.standings),
+        "criteria": [name for name in board.scores if name != "composite" and name not in board.flags],
+        "heat": heat_map(board),
+        "slices": slice_tables(board),
+        "grid_scale": heat_scale(board.scales["composite"], grid_means(board)),
+        "slices_scale": heat_scale(board.scales["composite"], slice_means(board)),
+        "plots": {
             "intervals": _both(interval_plot, _interval_bars(board), board.scales["composite"], "Composite scores"),
             "effects": _effect_plot(effects) if effects else None,
             "front": _both(scatter_plot, _points(board), "composite", "Quality against seconds"),
         },
-        points=_points(board),
-        effects=effects,
-        opened={standing.key for standing in (board.top or board.standings[:1])[:_OPEN]},
-        label=lambda standing: words.row_label(board, standing),
-        prompt=lambda standing: words.prompt_label(board, standing),
-    )
+        "points": _points(board),
+        "effects": effects,
+        "opened": {standing.key for standing in (board.top or board.standings[:1])[:_OPEN]},
+        "label": lambda standing: words.row_label(board, standing),
+        "prompt": lambda standing: words.prompt_label(board, standing),
+        "runs_of": runs_of,
+    }
 
 
 @cache
-def _template() -> Template:
-    """Escapes whatever is shown, and makes visible what would reorder or hide text: no place can forget it."""
-    environment = Environment(
-        autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.globals.update(words=words, cut=cut, plural=plural, shortened=shortened)
-    environment.filters.update(
-        figure=words.figure,
-        percent=words.percent,
-        span=_span,
-        day=_day,
-        size=words.size_text,
-        count=_count,
-        digest=_digest,
-    )
-    return environment.from_string(_resource("report.html"))
-
-
-def _shown(value: Any) -> Any:
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+def _environment() -> Environment:
+    return make_environment()
 
 
 def _resource(name: str) -> str:
     return (files(__package__) / name).read_text(encoding="utf-8")
-
-
-def cut(text: str, limit: int = TEXT_LIMIT) -> Cut:
-    return Cut(text[:limit], max(0, len(text) - limit))
 
 
 def _both(plot: Callable[..., str], *figures: Any) -> Markup:
@@ -150,22 +123,3 @@ def _points(board: Leaderboard) -> list[Point]:
         for number, one in enumerate(board.standings, 1)
         if one.composite is not None and one.cost.seconds is not None
     ]
-
-
-def _span(interval: Interval | None, digits: int = 1) -> str:
-    return "–" if interval is None else f"{interval[0]:.{digits}f} – {interval[1]:.{digits}f}"
-
-
-def _day(milliseconds: int) -> str:
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    except (ValueError, OverflowError, OSError):
-        return "at an unknown time"
-
-
-def _count(number: int | None) -> str:
-    return "–" if number is None else f"{number / 1e9:.1f} B" if number >= 0.9995e9 else f"{number / 1e6:.0f} M"
-
-
-def _digest(text: str) -> str:
-    return text[:SHORT]
