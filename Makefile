@@ -26,7 +26,7 @@ demo: setup ## Collect, judge and compare once, with a real model.
 	@$(BIN)/tipbench demo
 
 test: setup ## Run all tests, on real parts.
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.ready ## Format, lint, types and layers.
 	$(BIN)/ruff format --check

@@ -1,11 +1,31 @@
 """Every test gets a home of its own and sees no setting of whoever runs it."""
 
+import fcntl
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tipbench.engines.weights import KNOWN, pull, weights_path
 from tipbench.settings import TABLE, Settings
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--screenshots", metavar="FOLDER", help="Take the pictures of the docs while testing pages.")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first: two files of tests go at a time, and nobody shall wait for it in the end."""
+    items.sort(key=lambda item: "test_wheel.py" not in item.nodeid)
+
+
+@pytest.fixture
+def model_alone() -> Iterator[None]:
+    """Nobody else generates with the embedded model meanwhile: two of them on two cores hold each other up."""
+    with Path(tempfile.gettempdir(), "tipbench-tests-model.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")

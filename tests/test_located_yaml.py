@@ -90,3 +90,15 @@ def test_a_bomb_of_aliases_is_refused_at_once(use: str) -> None:
     started = time.process_time()
     assert load_located(bomb + use).problems
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("number", ["1e-05", "1e+16", "-2.5E3", "0e0", "1.5", "-0.0"])
+def test_numbers_are_read_as_json_writes_them(number: str) -> None:
+    value = load_located(f'{{"n": {number}}}').data["n"]
+    assert isinstance(value, float)
+    assert value == float(number)
+
+
+@pytest.mark.parametrize("text", ["1e", "e5", "1e5x", "01e5", "1_0e5"])
+def test_what_json_takes_for_no_number_stays_a_text(text: str) -> None:
+    assert load_located(f"n: {text}").data["n"] == text

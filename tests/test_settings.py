@@ -79,3 +79,9 @@ def test_a_time_limit_that_is_none_is_refused_by_name_and_value(given: str) -> N
 
 def test_a_home_of_somebody_who_does_not_exist_is_a_folder_like_any_other() -> None:
     assert Settings({"TIPBENCH_HOME": "~nobody-of-that-name/x"}).home.name == "x"
+
+
+def test_a_job_gets_the_servers_environment_without_the_way_into_the_server(tmp_path: Path) -> None:
+    given = {"TIPBENCH_ADMIN_TOKEN": "opens", "TIPBENCH_OPENAI_KEY": "k", "PATH": "/bin", "TIPBENCH_HOME": "~/x"}
+    expected = {"TIPBENCH_OPENAI_KEY": "k", "PATH": "/bin", "TIPBENCH_HOME": str(tmp_path)}
+    assert Settings(given).for_a_job(tmp_path) == expected

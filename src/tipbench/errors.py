@@ -2,6 +2,7 @@
 
 TipbenchError
 ├── InvalidInput            a flag, a file or a name that can't be used
+│   ├── NotFound            a name of something that is not there
 │   ├── SuiteError          a suite's files, with file and line
 │   └── JudgeFileError      a judge file that does not fit its batch
 ├── EngineError             an engine, or a model on it
@@ -31,6 +32,10 @@ class InvalidInput(TipbenchError):
     """A flag, a file or a name that can't be used; nothing was changed."""
 
 
+class NotFound(InvalidInput):
+    """A name of something that is not there."""
+
+
 class Problems(InvalidInput):
     """Several problems found in one go, so that a user mends them in one go."""
 
@@ -46,6 +51,10 @@ class SuiteError(Problems):
 
 class JudgeFileError(Problems):
     """A judge file that does not fit the batch it answers; nothing was written."""
+
+
+class NothingPending(InvalidInput):
+    """Nothing waits for this judge."""
 
 
 class EngineError(TipbenchError):
@@ -98,6 +107,11 @@ class JudgeFailed(TipbenchError):
 
 class JudgeLater(JudgeFailed):
     """A judge took the batch and answers later; its scores have to be applied when they come."""
+
+    def __init__(self, message: str, batch: str, items: int) -> None:
+        super().__init__(message)
+        self.batch = batch
+        self.items = items
 
 
 class TurnTaken(TipbenchError):

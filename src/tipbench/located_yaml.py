@@ -1,5 +1,6 @@
 """YAML that remembers the line of every value, so that a problem can be shown where it stands."""
 
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,15 @@ import yaml
 DataPath = tuple[str | int, ...]
 _DEEPEST = 40
 _MOST_VALUES = 50_000
+
+
+class _Loader(yaml.SafeLoader):
+    """Takes numbers as JSON writes them too: YAML 1.1 would take 1e-05 for a text."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?[eE][-+]?\d+\Z", re.ASCII), list("-0123456789")
+)
 
 
 @dataclass
@@ -31,7 +41,7 @@ def load_located(text: str, first_line: int = 1) -> LocatedData:
     """Reads one YAML document; what is wrong with it ends up in `problems`, nothing is raised."""
     located = LocatedData(data=None)
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         try:
             node = loader.get_single_node()
             if node is not None:

@@ -218,7 +218,7 @@ def export_for_judge(
     """Phase B, first half: pending candidates, anchors and repeats go into a file, with its schema next to it."""
     check_export_path(path)
     exported = export_batch(
-        work.store, experiment, rubric, judge, seed, work.new_id, work.now_ms, extent=extent, gold=gold
+        work.store, experiment, rubric, judge, seed, work.new_id, work.now_ms, extent, gold, keep_file=True
     )
     _write_whole(schema_path(path), json_text(schema(rubric, exported.items)))
     _write_whole(path, json_text({"$schema": f"./{schema_path(path).name}", **exported.file}))

@@ -31,8 +31,19 @@ TABLE: tuple[Setting, ...] = (
     Setting("TIPBENCH_JUDGE_COMMAND", "", "Program of the judge 'command': the batch on stdin, filled in on stdout."),
     Setting("TIPBENCH_JUDGE_WEBHOOK", "", "Address of the judge 'webhook', which batches are posted to."),
     Setting("TIPBENCH_JUDGE_SECRET", "", "Secret that signs what goes to the webhook and comes back.", secret=True),
+    Setting(
+        "TIPBENCH_CALLBACK_URL",
+        "",
+        "Address of 'tipbench serve' as the webhook judge reaches it, for a judge that answers later.",
+    ),
     Setting("TIPBENCH_JUDGE_MODEL", "", "Model of the judge 'model', such as qwen2.5:7b or openai/judge."),
     Setting("TIPBENCH_JUDGE_TIMEOUT", "3600", "Seconds that a judge's program or webhook may take."),
+    Setting(
+        "TIPBENCH_ADMIN_TOKEN",
+        "",
+        "Admin token of the server, 20 characters or more; default: one that is made at the first start.",
+        secret=True,
+    ),
     Setting(
         "TIPBENCH_MLFLOW_HOST",
         "",
@@ -47,6 +58,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("MLFLOW_TRACKING_CLIENT_CERT_PATH", "", "File with our own certificate and key for it."),
 )
 _UNBLINDING = ("TIPBENCH_HOME", "MLFLOW_TRACKING_URI")  # where it stands which slot is what
+_OF_THE_SERVER = ("TIPBENCH_ADMIN_TOKEN",)  # what opens it, and is nothing that a run needs
 _DEFAULTS = {setting.name: setting.default for setting in TABLE}
 
 
@@ -93,6 +105,11 @@ class Settings:
             elif "://" in value and "@" in value:
                 environment[setting.name] = re.sub(r"://.*@", "://", value)
         return environment
+
+    def for_a_job(self, home: Path) -> dict[str, str]:
+        """The environment of a run that a server starts: the server's own, but for the way into the server."""
+        environment = {name: value for name, value in self._environment.items() if name not in _OF_THE_SERVER}
+        return {**environment, "TIPBENCH_HOME": str(home)}
 
     def _seconds(self, name: str) -> float:
         from tipbench.errors import InvalidInput

@@ -45,7 +45,7 @@ def test_models_within_the_limit_are_described_in_order() -> None:
 
 def test_the_metadata_counts_and_not_the_name() -> None:
     [problem] = refused("liar:1b")
-    assert problem.startswith("liar:1b: 9.24 billion parameters (by its metadata) is over --max-model-b 4;")
+    assert problem.startswith("liar:1b: 9.24 billion parameters (by its metadata) is over the limit of 4 billion;")
 
 
 def test_a_size_from_the_name_is_said_to_be_that() -> None:

@@ -86,10 +86,21 @@ def test_a_hang_ends_at_the_time_limit_and_is_not_tried_again(stand_in: StandIn)
     assert len(stand_in.asked) == 1
 
 
-def test_nothing_at_the_address() -> None:
+def test_nothing_at_the_address_is_told_at_once() -> None:
     client = Client(free_address())
     with pytest.raises(EngineUnreachable, match=r"Engine at http://127.* can't be reached .*start it"):
         client.ask()
+    assert client.slept == []
+
+
+def test_who_answered_before_may_be_starting_again() -> None:
+    with StandIn() as running:
+        running.on("/x", Reply({"fine": True}))
+        client = Client(running.url)
+        client.http.get("/x")
+    with pytest.raises(EngineUnreachable):
+        client.http.get("/x")
+    client.http.close()
     assert client.slept == list(PAUSES_S)
 
 

@@ -188,7 +188,7 @@ def test_resident(stand_in: StandIn, engine: OllamaEngine) -> None:
 
 def test_no_server() -> None:
     engine = OllamaEngine(free_address(), timeout_s=1, sleep=lambda _seconds: None)
-    with pytest.raises(EngineUnreachable, match="'ollama serve', or set --ollama-url"):
+    with pytest.raises(EngineUnreachable, match="'ollama serve', or give its address"):
         engine.describe("tiny:1b")
     engine.close()
 

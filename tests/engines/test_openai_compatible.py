@@ -90,7 +90,7 @@ def test_an_unknown_size_is_refused_unless_the_limit_is_lifted(
     stand_in: StandIn, engine: OpenAICompatibleEngine
 ) -> None:
     stand_in.on("/v1/models", Reply(LISTED))
-    with pytest.raises(Problems, match=r"its size is unknown \(openai does not say\).*--max-model-b 0 lifts"):
+    with pytest.raises(Problems, match=r"its size is unknown \(openai does not say\).*0 lifts it \(max_model_b\)"):
         admit(["openai/org/served"], lambda _model: engine, 4.0)
     [info] = admit(["openai/org/served"], lambda _model: engine, 0)
     assert info.billions is None

@@ -14,7 +14,7 @@ def filled(file: dict[str, Any]) -> dict[str, Any]:
     """A copy of the file with every item scored."""
     scored = copy.deepcopy(file)
     for item in scored["items"]:
-        drawn = random.Random(item["scenario"] + item["candidate"])
+        drawn = random.Random((item["scenario"] + item["candidate"]).encode("utf-8", "surrogatepass"))
         for criterion, scale in scored["scales"].items():
             item["scores"][criterion] = drawn.randint(scale["min"], scale["max"])
         item["scores"] |= _references().get(item["candidate"], {})

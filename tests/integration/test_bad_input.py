@@ -90,7 +90,7 @@ def test_models_that_are_missing_or_too_large_come_in_one_message(tmp_path: Path
     (tmp_path / "unknown.yaml").write_text("rules: []")
     models = ",".join(f"scripted/{tmp_path / name}.yaml" for name in ("large-1b", "gone", "unknown"))
     done = tipbench("collect", "--models", models, "--mlflow-url", store)
-    _refused(done, "9.00 billion", "is missing", "size is unknown", "--max-model-b 0")
+    _refused(done, "9.00 billion", "is missing", "size is unknown", "0 lifts it (max_model_b)")
 
 
 def test_a_suite_with_a_typo_is_refused_with_file_and_line(tmp_path: Path, store: str) -> None:

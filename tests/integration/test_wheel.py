@@ -50,6 +50,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("model_alone")
 def test_the_demo_makes_a_leaderboard_of_three_prompts_from_24_real_generations(elsewhere: Path) -> None:
     tipbench = elsewhere / "env" / "bin" / "tipbench"
     home = elsewhere / "home"  # empty: the demo installs the model's weights by itself

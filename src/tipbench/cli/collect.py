@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 
 from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
-from tipbench.cli.progress import duration, shown_progress
+from tipbench.cli.progress import Watchers, duration, shown_progress
 from tipbench.cli.workplace import err, hint, note, out, remember_place, ui_hint, workplace
 from tipbench.collect.plan import Plan
 from tipbench.engines.catalog import Engines, engine_name, open_engines
@@ -19,6 +19,7 @@ from tipbench.errors import EngineError, NothingStored
 from tipbench.options import Options
 from tipbench.pipeline import (
     Collected,
+    Watcher,
     admit_request,
     collect_cells,
     deliver_earlier,
@@ -90,14 +91,19 @@ def _dry_plan(options: Options, suite: Suite, models: Sequence[ModelInfo], retry
 
 
 def run_collection(
-    options: Options, suite: Suite, plan: Plan, engine_of: Callable[[str], Engine], work: Workplace
+    options: Options,
+    suite: Suite,
+    plan: Plan,
+    engine_of: Callable[[str], Engine],
+    work: Workplace,
+    *others: Watcher,
 ) -> Collected:
-    """Collects with progress, and says what came of it."""
+    """Collects with progress, which others may watch too, and says what came of it."""
     remember_place(work, options.experiment, suite.folder)
-    with shown_progress(err) as watcher:
+    with shown_progress(err) as shown:
         started = work.clock()
         try:
-            collected = collect_cells(options, suite, plan, engine_of, work, watcher)
+            collected = collect_cells(options, suite, plan, engine_of, work, Watchers(shown, *others))
         except EngineError:
             note("What was done is stored; the same command goes on from there.")
             raise
@@ -107,16 +113,18 @@ def run_collection(
 
 
 @contextmanager
-def sole_use_of(engines: Engines, options: Options, work: Workplace, wait: bool) -> Iterator[None]:
+def sole_use_of(
+    engines: Engines, options: Options, work: Workplace, wait: bool, say: Callable[[str], None] = note
+) -> Iterator[None]:
     """Alone in the experiment, so that no cell is generated twice, and at all endpoints that the models are on."""
     with ExitStack() as stack:
         home = Settings().home
         taken = f"another collection is filling experiment '{options.experiment}'"
         path = lock_path(home, "collect", work.store.address, options.experiment)
-        stack.enter_context(turn(path, taken, wait, note))
+        stack.enter_context(turn(path, taken, wait, say))
         for name in sorted({engine_name(model) for model in options.model_names}):
             models = [model for model in options.model_names if engine_name(model) == name]
-            stack.enter_context(sole_use(engines.named(name), models, home, wait, note))
+            stack.enter_context(sole_use(engines.named(name), models, home, wait, say))
         yield
 
 
@@ -154,7 +162,8 @@ def show_plan(options: Options, suite: Suite, plan: Plan) -> None:
 
 
 def show_summary(options: Options, collected: Collected, seconds: float) -> None:
-    parts = [f"{collected.answered} cells answered with {collected.candidates} candidates"]
+    cells = "cell" if collected.answered == 1 else "cells"
+    parts = [f"{collected.answered} {cells} answered with {collected.candidates} candidates"]
     if collected.empty:
         parts.append(f"{collected.empty} of them without a usable one")
     if collected.stored_before:

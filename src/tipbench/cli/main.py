@@ -16,6 +16,7 @@ COMMANDS = {
     "judge": ("judge", "Phase B: export candidates for a judge, apply the scores, or run a judge."),
     "compare": ("compare", "Phase C: the leaderboard per (model, prompt)."),
     "run": ("run", "All three phases in one go."),
+    "serve": ("serve", "The bench in a browser: run, judge and compare without a terminal; and an API."),
     "sync": ("sync", "Deliver what was generated while MLflow was away."),
     "experiments": ("experiments", "List, show, delete and restore experiments."),
     "suite": ("suite", "Check a suite of your own, or start a new one."),

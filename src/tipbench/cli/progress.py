@@ -53,6 +53,21 @@ def shown_progress(console: Console) -> Iterator[Watcher]:
         yield BarWatcher(progress)
 
 
+class Watchers:
+    """Several that watch one collection."""
+
+    def __init__(self, *watchers: Watcher) -> None:
+        self._watchers = watchers
+
+    def planned(self, plan: Plan) -> None:
+        for watcher in self._watchers:
+            watcher.planned(plan)
+
+    def done(self, outcome: Outcome) -> None:
+        for watcher in self._watchers:
+            watcher.done(outcome)
+
+
 class BarWatcher:
     """One bar over all cells; failures are printed above it as they happen."""
 

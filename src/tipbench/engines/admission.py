@@ -58,12 +58,12 @@ def _refusal(info: ModelInfo, max_model_b: float) -> str | None:
     if info.billions is None:
         return (
             f"{info.name}: its size is unknown ({info.engine} does not say), so it can't be held against "
-            f"--max-model-b {max_model_b:g}; --max-model-b 0 lifts the limit"
+            f"the limit of {max_model_b:g} billion; 0 lifts it (max_model_b)"
         )
     if info.billions > max_model_b:
         source = "by its name; the engine does not say" if info.parameters_from == "name" else "by its metadata"
         return (
-            f"{info.name}: {info.billions:.2f} billion parameters ({source}) is over --max-model-b {max_model_b:g}; "
-            f"take a smaller model, or raise the limit if the machine has the memory"
+            f"{info.name}: {info.billions:.2f} billion parameters ({source}) is over the limit of "
+            f"{max_model_b:g} billion; take a smaller model, or raise it if the machine has the memory (max_model_b)"
         )
     return None

@@ -31,6 +31,7 @@ class EngineHttp:
         self._timeout_s = timeout_s
         self._sleep = sleep
         self._key = key
+        self._was_there = False  # who never answered is told at once; who did may be starting again
         headers = {"Authorization": f"Bearer {key}"} if key else None
         if not (key.isascii() and key.isprintable()):  # the HTTP library would repeat it in its error
             raise InvalidInput(f"the key for {self._what} has characters that no key has, like a line break")
@@ -71,7 +72,7 @@ class EngineHttp:
                 advice = "; TIPBENCH_ENGINE_TIMEOUT sets the limit" if timeout_s == self._timeout_s else ""
                 raise GenerationFailed(f"{self._what} gave no answer within {timeout_s:g} s{advice}") from error
             except httpx.ConnectError as error:
-                if pause is None:
+                if pause is None or not self._was_there:
                     raise self._unreachable(error) from error
             except UnicodeEncodeError as error:
                 raise GenerationFailed(f"the prompt holds a character that can't be sent: {error}") from error
@@ -81,6 +82,7 @@ class EngineHttp:
                 if pause is None:
                     raise GenerationFailed(f"{self._what} broke the connection: {error}") from error
             else:
+                self._was_there = True
                 if body and response.status_code in (429, 503):
                     raise EngineBusy(f"{self._what} is busy: {self._said(response)}", _retry_after(response))
                 if response.status_code < 500 or pause is None:

@@ -30,7 +30,7 @@ class OllamaEngine:
     ) -> None:
         self._keep_alive: int | str = _HELD if hold else 0
         self._sleep = sleep
-        advice = "start it with 'ollama serve', or set --ollama-url"
+        advice = "start it with 'ollama serve', or give its address (ollama_url)"
         self._http = EngineHttp(url, "Ollama", advice, timeout_s, sleep=sleep)
         self.address = self._http.address
 

@@ -6,14 +6,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 import psutil
 
 from tipbench.engines.interface import Engine
-from tipbench.errors import EngineError
+from tipbench.errors import EngineError, TurnTaken
 from tipbench.turns import lock_path, turn
 
 _EVERY_S = 0.25
@@ -31,16 +31,31 @@ def sole_use(
         return
     path = lock_path(home, "engine", engine.address)
     with turn(path, f"another collection is using {engine.address}", wait, say) as lock:
-        left = _left_loaded(lock)
-        if left and engine.resident():
-            for model in left:
-                say(
-                    f"{model} may still be loaded at {engine.address} by a collection that was cut short; unloading it."
-                )
-                engine.unload(model)
+        _unload_left(engine, lock, say)
         _write(lock, list(models))
         yield
         _write(lock, [])  # not after an error: whether the model has left is for the next one to see
+
+
+def unload_left(engine: Engine, home: Path, say: Callable[[str], None]) -> None:
+    """Unloads what a collection that was cut short left at this endpoint. Raises EngineError when that fails.
+
+    Where another collection uses the endpoint, nothing is left to do: it began with this.
+    """
+    path = lock_path(home, "engine", engine.address)
+    if not engine.exclusive or not path.exists() or not path.stat().st_size:
+        return
+    with suppress(TurnTaken), turn(path, f"another collection is using {engine.address}", False, say) as lock:
+        _unload_left(engine, lock, say)
+        _write(lock, [])
+
+
+def _unload_left(engine: Engine, lock: IO[str], say: Callable[[str], None]) -> None:
+    left = _left_loaded(lock)
+    if left and engine.resident():
+        for model in left:
+            say(f"{model} may still be loaded at {engine.address} by a collection that was cut short; unloading it.")
+            engine.unload(model)
 
 
 def _left_loaded(lock: IO[str]) -> list[str]:

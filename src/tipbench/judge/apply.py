@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tipbench.errors import InvalidInput, StoredDataDamaged
-from tipbench.judge.drift import Anchored, Drift, assess
+from tipbench.judge.drift import Anchored, Drift, assess, read_drift
 from tipbench.judge.sample import ANCHORS
 from tipbench.judge.settle import Settled, settle
 from tipbench.judge.verify import verify
@@ -33,7 +33,7 @@ from tipbench.tracking.store import RunStore
 class Manner:
     """How a file shall be applied."""
 
-    partial: bool = False  # take the runs that are scored completely
+    partial: bool = False  # take the runs that are there and scored completely
     dry_run: bool = False
     replace: bool = False  # other scores by the same judge
     accept_drift: str = ""  # by whom and why the batch counts, whatever the anchors say
@@ -78,8 +78,7 @@ def apply_file(
     run = batch_among(known, store, experiment, str(data["batch"]))
     batch = read_batch(store, run)
     rubric = parse_rubric(stored_rubric(store, run), f"rubric.md of batch {batch.id}")
-    verdicts = verify(data, batch, rubric, manner.partial)
-    _check_runs(store, experiment, verdicts)
+    verdicts = _of_runs_there(store, experiment, verify(data, batch, rubric, manner.partial), manner.partial)
     others = [other for other in applied_batches(store, known, rubric.digest) if other.batch.judge == batch.judge]
     standing = next((other for other in others if other.batch.id == batch.id), None)
     if standing and manner.partial:  # what was applied before stays
@@ -128,12 +127,37 @@ def apply_file(
     return replace(applied, settled=settled, changed=applied.changed or settled.runs > 0)
 
 
-def _check_runs(store: RunStore, experiment: Experiment, verdicts: Sequence[Verdict]) -> None:
-    """Before anything is written: the runs are there."""
+def _of_runs_there(store: RunStore, experiment: Experiment, verdicts: list[Verdict], partial: bool) -> list[Verdict]:
+    """Before anything is written: the runs are there; with `partial`, those of runs that are."""
     there = {run.run_id for run in store.runs(experiment, {KIND: CELL})}
-    for verdict in verdicts:
-        if verdict.slot.run_id and verdict.slot.run_id not in there:
-            raise StoredDataDamaged(f"run {verdict.slot.run_id} is gone from MLflow; nothing was written")
+    judged = {verdict.slot.run_id for verdict in verdicts if verdict.slot.run_id}
+    gone = judged - there
+    if gone and (not partial or gone == judged):
+        raise StoredDataDamaged(f"run {min(gone)} is gone from MLflow; nothing was written")
+    return [verdict for verdict in verdicts if verdict.slot.run_id not in gone]
+
+
+def told_again(applied: AppliedBatch) -> Applied:
+    """What an apply told, from what it stored."""
+    scored = [verdict for verdict in applied.verdicts if verdict.slot.kind == "candidate"]
+    try:
+        drift = read_drift(applied.drift)
+    except (KeyError, TypeError) as error:
+        raise StoredDataDamaged(f"the drift of batch {applied.batch.id} can't be read: {error!r}") from error
+    return Applied(
+        judge=applied.batch.judge,
+        batch=applied.batch.id,
+        provisional=applied.batch.provisional,
+        candidates=len(scored),
+        runs=len({verdict.slot.run_id for verdict in scored}),
+        left=sum(slot.kind == "candidate" for slot in applied.batch.slots) - len(scored),
+        overruled=sum(bool(verdict.overruled) for verdict in applied.verdicts),
+        changed=False,
+        replaced=0,
+        quarantine=applied.quarantine,
+        accepted=applied.accepted,
+        drift=drift,
+    )
 
 
 def _replaced(batch: Batch, verdicts: Sequence[Verdict], others: Sequence[AppliedBatch]) -> int:

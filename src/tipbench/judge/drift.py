@@ -44,6 +44,20 @@ class Drift:
         return {"anchors": self.anchors, "borrowed": self.borrowed, "criteria": criteria}
 
 
+def read_drift(data: Mapping[str, Any]) -> Drift:
+    """As `as_data` told it."""
+    criteria = {
+        name: CriterionDrift(
+            Offset(**found["offset"]),
+            Kappa(**found["kappa"]),
+            Consistency(**found["repeats"]) if found["repeats"] else None,
+            tuple(found["problems"]),
+        )
+        for name, found in data["criteria"].items()
+    }
+    return Drift(data["anchors"], data["borrowed"], criteria)
+
+
 class Anchored:
     """Verdicts on anchors, with the scores that they should have got."""
 

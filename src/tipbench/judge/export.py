@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tipbench.errors import InvalidInput
+from tipbench.errors import InvalidInput, NothingPending
 from tipbench.identity import text_digest
 from tipbench.judge.blind import Blindfold
 from tipbench.judge.file import BatchItem, judge_file
@@ -49,8 +49,9 @@ def export_batch(
     now_ms: int,
     extent: Extent = WHAT_FITS,
     gold: Sequence[GoldItem] = (),
+    keep_file: bool = False,
 ) -> Exported:
-    """Records a batch in MLflow and returns the judge file for it."""
+    """Records a batch in MLflow and returns the judge file for it; `keep_file`: for a judge who comes for it later."""
     batch_id, secret = new_id(), new_id()
     drawn = random.Random(f"{seed}/{secret}")
     runs = stored_runs(store, experiment)
@@ -61,7 +62,7 @@ def export_batch(
 
     pending = _pending_items(store, pending_runs(runs, judge.name, rubric), rubric, blindfold)
     if not pending:
-        raise InvalidInput(
+        raise NothingPending(
             f"nothing in experiment '{experiment.name}' waits for judge '{judge.name}'; "
             f"'tipbench compare --experiment {experiment.name}' shows where it stands"
         )
@@ -92,9 +93,9 @@ def export_batch(
         secret=secret,
         slots=tuple(item.slot for item in shuffled),
     )
-    write_batch(store, experiment, batch, rubric.name, rubric.text)
-    left_out = sum(len(items) for items in pending.values()) - len(candidates)
     file = judge_file(batch, rubric, shuffled)
+    write_batch(store, experiment, batch, rubric.name, rubric.text, file if keep_file else None)
+    left_out = sum(len(items) for items in pending.values()) - len(candidates)
     return Exported(file, len(candidates), len(anchors), len(repeats), sample, left_out)
 
 

@@ -24,9 +24,13 @@ def verify_signature(
     secret: str, timestamp: int | str, body: bytes, given: str, now: float, tolerance_s: float = 300
 ) -> bool:
     """Whether somebody who knows the secret signed this body, and did so just now."""
-    if not secret or not _TIMESTAMP.fullmatch(str(timestamp)) or abs(now - int(timestamp)) > tolerance_s:
+    if not secret or not is_fresh(timestamp, now, tolerance_s):
         return False
     return hmac.compare_digest(sign(secret, timestamp, body).encode(), given.encode("utf-8", "replace"))
+
+
+def is_fresh(timestamp: int | str, now: float, tolerance_s: float = 300) -> bool:
+    return bool(_TIMESTAMP.fullmatch(str(timestamp))) and abs(now - int(timestamp)) <= tolerance_s
 
 
 def batch_key(secret: str, batch_id: str) -> str:

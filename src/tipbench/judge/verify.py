@@ -18,18 +18,25 @@ _SHOWN = 20
 def read_judge_file(path: Path) -> dict[str, Any]:
     """The file's JSON, as far as needed to find its batch."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=without_doubles)
+        content = path.read_bytes()
     except OSError as error:
         raise InvalidInput(f"judge file {path} can't be read: {error.strerror or error}") from None
+    return read_judge_data(content, f"judge file {path}")
+
+
+def read_judge_data(content: bytes, what: str) -> dict[str, Any]:
+    """The same from anywhere; `what` begins the sentence where it can't be used."""
+    try:
+        data = json.loads(content.decode("utf-8-sig"), object_pairs_hook=without_doubles)
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"judge file {path} is not UTF-8 text: {error}") from None
+        raise InvalidInput(f"{what} is not UTF-8 text: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"judge file {path} is not JSON: {error}; was it saved in full?") from None
+        raise InvalidInput(f"{what} is not JSON: {error}; was it saved in full?") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         found = data.get("format") if isinstance(data, dict) else type(data).__name__
-        raise InvalidInput(f"{path} is no judge file: its format is {shown(found)}, not '{FORMAT}'")
+        raise InvalidInput(f"{what} is no judge file: its format is {shown(found)}, not '{FORMAT}'")
     if not isinstance(data.get("batch"), str):
-        raise InvalidInput(f"judge file {path} does not say which batch it answers ('batch' must be text)")
+        raise InvalidInput(f"{what} does not say which batch it answers ('batch' must be text)")
     return data
 
 

@@ -12,12 +12,14 @@ from typing import Any
 from tipbench.errors import InvalidInput, StoredDataDamaged
 from tipbench.identity import text_digest
 from tipbench.records import Batch, Slot, Verdict
+from tipbench.tracking import texts
 from tipbench.tracking.interface import Experiment, StoredRun
 from tipbench.tracking.runs import KIND, SCHEMA
 from tipbench.tracking.store import RunDraft, RunStore
 from tipbench.untrusted import json_text
 
 BATCH = "batch"
+_FILE = "judge.json"  # as the judge gets it, nothing filled in
 _SCORES = "tipbench.scores"
 _QUARANTINE = "tipbench.quarantine"  # why the batch does not count; empty: it does
 _ACCEPTED = "tipbench.drift_accepted"  # by whom and why it counts all the same
@@ -54,8 +56,18 @@ class BatchSummary:
     kappas: Mapping[str, float | None]  # of the judge with the anchors, by criterion; empty where it could not be told
 
 
-def write_batch(store: RunStore, experiment: Experiment, batch: Batch, rubric_name: str, rubric_text: str) -> None:
-    """Records the batch; from then on its file can be applied."""
+def write_batch(
+    store: RunStore,
+    experiment: Experiment,
+    batch: Batch,
+    rubric_name: str,
+    rubric_text: str,
+    file: Mapping[str, Any] | None = None,
+) -> None:
+    """Records the batch; from then on its file can be applied.
+
+    With the judge's file in it, it can be judged wherever MLflow can be reached.
+    """
     slots = [
         {
             "slot": s.slot,
@@ -89,7 +101,11 @@ def write_batch(store: RunStore, experiment: Experiment, batch: Batch, rubric_na
                 "mlflow.source.name": "tipbench",
             },
             metrics={"batch/slots": len(slots)},
-            texts={"manifest.json": json_text({"secret": batch.secret, "slots": slots}), "rubric.md": rubric_text},
+            texts={
+                "manifest.json": json_text({"secret": batch.secret, "slots": slots}),
+                "rubric.md": rubric_text,
+                **({_FILE: json_text(file, indent=None)} if file else {}),
+            },
         ),
     )
 
@@ -135,7 +151,7 @@ def latest_rubric(runs: Sequence[StoredRun]) -> str | None:
 
 def deciding_batch(runs: Iterable[StoredRun]) -> StoredRun | None:
     """The batch that says by which rubric an experiment is judged: the newest that counts, else the newest."""
-    applied = [run for run in runs if run.tags.get("tipbench.applied") == "true"]
+    applied = [run for run in runs if is_applied(run)]
     return max(
         applied, key=lambda run: (counts(run), _applied_ms(run), run.tags.get("tipbench.batch", "")), default=None
     )
@@ -185,6 +201,29 @@ def read_batch(store: RunStore, run: StoredRun) -> Batch:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise StoredDataDamaged(f"the batch in run {run.run_id} can't be read: {error!r}") from error
+
+
+def batch_file(store: RunStore, run: StoredRun) -> dict[str, Any]:
+    """The batch's file as the judge gets it."""
+    text = store.text(run, _FILE)
+    if text is None:
+        raise InvalidInput(
+            f"the file of batch {run.tags.get('tipbench.batch')} is not kept in MLflow: it was made for a judge that "
+            "runs by itself, or by an earlier version; export again"
+        )
+    try:
+        data: dict[str, Any] = json.loads(text)
+        return {**data, "items": list(data["items"])}
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoredDataDamaged(f"{_FILE} of run {run.run_id} can't be read: {error!r}") from error
+
+
+def has_file(run: StoredRun) -> bool:
+    return texts.note_key(_FILE) in run.tags
+
+
+def is_applied(run: StoredRun) -> bool:
+    return run.tags.get("tipbench.applied") == "true"
 
 
 def write_verdicts(

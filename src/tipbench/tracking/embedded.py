@@ -44,7 +44,7 @@ class EmbeddedMlflow:
             raise TrackingError(f"the folder {self.path.parent} of {self.address} does not exist; make it first")
         if not create and not self.path.exists():
             raise NothingStored(f"there are no results yet: {self.address} does not exist; 'tipbench collect' makes it")
-        self._artifacts = self.path.with_name(self.path.stem + "-artifacts")
+        self._artifacts = artifacts_beside(self.path)
         self._opening = threading.RLock()
         self._sql: SqliteTables | None = None  # where the schema is one that we know
         self._mlflow: MlflowStore | None = None  # opened when it is needed
@@ -54,6 +54,11 @@ class EmbeddedMlflow:
                 self._making = NewDatabase(self.path, self._artifacts, Settings().home / "cache")
             if self._making is None or self._making.is_ready:
                 self._open()
+
+    def version(self) -> str | None:
+        with self._translated():
+            tables = None if self._is_being_made() else self._tables()
+            return tables.version() if isinstance(tables, SqliteTables) else None
 
     def find_experiment(self, name: str) -> Experiment | None:
         if self._is_being_made():
@@ -204,6 +209,10 @@ class EmbeddedMlflow:
         if "mlflow db upgrade" in str(error):
             message = f"it was made by another version of MLflow; run 'mlflow db upgrade {self.address}' (back it up)"
         return TrackingError(f"the MLflow database {self.path}: {message}")
+
+
+def artifacts_beside(database: Path) -> Path:
+    return database.with_name(database.stem + "-artifacts")
 
 
 @contextmanager

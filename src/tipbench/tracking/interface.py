@@ -125,6 +125,10 @@ class MlflowApi(Protocol):
 
     def get_file(self, artifact_uri: str, name: str) -> bytes: ...
 
+    def version(self) -> str | None:
+        """Another one after every write, whoever wrote; None where that can't be told at once."""
+        ...
+
     def close(self) -> None: ...
 
 

@@ -155,6 +155,9 @@ class MlflowClient:
             self._refuse(response)
         return response.content
 
+    def version(self) -> str | None:
+        return None  # a server does not tell
+
     def close(self) -> None:
         self._http.close()
 

@@ -62,6 +62,10 @@ class RunStore:
     def close(self) -> None:
         self._api.close()
 
+    def version(self) -> str | None:
+        """Another one after every write, whoever wrote; None where that can't be told at once."""
+        return self._api.version()
+
     def session(self) -> AbstractContextManager[None]:
         """Around many writes: they leave one mark together (`marks`), where each alone would cost three requests."""
         return self._marks.session()

@@ -66,6 +66,12 @@ class SqliteTables:
         with self._lock:
             self._connection.close()
 
+    def version(self) -> str:
+        """Others' writes change the one number, our own the other."""
+        with self._lock:
+            (others,) = self._connection.execute("PRAGMA data_version").fetchone()
+            return f"{others}/{self._connection.total_changes}"
+
     def find_experiment(self, name: str) -> Experiment | None:
         found = self._experiments("name = ?", name)
         return found[0] if found else None

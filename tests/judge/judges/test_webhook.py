@@ -67,6 +67,18 @@ def test_a_file_that_comes_back_at_once(server: StandIn, wrapped: bool) -> None:
     assert file == before
 
 
+def test_a_judge_that_answers_later_is_told_where_to(server: StandIn) -> None:
+    server.on("/judge", Reply({}, status=202))
+    address = "https://bench.example/"
+    with pytest.raises(JudgeLater):
+        WebhookJudge(
+            f"{server.url}/judge", SECRET, JudgeName("hook"), 20, lambda: NOW, lambda _s: None, callback=address
+        ).score(a_file())
+    [asked] = server.asked
+    assert isinstance(asked.body, dict)
+    assert asked.body["callback"] == f"https://bench.example/api/judging/callback/{BATCH_ID}"
+
+
 def test_it_is_sent_the_file_signed_and_nothing_else(server: StandIn) -> None:
     server.on("/judge", Reply(filled()))
     file = a_file()
@@ -90,8 +102,11 @@ def test_candidates_of_any_kind_can_be_sent(server: StandIn) -> None:
 
 def test_one_that_takes_the_batch_and_answers_later(server: StandIn) -> None:
     server.on("/judge", Reply(b"", 202))
-    with pytest.raises(JudgeLater, match=rf"took batch {BATCH_ID} .*signed.*key.*API.*tipbench judge --apply FILE"):
+    with pytest.raises(
+        JudgeLater, match=rf"took batch {BATCH_ID} .*signed.*key.*API.*tipbench judge --apply FILE"
+    ) as later:
         judge(f"{server.url}/judge").score(a_file())
+    assert (later.value.batch, later.value.items) == (BATCH_ID, len(a_file()["items"]))
     assert len(server.asked) == 1
 
 

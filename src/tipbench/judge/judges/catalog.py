@@ -47,7 +47,12 @@ def _webhook(parts: JudgeParts, identity: str | None) -> Judge:
     url = parts.settings.get("TIPBENCH_JUDGE_WEBHOOK")
     secret = parts.settings.get("TIPBENCH_JUDGE_SECRET")
     return WebhookJudge(
-        url, secret, _named(identity or "webhook", "webhook"), parts.settings.judge_timeout_s, parts.clock
+        url,
+        secret,
+        _named(identity or "webhook", "webhook"),
+        parts.settings.judge_timeout_s,
+        parts.clock,
+        callback=parts.settings.get("TIPBENCH_CALLBACK_URL"),
     )
 
 
@@ -100,5 +105,7 @@ def _named(name: str, kind: str = "") -> JudgeName:
     if name == BY_RULE:
         raise InvalidInput(f"the name '{name}' stands for answers that nobody has to judge; take another")
     if not _NAME.fullmatch(name):
-        raise InvalidInput(f"judge name {name!r} can't be used; take up to 40 letters, digits, dots and dashes")
+        raise InvalidInput(
+            f"judge name {name!r} can't be used; take up to 40 of a–z, A–Z, 0–9, dots and dashes, without spaces"
+        )
     return JudgeName(name)

@@ -33,6 +33,7 @@ class WebhookJudge:
         timeout_s: float,
         clock: Callable[[], float],
         sleep: Callable[[float], None] = time.sleep,
+        callback: str = "",
     ) -> None:
         self.identity = identity
         self._url = url
@@ -40,6 +41,7 @@ class WebhookJudge:
         self._timeout_s = timeout_s
         self._clock = clock
         self._sleep = sleep
+        self._callback = callback.rstrip("/")
         self._who = f"the judge at {printable(without_credentials(url).partition('?')[0], 200)}"
         if not secret:
             raise InvalidInput(f"{self._who} needs a secret to check our signature by; set TIPBENCH_JUDGE_SECRET")
@@ -49,11 +51,15 @@ class WebhookJudge:
     def score(self, file: dict[str, Any]) -> dict[str, Any]:
         key = batch_key(self._secret, file["batch"])
         asked = {"file": file, "batch": file["batch"], "batch_key": key}
+        if self._callback:
+            asked["callback"] = f"{self._callback}/api/judging/callback/{file['batch']}"
         reply = self._post(json_text(asked, indent=None).encode())
         if reply.status == 202:
             raise JudgeLater(
                 f"{self._who} took batch {file['batch']} and will answer later; its scores have to come back signed "
-                "with that batch's key, through the API, or as a file: tipbench judge --apply FILE"
+                "with that batch's key, through the API of 'tipbench serve', or as a file: tipbench judge --apply FILE",
+                batch=file["batch"],
+                items=len(file["items"]),
             )
         if 300 <= reply.status < 400:
             raise JudgeFailed(f"{self._who} sends us elsewhere ({reply.status}); set {_SETTING} to the final address")

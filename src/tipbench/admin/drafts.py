@@ -1,0 +1,68 @@
+"""What judges have given so far and not handed in: kept field by field, so that two tabs never undo each other."""
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tipbench.errors import TipbenchError
+
+_SCHEMA = 1
+_PATIENCE_S = 30.0
+
+
+class Drafts:
+    """A small database of the server's own. A field is ("scores", "tone"), ("flags", "overlong") or ("note", "")."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = threading.Lock()
+        self._connection = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+        path.chmod(0o600)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        with self._writing() as run:
+            (schema,) = run("PRAGMA user_version").fetchone()
+            if schema > _SCHEMA:
+                raise TipbenchError(f"{path} was made by a later tipbench (schema {schema}); use that one, or move it")
+            run(
+                "CREATE TABLE IF NOT EXISTS drafts (batch TEXT, slot TEXT, part TEXT, name TEXT, value TEXT, "
+                "at_ms INTEGER, PRIMARY KEY (batch, slot, part, name)) WITHOUT ROWID"
+            )
+            run(f"PRAGMA user_version = {_SCHEMA}")
+
+    def keep(self, batch: str, slot: str, fields: Mapping[tuple[str, str], Any], at_ms: int) -> None:
+        """All of these fields; None takes back what was given."""
+        with self._writing() as run:
+            for (part, name), value in fields.items():
+                run(
+                    "INSERT OR REPLACE INTO drafts VALUES (?, ?, ?, ?, ?, ?)",
+                    (batch, slot, part, name, json.dumps(value), at_ms),
+                )
+
+    def of(self, batch: str) -> dict[str, dict[tuple[str, str], Any]]:
+        """What is kept of a batch, by slot."""
+        with self._lock:
+            rows = self._connection.execute("SELECT slot, part, name, value FROM drafts WHERE batch = ?", (batch,))
+            found: dict[str, dict[tuple[str, str], Any]] = {}
+            for slot, part, name, value in rows:
+                found.setdefault(slot, {})[part, name] = json.loads(value)
+            return found
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[Any]:
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection.execute
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise

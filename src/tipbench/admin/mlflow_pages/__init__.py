@@ -1,0 +1,1 @@
+"""MLflow's own pages below /mlflow, behind the admin server's authentication."""

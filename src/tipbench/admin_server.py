@@ -1,0 +1,113 @@
+"""Assembles the admin server: API and pages over one store and one runner."""
+
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+
+from tipbench import __version__
+from tipbench.admin.boards import Boards
+from tipbench.admin.drafts import Drafts
+from tipbench.admin.judging import JudgingDesk
+from tipbench.admin.looks import Looks
+from tipbench.admin.mlflow_pages.fence import PAGES_POLICY
+from tipbench.admin.mlflow_pages.pages import MlflowPages
+from tipbench.admin.place import Place
+from tipbench.admin.run_requests import RunRequests
+from tipbench.api import parts as api_parts
+from tipbench.api.routers import routers
+from tipbench.runners.subprocess import SubprocessRunner
+from tipbench.settings import Settings
+from tipbench.ui import parts as ui_parts
+from tipbench.ui.entrance import render_error, render_login, render_notice
+from tipbench.ui.routers import routers as page_routers
+from tipbench.ui.static_files import PanelFiles
+from tipbench.web.access import Access, open_access
+from tipbench.web.answers import JsonAnswer
+from tipbench.web.authentication import csrf_token
+from tipbench.web.errors import ERROR_RESPONSES
+from tipbench.web.login import login_router
+from tipbench.web.paths import PathRules
+from tipbench.web.protection import protect
+
+RULES = PathRules(
+    open=("/health", "/static/*", "/api/judging/callback/*"),  # a callback brings the signature of its batch's key
+    judges=("/", "/judging/*", "/api/judging/*"),
+    forms=("/judging",),
+    foreign=("/mlflow/*",),
+    static=("/static/*", "/mlflow/static-files/*"),
+    policies={"/mlflow/*": PAGES_POLICY},
+    body_limits=dict.fromkeys(("/api/judging/batches/*/scores", "/api/judging/callback/*", "/mlflow/*"), 50_000_000),
+)
+_API = (
+    "Everything under /api wants 'Authorization: Bearer TOKEN'. Errors have one shape: "
+    '{"error": {"code", "message", "problems"}}.'
+)
+
+
+@dataclass(frozen=True)
+class AdminServer:
+    app: FastAPI
+    access: Access
+
+
+def admin_server(address: str, settings: Settings, clock: Callable[[], float] = time.time) -> AdminServer:
+    """Over the store at the address. It has begun to watch jobs when it is there, and ends with its app."""
+    home = settings.home
+    access = open_access(home, clock, settings.get("TIPBENCH_ADMIN_TOKEN"))
+    place = Place(address, settings, clock, _new_id)
+    looks = Looks(place)
+    boards = Boards(place, looks)
+    drafts = Drafts(home / "server" / "drafts.db")
+    desk = JudgingDesk(place, looks, drafts)
+    requests = RunRequests(place, looks)
+    runner = SubprocessRunner(home, settings, clock, _new_id)
+    mlflow = MlflowPages(address, home / "server", settings, render_notice)
+
+    @asynccontextmanager
+    async def running(_: FastAPI) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await mlflow.close()
+            runner.close()
+            drafts.close()
+            place.close()
+
+    app = FastAPI(
+        title="tipbench",
+        version=__version__,
+        description=_API,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        default_response_class=JsonAnswer,
+        lifespan=running,
+    )
+    for router in routers(api_parts.Parts(boards, requests, runner, desk, access.tokens)):
+        app.include_router(router, responses=ERROR_RESPONSES)
+    parts = ui_parts.Parts(
+        boards=boards,
+        requests=requests,
+        runner=runner,
+        desk=desk,
+        tokens=access.tokens,
+        csrf=csrf_token,
+        mlflow_run=mlflow.run_path,
+        address=address,
+        clock=clock,
+    )
+    app.include_router(login_router(access, render_login))
+    for router in page_routers(parts):
+        app.include_router(router)
+    app.mount("/static", PanelFiles())
+    app.mount("/mlflow", mlflow)
+    protect(app, access, RULES, render_error)
+    return AdminServer(app, access)
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex[:16]

@@ -1,0 +1,1 @@
+"""The admin API: one module a resource."""

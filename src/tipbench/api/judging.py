@@ -1,0 +1,193 @@
+"""Judging over the API: the next batch, its items, scores, the callback of a judge elsewhere. All of it is blind."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Header, HTTPException, Query, Request
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel, ConfigDict, Field
+
+from tipbench.admin.judging import OpenBatch, Saved
+from tipbench.admin.sheet import LONGEST_NOTE
+from tipbench.api.parts import Parts
+from tipbench.judge.apply import Applied
+from tipbench.judge.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from tipbench.untrusted import printable
+from tipbench.web.bodies import BodyTooLarge
+from tipbench.web.visitor import Visitor
+
+_CALLS_AT_ONCE = 4  # that are in memory, of judges elsewhere: until its signature is checked, anybody may have sent one
+_BODY_S = 60.0
+
+
+class Status(BaseModel):
+    """What waits for whoever asks. It names no experiment: that might name a model."""
+
+    judge: str
+    open: list[OpenBatch]
+    candidates: int
+
+
+class Wanted(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    experiment: str | None = Field(None, max_length=500, description="For admins alone: of this one.")
+    judge: str | None = Field(None, max_length=40, description="For admins alone: a batch for this judge.")
+
+
+class Next(BaseModel):
+    batch: OpenBatch | None = Field(description="None: nothing waits.")
+
+
+class Change(BaseModel):
+    """Of one item; each part may be left out, and null takes back what was given."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    scores: dict[str, int | None] = Field(default_factory=dict, max_length=20)
+    flags: dict[str, bool | None] = Field(default_factory=dict, max_length=20)
+    note: str = Field("", max_length=LONGEST_NOTE)
+
+
+class Acceptance(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    why: str = Field(min_length=1, max_length=400, pattern=r"\S")
+
+
+class AppliedOut(BaseModel):
+    """What came of a batch. `drift`: how far the judge is from the anchors, and from itself."""
+
+    judge: str
+    batch: str
+    counted: bool
+    provisional: bool
+    candidates: int
+    left: int
+    changed: bool
+    quarantine: str
+    accepted: str
+    drift: Mapping[str, Any]
+
+
+def router(parts: Parts) -> APIRouter:
+    judging = APIRouter(prefix="/api/judging", tags=["judging"])
+    desk = parts.desk
+
+    @judging.get("/status", summary="What waits for you")
+    def status(request: Request) -> Status:
+        judge = _visitor(request).name
+        waiting = desk.waiting(judge)
+        return Status(judge=judge, open=list(waiting.open), candidates=waiting.candidates)
+
+    @judging.post("/next", summary="The batch to go on with, or a new one of what is pending")
+    def next_batch(request: Request, wanted: Annotated[Wanted | None, Body()] = None) -> Next:
+        visitor = _visitor(request)
+        wanted = wanted or Wanted()
+        if (wanted.experiment is not None or wanted.judge is not None) and not visitor.is_admin:
+            raise HTTPException(403, "only an admin chooses: an experiment's name might tell what is judged")
+        return Next(batch=desk.next_batch(wanted.judge or visitor.name, wanted.experiment))
+
+    @judging.get("/batches/{batch}", summary="A batch as its judge file, with what was given so far")
+    def file(request: Request, batch: str) -> dict[str, Any]:
+        return desk.file(batch, _visitor(request).name)
+
+    @judging.patch("/batches/{batch}/items/{slot}", summary="Keep scores, flags or a note of one item")
+    def save(request: Request, batch: str, slot: str, change: Change) -> Saved:
+        given = change.model_dump(exclude_unset=True)
+        return desk.save(batch, _visitor(request).name, slot, given)
+
+    @judging.post(
+        "/batches/{batch}/scores",
+        summary="Hand the batch in: what was kept, or a filled-in judge file",
+        openapi_extra={
+            "requestBody": {
+                "description": "A judge file; nothing: what was kept.",
+                "content": {"application/json": {"schema": {"type": "object"}}},
+            }
+        },
+    )
+    async def submit(
+        request: Request,
+        batch: str,
+        partial: Annotated[bool, Query(description="Take the runs that are scored completely.")] = False,
+    ) -> AppliedOut:
+        judge = _visitor(request).name
+        content = await _read(request, await run_in_threadpool(desk.longest_file, batch, judge))
+        if not content:
+            return _told(await run_in_threadpool(desk.submit, batch, judge))
+        return _told(await run_in_threadpool(desk.submit_file, batch, judge, content, partial))
+
+    @judging.get("/batches/{batch}/report", summary="What came of a batch that was handed in")
+    def report(request: Request, batch: str) -> AppliedOut:
+        return _told(desk.report(batch, _visitor(request).name))
+
+    @judging.post("/batches/{batch}/accept", summary="Let a batch count although its judge drifted; for admins")
+    def accept(request: Request, batch: str, acceptance: Acceptance) -> AppliedOut:
+        visitor = _visitor(request)
+        if not visitor.is_admin:
+            raise HTTPException(403, "only an admin lets a batch count that drifted")
+        return _told(desk.accept(batch, visitor.name, printable(acceptance.why, 400)))
+
+    return judging
+
+
+def callback_router(parts: Parts) -> APIRouter:
+    """For whoever has a batch's key, and no token."""
+    called = APIRouter(prefix="/api/judging/callback", tags=["judging"])
+    turns = asyncio.Semaphore(_CALLS_AT_ONCE)
+
+    @called.post(
+        "/{batch}",
+        summary="The scores of a webhook judge that answers later, signed with the batch's own key",
+        openapi_extra={
+            "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}},
+        },
+        responses={401: {"description": "The signature does not hold, or is too old"}},
+    )
+    async def callback(
+        request: Request,
+        batch: str,
+        timestamp: Annotated[str, Header(alias=TIMESTAMP_HEADER)] = "",
+        signature: Annotated[str, Header(alias=SIGNATURE_HEADER)] = "",
+    ) -> AppliedOut:
+        refused = HTTPException(401, "the signature of this batch's key does not hold, or is too old")
+        if not parts.desk.expects_calls(timestamp):
+            raise refused
+        async with turns:
+            body = await _body(request)
+            applied = await run_in_threadpool(parts.desk.call_back, batch, timestamp, signature, body)
+        if applied is None:
+            raise refused
+        return _told(applied)
+
+    return called
+
+
+async def _read(request: Request, limit: int) -> bytes:
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > limit:
+            raise BodyTooLarge(limit)
+    return bytes(content)
+
+
+async def _body(request: Request) -> bytes:
+    """Whoever sends it may be anybody: it has to come soon."""
+    try:
+        async with asyncio.timeout(_BODY_S):
+            return await request.body()
+    except TimeoutError:
+        raise HTTPException(408, f"the body did not come within {_BODY_S:g} s; send it again") from None
+
+
+def _visitor(request: Request) -> Visitor:
+    visitor: Visitor = request.state.visitor
+    return visitor
+
+
+def _told(applied: Applied) -> AppliedOut:
+    told = {name: getattr(applied, name) for name in AppliedOut.model_fields if name != "drift"}
+    return AppliedOut(**told, drift=applied.drift.as_data())

@@ -1,0 +1,140 @@
+"""`tipbench serve`: the admin server."""
+
+import errno
+import ipaddress
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tipbench.cli.flags import gather, option_flags
+from tipbench.cli.workplace import note, out
+from tipbench.errors import InvalidInput, MissingExtra, NothingStored
+from tipbench.settings import Settings
+from tipbench.tracking.address import open_store, own_database
+from tipbench.tracking.embedded import SCHEME
+from tipbench.untrusted import without_credentials
+
+if TYPE_CHECKING:
+    from tipbench.web.tokens import Tokens
+
+_LOOPBACK = "127.0.0.1"
+_GRACE_S = 3  # for answers that are on their way when the server ends
+
+
+@click.command(
+    epilog="Examples:\n\n\b\n"
+    "  tipbench serve\n"
+    "  tipbench serve --port 9000 --mlflow-url http://mlflow:5000\n"
+    "  tipbench serve --behind-proxy    # for others: a proxy on this machine speaks https to the world\n"
+    "  tipbench serve --new-token\n\n"
+    "The first start makes an admin token and shows it, this once. Jobs that run go on when the server ends, and are "
+    "found again by the next one."
+)
+@click.option("--host", default=_LOOPBACK, show_default=True, help="Address to listen at.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: any that is free.")
+@click.option(
+    "--behind-proxy",
+    is_flag=True,
+    help="Believe the X-Forwarded-For and -Proto of a proxy on this machine, which speaks https to the world.",
+)
+@click.option("--new-token", is_flag=True, help="Make a new admin token; the old one and its sessions are void.")
+@option_flags("mlflow_url")
+def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: Any) -> int:
+    """The bench without a terminal: run collections, judge, read leaderboards in a browser or over the API."""
+    settings = Settings()
+    try:
+        import uvicorn
+
+        from tipbench.admin_server import admin_server
+        from tipbench.web.log import log_config
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"the server needs more: pip install 'tipbench[server]' ({error})") from error
+    address = _store_address(gather(given).mlflow_url, settings)
+    with _listening(host, port) as listener:
+        server = admin_server(address, settings)
+        _show_token(server.access.tokens, new_token, is_loopback(host))
+        shown = f"[{host}]" if ":" in host else host
+        out.print(f"tipbench serves at http://{shown}:{listener.getsockname()[1]} (Ctrl-C ends it)", soft_wrap=True)
+        out.print(f"Results are in {address}", soft_wrap=True)
+        if not is_loopback(host):
+            note(
+                "Others can reach this address, and tokens travel to it as they are; put a proxy with https before it."
+            )
+        out.file.flush()
+        config = uvicorn.Config(
+            server.app,
+            log_config=log_config(),
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_S,
+            proxy_headers=behind_proxy,
+        )
+        with suppress(KeyboardInterrupt):  # how uvicorn passes Ctrl-C on, once everything is closed
+            uvicorn.Server(config).run(sockets=[listener])
+    note("The server has ended. Jobs that run go on, and the next 'tipbench serve' finds them.")
+    return 0
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _store_address(url: str | None, settings: Settings) -> str:
+    """Chosen once: jobs and pages use the same store, whatever answers at the usual address later."""
+    named = url or settings.get("MLFLOW_TRACKING_URI")
+    if named.rstrip("/") != without_credentials(named) and not named.startswith(SCHEME):
+        raise InvalidInput(
+            f"the MLflow address {without_credentials(named)} was given with a user name or password, which every job "
+            "would show; set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD instead"
+        )
+    try:
+        opened = open_store(url, settings)
+    except NothingStored:
+        return named or own_database(settings)
+    try:
+        if opened.notice:
+            note(opened.notice)
+        return opened.store.address
+    finally:
+        opened.store.close()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Bound before anything else is begun: an address that is taken is told at once, and nothing was changed."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise InvalidInput(
+            f"nothing can be served at {host}:{port} ({error.strerror or error}); "
+            + (
+                "take another --port, or end what is there"
+                if error.errno == errno.EADDRINUSE
+                else "take another --host or --port"
+            )
+        ) from None
+    return listener
+
+
+def _show_token(tokens: "Tokens", new_token: bool, is_private: bool) -> None:
+    """Shown once, and kept nowhere but as a hash. What is shown to others shall not be a log that others read."""
+    if not is_private and not new_token and not tokens.has_admin():
+        raise InvalidInput(
+            "there is no admin token yet, so only this machine may be served; set TIPBENCH_ADMIN_TOKEN, or start once "
+            "without --host to get one"
+        )
+    token = tokens.renew_admin() if new_token else tokens.ensure_admin()
+    if token:
+        out.print(f"Admin token, shown this once: {token}", soft_wrap=True)
+        out.print(
+            "Log in with it, or send it as 'Authorization: Bearer …'. 'tipbench serve --new-token' makes another."
+        )

@@ -1,0 +1,1 @@
+"""Where runs happen: jobs that go on without whoever started them."""

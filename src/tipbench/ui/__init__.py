@@ -1,0 +1,1 @@
+"""The admin pages: one module a subject, templates and static files beside them."""

@@ -1,0 +1,54 @@
+"""Where everything is. Names of experiments are arbitrary text, so they stand in the query, never in a path:
+a slash or two dots in a path mean something to every proxy and server on the way, whatever is done to quote them.
+"""
+
+from urllib.parse import quote, urlencode
+
+EXPERIMENTS = "/experiments"
+JOBS = "/jobs"
+JUDGES = "/judges"
+JUDGING = "/judging"
+MLFLOW = "/mlflow/"
+LEADERBOARD = "/experiments/leaderboard"
+REPORT = "/experiments/report.html"
+JSON = "/experiments/leaderboard.json"
+CSV = "/experiments/leaderboard.csv"
+ACCEPT = "/experiments/accept"
+ASK = "/experiments/ask"
+RUNS = "/experiments/runs"
+RUN = "/experiments/run"
+ANSWER = "/experiments/run/answer.txt"
+
+
+def with_query(path: str, **query: str | int | None) -> str:
+    """What is None is left out."""
+    given = {key: value for key, value in query.items() if value is not None}
+    return f"{path}?{urlencode(given, errors='replace')}" if given else path
+
+
+def leaderboard(experiment: str) -> str:
+    return with_query(LEADERBOARD, experiment=experiment)
+
+
+def runs(experiment: str, **wanted: str | int | None) -> str:
+    return with_query(RUNS, experiment=experiment, **wanted)
+
+
+def run(experiment: str, run_id: str) -> str:
+    return with_query(RUN, experiment=experiment, run=run_id)
+
+
+def answer(experiment: str, run_id: str) -> str:
+    return with_query(ANSWER, experiment=experiment, run=run_id)
+
+
+def judging(experiment: str) -> str:
+    return with_query(JUDGING, experiment=experiment)
+
+
+def job(job_id: str) -> str:
+    return f"{JOBS}/{quote(job_id, safe='')}"
+
+
+def static(name: str) -> str:
+    return f"/static/{quote(name)}"

@@ -1,0 +1,65 @@
+"""Sentences and figures of the panel."""
+
+from tipbench.admin.run_requests import Estimate
+from tipbench.compare.comparison import plural
+from tipbench.progress import Phase, Progress
+from tipbench.runners.interface import Job, JobState
+
+_PHASES: dict[Phase, str] = {
+    "starting": "Starting",
+    "waiting": "Waiting for its turn",
+    "collect": "Collecting",
+    "judge": "Judging",
+    "compare": "Comparing",
+    "done": "Done",
+}
+_STATES: dict[JobState, str] = {
+    "queued": "Queued",
+    "running": "Running",
+    "finished": "Finished",
+    "failed": "Failed",
+    "cancelled": "Cancelled",
+}
+
+
+def duration(seconds: float) -> str:
+    """As people say it: 8 s, 2 min 10 s, 3 h 5 min."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def estimate_sentence(estimate: Estimate) -> str:
+    told = f"{estimate.cells} {plural('cell', estimate.cells)}"
+    if estimate.stored:
+        told += f", {estimate.stored} stored already"
+    if not estimate.to_do:
+        return f"{told}: there is nothing to generate."
+    source = "from earlier cells of these models" if estimate.measured else "a rule of thumb, no earlier cell tells"
+    return f"{told}; {estimate.to_do} to generate: about {duration(estimate.seconds)} ({source})."
+
+
+def standing_of(job: Job, progress: Progress) -> str:
+    """Where a job is, in a word or two."""
+    if job.cancelling and not job.ended:
+        return "Cancelling"
+    return _PHASES[progress.phase] if job.state == "running" else _STATES[job.state]
+
+
+def counts_sentence(progress: Progress) -> str:
+    """How far collecting is."""
+    told = f"{progress.done} of {progress.cells} {plural('cell', progress.cells)} generated"
+    told += "".join(
+        f", {number} {what}" for number, what in ((progress.failed, "failed"), (progress.empty, "empty")) if number
+    )
+    return f"{told}; {progress.stored} were stored already." if progress.stored else f"{told}."
+
+
+def took(job: Job, now_ms: int) -> str:
+    """How long a job ran, or has been running."""
+    if job.started_ms is None:
+        return "–"
+    return duration(((now_ms if job.ended_ms is None else job.ended_ms) - job.started_ms) / 1000)

@@ -1,0 +1,1 @@
+"""What every server of ours shares: authentication, the error shape, security headers."""

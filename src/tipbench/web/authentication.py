@@ -1,0 +1,184 @@
+"""The gate that every request passes: who asks, and may they?
+
+It stands before the router and knows the table of paths only, so nothing is answered that is not in the table: neither
+a route that somebody forgot to protect, nor whether there is one.
+"""
+
+import hmac
+from typing import Annotated
+from urllib.parse import quote, urlsplit
+
+from fastapi import Depends
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tipbench.web.access import Access, TooManyAttempts
+from tipbench.web.errors import Errors
+from tipbench.web.origin import SAFE_METHODS, is_same_origin
+from tipbench.web.paths import API, LOGIN, PathRules, covered, covers, is_plain, local_path
+from tipbench.web.sessions import cookie_name
+from tipbench.web.visitor import Visitor
+
+CSRF_HEADER = "x-csrf-token"
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+_NOT_FOR_JUDGES = "this is for admins only"
+TOO_MANY = "too many failed attempts from this address; try again in {} s"
+NOT_FROM_HERE = "this did not come from one of this server's own pages; reload the page and try again"
+
+
+class Gate:
+    """Middleware. Leaves `visitor`, `session`, `csrf` and `csrf_shown` in `request.state`."""
+
+    def __init__(self, app: ASGIApp, access: Access, rules: PathRules, errors: Errors) -> None:
+        self._app = app
+        self._access = access
+        self._rules = rules
+        self._errors = errors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008, "reason": ""})  # nothing here speaks it
+        else:
+            refusal = self._refusal(Request(scope))
+            await (refusal or self._app)(scope, receive, send)
+
+    def _refusal(self, request: Request) -> Response | None:
+        request.scope.setdefault("state", {}).update(visitor=None, session=None, csrf="", csrf_shown=False)
+        path: str = request.scope["path"]
+        if not is_plain(request.scope):
+            return self._errors.answer(request, 400, "this path can't be used; take the plain one")
+        if self._rules.is_open(path):
+            if (
+                request.method in SAFE_METHODS
+            ):  # nothing is checked here, so a cookie must not be able to change anything
+                self._read_cookie(request)
+            return None
+        if "authorization" in request.headers:
+            refusal = self._refuse_bearer(request)
+            if refusal:
+                return refusal
+        else:
+            self._read_cookie(request)
+        visitor: Visitor | None = request.state.visitor
+        if visitor is None:
+            return self._unknown(request)
+        if not visitor.is_admin and not self._rules.is_for_judges(path):
+            return self._errors.answer(request, 403, _NOT_FOR_JUDGES)
+        return self._refuse_forgery(request)
+
+    def _read_cookie(self, request: Request) -> None:
+        cookie = request.cookies.get(cookie_name(is_secure(request)))
+        session = self._access.sessions.read(cookie) if cookie else None
+        if session:
+            request.state.session = session
+            request.state.visitor = session.visitor
+            request.state.csrf = self._access.sessions.csrf_token(session)
+
+    def _refuse_bearer(self, request: Request) -> Response | None:
+        """A token that is given has to be good, whatever else comes with it."""
+        given = request.headers.getlist("authorization")
+        scheme, _, token = given[0].partition(" ")
+        if len(given) > 1 or scheme.lower() != "bearer" or not token.strip():
+            return self._errors.answer(
+                request, 401, "the Authorization header should be 'Bearer' and a token", headers=_CHALLENGE
+            )
+        try:
+            grant = self._access.grant_of(token.strip(), client_address(request))
+        except TooManyAttempts as error:
+            return self._errors.answer(
+                request, 429, TOO_MANY.format(error.wait_s), headers={"Retry-After": str(error.wait_s)}
+            )
+        if grant is None:
+            return self._errors.answer(request, 401, "this token is not valid, or not any more", headers=_CHALLENGE)
+        request.state.visitor = grant.visitor
+        return None
+
+    def _unknown(self, request: Request) -> Response:
+        if covers(API, request.scope["path"]):
+            message = "this needs a token; send it in the header 'Authorization: Bearer …'"
+            return self._errors.answer(request, 401, message, headers=_CHALLENGE)
+        if request.headers.get("hx-request") == "true":
+            current = _path_of(request.headers.get("hx-current-url", ""))
+            headers = {**_CHALLENGE, "HX-Redirect": _login_path(current)}
+            return self._errors.answer(request, 401, "your session is over; sign in again", headers=headers)
+        if request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", ""):
+            return RedirectResponse(_login_path(_requested(request)), 303)
+        return self._errors.answer(request, 401, "your session is over, or there was none; sign in", headers=_CHALLENGE)
+
+    def _refuse_forgery(self, request: Request) -> Response | None:
+        """What a cookie allows, other sites' pages must not be able to ask for."""
+        path: str = request.scope["path"]
+        if request.state.session is None or request.method in SAFE_METHODS:
+            return None
+        if not is_same_origin(request.scope):
+            return self._errors.answer(request, 403, NOT_FROM_HERE)
+        if covered(path, self._rules.foreign):
+            return None
+        shown = request.headers.get(CSRF_HEADER)
+        if shown is None and self._rules.is_form(path):
+            return None
+        if not is_csrf_token(request, shown or ""):
+            return self._errors.answer(request, 403, NOT_FROM_HERE)
+        request.state.csrf_shown = True
+        return None
+
+
+def is_csrf_token(request: Request, given: str) -> bool:
+    return hmac.compare_digest(request.state.csrf.encode(), given.encode("utf-8", "replace"))
+
+
+def csrf_token(request: Request) -> str:
+    """For a page's meta tag and its forms' field `csrf`; empty where no cookie was used."""
+    return str(request.state.csrf)
+
+
+def is_secure(request: Request) -> bool:
+    return bool(request.scope["scheme"] == "https")
+
+
+def client_address(request: Request) -> str:
+    return request.client.host if request.client else "unknown"
+
+
+def _login_path(wanted: str) -> str:
+    """The login page, with the way back."""
+    back = local_path(wanted)
+    return LOGIN if back == "/" else f"{LOGIN}?next={quote(back, safe='/')}"
+
+
+def _requested(request: Request) -> str:
+    """Path and query as they were sent: decoding would make another path of an encoded slash."""
+    raw = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
+    query = request.scope["query_string"]
+    return bytes(raw + (b"?" + query if query else b"")).decode("latin-1")
+
+
+def _path_of(url: str) -> str:
+    """An address without the server it is at."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "/"
+    return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def _visitor(request: Request) -> Visitor:
+    visitor: Visitor | None = request.state.visitor
+    if visitor is None:
+        raise HTTPException(401, "this needs a token", _CHALLENGE)
+    return visitor
+
+
+def _admin(visitor: Annotated[Visitor, Depends(_visitor)]) -> Visitor:
+    if not visitor.is_admin:
+        raise HTTPException(403, _NOT_FOR_JUDGES)
+    return visitor
+
+
+# For handlers: who asks. The gate has decided already; these say so once more, and in the handler's own words.
+SignedIn = Annotated[Visitor, Depends(_visitor)]
+Admin = Annotated[Visitor, Depends(_admin)]

@@ -1,0 +1,215 @@
+"""One shape for every error: `{"error": {"code": …, "message": …, "problems": […]}}`; for browsers, a page instead."""
+
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tipbench.errors import (
+    EngineBusy,
+    EngineUnreachable,
+    InvalidInput,
+    MissingExtra,
+    NotFound,
+    NothingStored,
+    Problems,
+    StoredDataDamaged,
+    SuiteError,
+    TipbenchError,
+    TrackingRefused,
+    TrackingUnreachable,
+    TurnTaken,
+)
+from tipbench.untrusted import json_text, printable
+from tipbench.web.paths import API, covers
+from tipbench.web.validation import problems_in
+from tipbench.web.visitor import Visitor
+
+_LONGEST_MESSAGE = 1000
+_MOST_PROBLEMS = 100
+_log = logging.getLogger(__name__)
+
+ErrorPage = Callable[[Request, int, str, Sequence[str]], Response]
+
+
+class ErrorBody(BaseModel):
+    code: str
+    message: str
+    problems: list[str] = []
+
+
+class ErrorAnswer(BaseModel):
+    """What every error under /api looks like."""
+
+    error: ErrorBody
+
+
+# For OpenAPI: `APIRouter(responses=ERROR_RESPONSES)`.
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorAnswer, "description": description}
+    for status, description in {
+        400: "The request can't be read.",
+        401: "No token, or not a valid one.",
+        403: "Not for this visitor.",
+        404: "There is no such thing.",
+        409: "Something else is at it.",
+        413: "The body is too large.",
+        422: "The request can't be carried out; `problems` lists everything that is wrong with it.",
+        429: "Too many failed attempts.",
+        500: "Something went wrong; the server's log has it.",
+        503: "An engine or the tracking server does not answer.",
+    }.items()
+}
+
+_STATUSES: Sequence[tuple[type[TipbenchError], int]] = (
+    (NotFound, 404),
+    (NothingStored, 404),
+    (InvalidInput, 422),
+    (EngineUnreachable, 503),
+    (EngineBusy, 503),
+    (TrackingUnreachable, 503),
+    (TrackingRefused, 503),
+    (MissingExtra, 503),
+    (TurnTaken, 409),
+    (StoredDataDamaged, 500),
+)
+_CODES = {413: "too_large", 422: "invalid_input", 429: "too_many_attempts", 500: "internal_error"}
+_FOR_JUDGES = "this can't be had right now; try again in a while, or ask whoever runs the bench"
+_SENTENCES = {
+    404: "there is nothing here",
+    405: "this can't be done here by that method",
+    413: "the request's body is too large",
+}
+
+
+class Errors:
+    """Turns what went wrong into an answer: JSON for programs, a page for people."""
+
+    def __init__(self, page: ErrorPage | None = None) -> None:
+        self._page = page
+
+    def answer(
+        self,
+        request: Request,
+        status: int,
+        message: str,
+        problems: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        message = printable(message, _LONGEST_MESSAGE)
+        shown = [printable(problem, _LONGEST_MESSAGE) for problem in problems[:_MOST_PROBLEMS]]
+        if len(problems) > _MOST_PROBLEMS:
+            shown.append(f"and {len(problems) - _MOST_PROBLEMS} more")
+        if self._page and wants_page(request):
+            response = self._page(request, status, message, shown)
+            response.status_code = status
+        else:
+            content = ErrorAnswer(error=ErrorBody(code=_code(status), message=message, problems=shown))
+            response = Response(json_text(content.model_dump(), indent=None), status, media_type="application/json")
+        response.headers.update(headers or {})
+        return response
+
+    def unforeseen(self, request: Request, error: Exception) -> Response:
+        """Says nothing about what happened but where the log has it."""
+        number = secrets.token_hex(4)
+        path = printable(request.scope["path"], 200)
+        _log.error("%s: %s %s went wrong", number, request.method, path, exc_info=error)
+        return self.answer(request, 500, f"something went wrong here; the server's log has it under {number}")
+
+    async def of_ours(self, request: Request, error: Exception) -> Response:
+        status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
+        if status is None:
+            return self.unforeseen(request, error)
+        if _tells_judges_too_much(request, error):
+            _log.warning("%s: %s", printable(request.scope["path"], 200), printable(str(error)))
+            return self.answer(request, status, _FOR_JUDGES)
+        headers = {}
+        if isinstance(error, EngineBusy) and error.retry_after_s is not None:
+            headers["Retry-After"] = str(round(error.retry_after_s))
+        if isinstance(error, Problems):
+            return self.answer(request, status, error.headline.removesuffix(":"), error.problems, headers)
+        return self.answer(request, status, str(error), headers=headers)
+
+    async def of_validation(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return self.answer(request, 422, "the request can't be used", problems_in(error.errors()))
+
+    async def of_http(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        status = error.status_code
+        if status < 400:
+            return Response(status_code=status, headers=error.headers)
+        phrase = _phrase(status)
+        told = isinstance(error.detail, str) and error.detail not in ("", phrase)
+        message = error.detail if told else _SENTENCES.get(status, phrase.lower())
+        return self.answer(request, status, message, headers=error.headers)
+
+
+class Faults:
+    """Answers what nobody foresaw. Starlette's own way to do so would leave the other middlewares out."""
+
+    def __init__(self, app: ASGIApp, errors: Errors) -> None:
+        self._app = app
+        self._errors = errors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope.setdefault("state", {}).update(visitor=None, session=None, csrf="", csrf_shown=False)
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except ClientDisconnect:
+            return  # nobody is there to be answered
+        except Exception as error:
+            response = self._errors.unforeseen(Request(scope), error)
+            if started:
+                raise  # half an answer is out: only an ended connection tells that it is not a whole one
+            await response(scope, receive, send)
+
+
+def install_errors(app: FastAPI, page: ErrorPage | None = None) -> Errors:
+    """Every error of this app in our shape; what nobody foresaw needs the middleware `Faults` as well."""
+    errors = Errors(page)
+    app.add_exception_handler(TipbenchError, errors.of_ours)
+    app.add_exception_handler(RequestValidationError, errors.of_validation)
+    app.add_exception_handler(HTTPException, errors.of_http)
+    return errors
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a person looks at the answer: a browser's navigation or a piece that htmx asks for."""
+    if covers(API, request.scope["path"]):
+        return False
+    return "text/html" in request.headers.get("accept", "") or request.headers.get("hx-request") == "true"
+
+
+def _tells_judges_too_much(request: Request, error: Exception) -> bool:
+    """Addresses and runs, by which a judge could find out what is judged."""
+    visitor: Visitor | None = getattr(request.state, "visitor", None)
+    is_plain = isinstance(error, InvalidInput) and not isinstance(error, SuiteError)
+    return visitor is not None and not visitor.is_admin and not is_plain
+
+
+def _phrase(status: int) -> str:
+    return next((known.phrase for known in HTTPStatus if known == status), "Error")
+
+
+def _code(status: int) -> str:
+    return _CODES.get(status) or _phrase(status).lower().replace(" ", "_").replace("-", "_")

@@ -1,0 +1,66 @@
+"""Signing in and out. The page itself is drawn by whoever brings the look."""
+
+from collections.abc import Callable
+
+from fastapi import APIRouter
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from tipbench.web.access import Access, TooManyAttempts
+from tipbench.web.authentication import NOT_FROM_HERE, TOO_MANY, client_address, is_secure
+from tipbench.web.forms import CsrfForm, read_form
+from tipbench.web.origin import is_same_origin
+from tipbench.web.paths import LOGIN, LOGOUT, local_path
+from tipbench.web.sessions import remove_cookie, set_cookie
+
+_LONGEST_FORM = 8192
+# request, where to go afterwards, what was wrong
+LoginPage = Callable[[Request, str, str], Response]
+
+
+def login_router(access: Access, page: LoginPage) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+
+    @router.get(LOGIN)
+    async def show(request: Request, next: str = "/") -> Response:
+        if request.state.visitor is not None:
+            return RedirectResponse(local_path(next), 303)
+        return page(request, local_path(next), "")
+
+    @router.post(LOGIN)
+    async def sign_in(request: Request) -> Response:
+        if not is_same_origin(request.scope):  # else another site could sign somebody in as its own judge
+            raise HTTPException(403, NOT_FROM_HERE)
+        fields = await read_form(request, _LONGEST_FORM)
+        wanted = local_path(fields.get("next", ["/"])[-1])
+        token = fields.get("token", [""])[-1].strip()
+        if not token:
+            return _refused(page(request, wanted, "Give your token."), 422)
+        try:
+            grant = access.grant_of(token, client_address(request))
+        except TooManyAttempts as error:
+            told = TOO_MANY.format(error.wait_s)
+            response = _refused(page(request, wanted, f"{told[0].upper()}{told[1:]}."), 429)
+            response.headers["Retry-After"] = str(error.wait_s)
+            return response
+        if grant is None:
+            return _refused(page(request, wanted, "This token is not valid, or not any more."), 401)
+        response = RedirectResponse(wanted, 303)
+        set_cookie(response, access.sessions.begin(grant), is_secure(request))
+        return response
+
+    @router.post(LOGOUT)
+    async def sign_out(request: Request, fields: CsrfForm) -> Response:  # noqa: ARG001 - asked for to be checked
+        if request.state.session is not None:
+            access.sessions.end(request.state.session)
+        response = RedirectResponse(LOGIN, 303)
+        remove_cookie(response, is_secure(request))
+        return response
+
+    return router
+
+
+def _refused(response: Response, status: int) -> Response:
+    response.status_code = status
+    return response

@@ -1,0 +1,107 @@
+"""Sessions: a signed cookie that says for which token it was given.
+
+The server keeps nothing but what was ended early. A cookie is good until it expires, its token is void, or somebody
+signs out: whichever is first.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Callable
+from typing import NamedTuple
+
+from starlette.responses import Response
+
+from tipbench.web.tokens import Grant, Tokens
+from tipbench.web.visitor import Visitor
+
+LIFETIME_S = 12 * 3600
+_VERSION = "v1"
+
+
+class Session(NamedTuple):
+    """Somebody who signed in."""
+
+    id: str
+    visitor: Visitor
+    expires_ms: int
+
+
+class Sessions:
+    """Makes and reads cookies, and the tokens that show that a request comes from one of our pages."""
+
+    def __init__(self, secret: bytes, tokens: Tokens, clock: Callable[[], float]) -> None:
+        self._session_key = _mac(secret, "tipbench session")
+        self._csrf_key = _mac(secret, "tipbench csrf")
+        self._tokens = tokens
+        self._clock = clock
+
+    def begin(self, grant: Grant) -> str:
+        """A cookie's value for whoever has shown a token."""
+        now = self._now_ms
+        content = {
+            "id": secrets.token_urlsafe(16),
+            "token": grant.id,
+            "role": grant.visitor.role,
+            "name": grant.visitor.name,
+            "issued_ms": now,
+            "expires_ms": now + LIFETIME_S * 1000,
+        }
+        body = f"{_VERSION}.{_encoded(json.dumps(content, separators=(',', ':')).encode())}"
+        return f"{body}.{self._signature(body)}"
+
+    def read(self, cookie: str) -> Session | None:
+        """The session of a cookie that we signed, as long as it is good."""
+        body, _, signature = cookie.rpartition(".")
+        # Compared as text and before anything is read: another spelling of the same bytes is another cookie.
+        if not hmac.compare_digest(self._signature(body).encode(), signature.encode("utf-8", "replace")):
+            return None
+        version, _, content = body.partition(".")
+        if version != _VERSION:
+            return None
+        data = json.loads(base64.urlsafe_b64decode(content + "=" * (-len(content) % 4)))
+        if not data["issued_ms"] - 60_000 <= self._now_ms < data["expires_ms"]:
+            return None
+        visitor = self._tokens.holder(data["token"])
+        if visitor != Visitor(data["role"], data["name"]) or self._tokens.session_ended(data["id"]):
+            return None
+        return Session(data["id"], visitor, data["expires_ms"])
+
+    def end(self, session: Session) -> None:
+        self._tokens.end_session(session.id, session.expires_ms)
+
+    def csrf_token(self, session: Session) -> str:
+        """What our own pages send back, and no other site's page can know."""
+        return _encoded(_mac(self._csrf_key, session.id))
+
+    @property
+    def _now_ms(self) -> int:
+        return round(self._clock() * 1000)
+
+    def _signature(self, body: str) -> str:
+        return _encoded(_mac(self._session_key, body))
+
+
+def cookie_name(secure: bool) -> str:
+    """The prefix makes browsers refuse such a cookie from a subdomain, a plain-text page or another path."""
+    return "__Host-tipbench_session" if secure else "tipbench_session"
+
+
+def set_cookie(response: Response, value: str, secure: bool) -> None:
+    response.set_cookie(
+        cookie_name(secure), value, max_age=LIFETIME_S, path="/", secure=secure, httponly=True, samesite="strict"
+    )
+
+
+def remove_cookie(response: Response, secure: bool) -> None:
+    response.delete_cookie(cookie_name(secure), path="/", secure=secure, httponly=True, samesite="strict")
+
+
+def _mac(key: bytes, content: str) -> bytes:
+    return hmac.new(key, content.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
+
+
+def _encoded(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()

@@ -1,0 +1,177 @@
+"""Tokens: one for the admin, one for each judge who was invited.
+
+Only a salted SHA-256 of a token is stored. A slow hash would slow down guessing, and there is nothing to guess: a token
+is 256 random bits. It would only make every request slow.
+"""
+
+import hashlib
+import hmac
+import logging
+import re
+import secrets
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tipbench.errors import InvalidInput, NotFound
+from tipbench.judge.judges.catalog import person
+from tipbench.untrusted import shown
+from tipbench.web.access_file import AccessFile
+from tipbench.web.private_files import private_folder, server_secret
+from tipbench.web.visitor import Role, Visitor
+
+ADMIN_NAME = "person"  # by which an admin's scores are signed
+_LEAST_LENGTH = 20
+_SEEN_EVERY_MS = 60_000
+_log = logging.getLogger(__name__)
+
+
+class Grant(NamedTuple):
+    """What a token gives: who its holder is, by which token. The id tells nothing about the token."""
+
+    id: str
+    visitor: Visitor
+
+
+class JudgeAccess(NamedTuple):
+    """A judge who may come in."""
+
+    name: str
+    created_ms: int
+    last_seen_ms: int | None
+
+
+class Tokens:
+    """All tokens that are good now. A given admin token counts instead of a stored one, and is stored nowhere."""
+
+    def __init__(self, home: Path, clock: Callable[[], float], given_admin: str = "") -> None:
+        if given_admin:
+            _check_given(given_admin)
+        self._file = AccessFile(private_folder(home) / "access.db")
+        self._clock = clock
+        self._given = given_admin
+        self._given_salt = secrets.token_bytes(16)
+        # Not random: a restart with the same token leaves its sessions as they are.
+        self._given_id = _given_id(server_secret(home), given_admin) if given_admin else ""
+        self._noted: dict[str, int] = {}
+
+    def has_admin(self) -> bool:
+        return bool(self._given) or any(stored.role == "admin" for stored in self._file.read().tokens)
+
+    def ensure_admin(self) -> str | None:
+        """A new admin token, to be shown once; None when there is one already."""
+        if self._given:
+            return None
+        with self._file.write() as db:
+            if db.execute("SELECT 1 FROM token WHERE role = 'admin'").fetchone():
+                return None
+            return self._add(db, "admin", ADMIN_NAME)
+
+    def renew_admin(self) -> str:
+        """A new admin token; the old one and its sessions are void."""
+        if self._given:
+            raise InvalidInput("the admin token is set by TIPBENCH_ADMIN_TOKEN; set another one there and start again")
+        with self._file.write() as db:
+            db.execute("DELETE FROM token WHERE role = 'admin'")
+            return self._add(db, "admin", ADMIN_NAME)
+
+    def invite(self, name: str) -> str:
+        """A judge's token, to be shown once."""
+        person(name)
+        if name == ADMIN_NAME:
+            raise InvalidInput(f"'{ADMIN_NAME}' is the name by which admins judge; invite the judge by another name")
+        with self._file.write() as db:
+            if db.execute("SELECT 1 FROM token WHERE role = 'judge' AND name = ?", (name,)).fetchone():
+                raise InvalidInput(f"'{name}' was invited already; revoke that invitation first to make a new token")
+            return self._add(db, "judge", name)
+
+    def revoke(self, name: str) -> None:
+        """Ends a judge's token and its sessions."""
+        with self._file.write() as db:
+            if not db.execute("DELETE FROM token WHERE role = 'judge' AND name = ?", (name,)).rowcount:
+                raise NotFound(f"no judge {shown(name)} is invited; nothing was changed")
+
+    def judges(self) -> list[JudgeAccess]:
+        tokens = self._file.read().tokens
+        return [JudgeAccess(t.name, t.created_ms, t.last_seen_ms) for t in tokens if t.role == "judge"]
+
+    def visitor_of(self, token: str) -> Visitor | None:
+        grant = self.grant_of(token)
+        return grant.visitor if grant else None
+
+    def grant_of(self, token: str) -> Grant | None:
+        """Compares with every token there is, whatever was found before, so that time tells nothing."""
+        found: Grant | None = None
+        for stored in self._file.read().tokens:
+            fits = hmac.compare_digest(_digest(stored.salt, token), stored.digest)
+            if fits and not (self._given and stored.role == "admin"):
+                found = Grant(stored.id, Visitor(stored.role, stored.name))
+        given_fits = hmac.compare_digest(_digest(self._given_salt, token), _digest(self._given_salt, self._given))
+        if given_fits and self._given:
+            found = Grant(self._given_id, Visitor("admin", ADMIN_NAME))
+        if found:
+            self._note_seen(found.id)
+        return found
+
+    def holder(self, grant_id: str) -> Visitor | None:
+        """Who holds the token of that id; None once it is void."""
+        if self._given and grant_id == self._given_id:
+            return Visitor("admin", ADMIN_NAME)
+        for stored in self._file.read().tokens:
+            if stored.id == grant_id and not (self._given and stored.role == "admin"):
+                self._note_seen(grant_id)
+                return Visitor(stored.role, stored.name)
+        return None
+
+    def end_session(self, session_id: str, expires_ms: int) -> None:
+        """Voids one session; remembered until it would have expired anyway."""
+        with self._file.write() as db:
+            db.execute("DELETE FROM ended_session WHERE expires_ms <= ?", (self._now_ms,))
+            db.execute("INSERT OR IGNORE INTO ended_session VALUES (?, ?)", (session_id, expires_ms))
+
+    def session_ended(self, session_id: str) -> bool:
+        return session_id in self._file.read().ended_sessions
+
+    def close(self) -> None:
+        self._file.close()
+
+    @property
+    def _now_ms(self) -> int:
+        return round(self._clock() * 1000)
+
+    def _add(self, db: sqlite3.Connection, role: Role, name: str) -> str:
+        token, salt = secrets.token_urlsafe(32), secrets.token_bytes(16)
+        row = (secrets.token_hex(16), role, name, salt, _digest(salt, token), self._now_ms, None)
+        db.execute("INSERT INTO token VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        return token
+
+    def _note_seen(self, grant_id: str) -> None:
+        """Once a minute; nobody waits for it, since nothing hangs on it."""
+        now = self._now_ms
+        if now - self._noted.get(grant_id, -_SEEN_EVERY_MS) < _SEEN_EVERY_MS or grant_id == self._given_id:
+            return
+        self._noted[grant_id] = now
+        try:
+            with self._file.write(patience_s=0) as db:
+                db.execute("UPDATE token SET last_seen_ms = ? WHERE id = ?", (now, grant_id))
+        except sqlite3.OperationalError as error:
+            _log.warning("when a visitor was last here could not be noted: %s", error)
+
+
+def _digest(salt: bytes, token: str) -> bytes:
+    return hashlib.sha256(salt + token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _given_id(secret: bytes, token: str) -> str:
+    """Keyed: the id travels in cookies, and nobody shall try guesses of a weak token on it."""
+    return hmac.new(secret, b"tipbench given admin " + token.encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def _check_given(token: str) -> None:
+    if len(token) < _LEAST_LENGTH:
+        raise InvalidInput(
+            f"TIPBENCH_ADMIN_TOKEN has {len(token)} characters; give it at least {_LEAST_LENGTH} that nobody can guess"
+        )
+    if not re.fullmatch(r"[!-~]+", token):
+        raise InvalidInput("TIPBENCH_ADMIN_TOKEN has characters that no header can carry; take letters and digits")

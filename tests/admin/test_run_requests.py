@@ -1,0 +1,117 @@
+"""What can be run is told before a job begins, with everything that is wrong at once."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.admin.conftest import EXPERIMENT
+from tests.engines.stand_in import free_address
+from tests.integration.command import tipbench
+from tipbench.admin.looks import Looks
+from tipbench.admin.place import Place
+from tipbench.admin.run_requests import RunRequests
+from tipbench.errors import Problems
+
+
+@pytest.fixture
+def requests(place: Place, looks: Looks) -> RunRequests:
+    return RunRequests(place, looks)
+
+
+def refused(requests: RunRequests, **given: object) -> str:
+    with pytest.raises(Problems) as caught:
+        requests.checked({"models": "scripted/a", **given})
+    return "\n".join(caught.value.problems)
+
+
+def test_a_good_request_goes_to_this_servers_store(requests: RunRequests, address: str) -> None:
+    options = requests.checked({"models": "scripted/a", "n_scenarios": 2})
+    assert (options.mlflow_url, options.experiment, options.prompts) == (
+        address,
+        "tip-bench-auto",
+        "v1,v2-mentor,v3-few-shot",
+    )
+
+
+def test_every_problem_is_told_at_once(requests: RunRequests, tmp_path: Path) -> None:
+    (tmp_path / "large-9b.yaml").write_text("parameters: 9000000000\n")
+    (tmp_path / "gone.yaml").write_text("missing: true\n")
+    told = refused(
+        requests,
+        models=f"scripted/{tmp_path / 'large-9b.yaml'},scripted/{tmp_path / 'gone.yaml'}",
+        prompts="v1,v9,v8",
+        n_scenarios=99,
+        judge="nobody",
+    )
+    for part in ("9.00 billion", "gone.yaml", "'v9'", "'v8'", "99", "nobody"):
+        assert part in told
+
+
+def test_what_is_wrong_with_one_key_does_not_hide_another(requests: RunRequests) -> None:
+    told = refused(requests, modles="x", prompts="v7", n_scenarios=99, ollama_url="http://h:1?token=s3cret")
+    for part in ("modles", "'v7'", "99", "ollama_url"):
+        assert part in told
+    assert "s3cret" not in told
+    only_the_models = refused(requests, models=5)
+    assert only_the_models.count("\n") == 0, "nobody asked for the default models"
+
+
+def test_unknown_keys_and_bad_values_are_told_by_name(requests: RunRequests) -> None:
+    told = refused(requests, modles="x", n_tips=0, temperature="hot", seed=-1)
+    for part in ("modles: there is no such key; did you mean models?", "n_tips", "temperature", "seed"):
+        assert part in told
+
+
+@pytest.mark.parametrize("key", ["ollama_url", "mlflow_url"])
+def test_passwords_have_no_place_in_a_job(requests: RunRequests, key: str) -> None:
+    told = refused(requests, **{key: "http://me:s3cret@host"})
+    assert key in told
+    assert "s3cret" not in told
+
+
+def test_results_go_where_this_server_reads(requests: RunRequests, address: str) -> None:
+    assert "--mlflow-url http://elsewhere:5000" in refused(requests, mlflow_url="http://elsewhere:5000")
+    assert requests.checked({"models": "scripted/a", "mlflow_url": address}).mlflow_url == address
+
+
+def test_an_engine_that_is_away_is_a_problem_like_others(requests: RunRequests) -> None:
+    told = refused(requests, models="qwen2.5:0.5b,embedded/none:1b", ollama_url=free_address(), prompts="nine")
+    for part in ("nine", "can't be reached", "embedded/none:1b"):
+        assert part in told
+
+
+def test_an_experiment_of_somebody_else_is_left_alone(requests: RunRequests, tmp_path: Path, place: Place) -> None:
+    place.store().ensure_experiment("somebody-elses", {})
+    assert "not made by tipbench" in refused(requests, experiment="somebody-elses")
+    place.store().ensure_experiment("summary-1", {"tipbench.suite": "summary"})
+    assert "belongs to suite 'summary'" in refused(requests, experiment="summary-1")
+
+
+def test_an_estimate_knows_what_is_stored(requests: RunRequests) -> None:
+    asked = {"models": "scripted/a,scripted/c", "prompts": "v1", "n_tips": 2, "experiment": EXPERIMENT}
+    found = requests.estimate(asked)
+    assert (found.cells, found.stored, found.to_do) == (16, 8, 8)
+    done = requests.estimate({**asked, "models": "scripted/a"})
+    assert (done.to_do, done.seconds) == (0, 0)
+
+
+def test_choices_name_models_prompts_and_judges(
+    requests: RunRequests, weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choices = requests.choices(ollama_url=free_address())
+    assert list(choices.prompts) == ["v1", "v2-mentor", "v3-few-shot"]
+    assert all(choices.prompts.values())
+    assert (choices.scenarios, choices.prefix, choices.judges) == (8, "tip-bench-", ["lexical"])
+    engines = {one.engine: one for one in choices.engines}
+    assert [model.name for model in engines["embedded"].models] == ["embedded/smollm2:135m"]
+    assert engines["ollama"].problem
+    monkeypatch.setenv("TIPBENCH_JUDGE_COMMAND", "./judge")
+    assert requests.choices(ollama_url=free_address()).judges == ["lexical", "command"]
+
+
+def test_without_a_store_everything_is_to_be_done(place: Place, tmp_path: Path) -> None:
+    nowhere = Place(f"sqlite:///{tmp_path / 'none.db'}", place.settings, place.clock, place.new_id)
+    found = RunRequests(nowhere, Looks(nowhere)).estimate({"models": "scripted/a", "prompts": "v1"})
+    assert (found.cells, found.stored) == (8, 0)
+    assert not (tmp_path / "none.db").exists()
+    assert tipbench("experiments").status == 2  # nor anywhere else

@@ -1,0 +1,89 @@
+"""`tipbench serve`: what it refuses before it begins, and what it shows when it does."""
+
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command import tipbench
+from tests.integration.serving import Served, serving
+from tipbench.cli.serve import is_loopback
+from tipbench.settings import Settings
+
+TOKEN = re.compile(r"Admin token, shown this once: (\S+)")
+
+
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        *((host, True) for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost")),
+        *((host, False) for host in ("0.0.0.0", "::", "10.0.0.7", "bench.example", "localhost.example")),
+    ],
+)
+def test_what_only_this_machine_can_reach(host: str, told: bool) -> None:
+    assert is_loopback(host) is told
+
+
+def test_no_other_address_without_a_token() -> None:
+    done = tipbench("serve", "--host", "0.0.0.0", "--port", "0")
+    assert done.status == 2
+    assert "TIPBENCH_ADMIN_TOKEN" in done.err
+
+
+def test_an_address_that_is_taken_is_told_and_nothing_is_changed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = tipbench("serve", "--port", str(taken.getsockname()[1]))
+    assert done.status == 2
+    assert "take another --port" in done.err
+    assert not (Settings().home / "server").exists()
+
+
+@pytest.mark.parametrize("named", ["--mlflow-url", "MLFLOW_TRACKING_URI"])
+def test_passwords_do_not_belong_into_the_address(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "http://me:s3cret@mlflow:5000/"
+    flags = (named, url) if named.startswith("--") else ()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "" if flags else url)
+    done = tipbench("serve", "--port", "0", *flags)
+    assert done.status == 2
+    assert "MLFLOW_TRACKING_PASSWORD" in done.err
+    assert "s3cret" not in done.err
+
+
+def test_a_short_token_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIPBENCH_ADMIN_TOKEN", "short")
+    done = tipbench("serve", "--port", "0")
+    assert done.status == 2
+    assert "at least 20" in done.err
+
+
+def test_the_token_is_shown_once_and_can_be_made_anew(tmp_path: Path) -> None:
+    store = ("--mlflow-url", f"sqlite:///{tmp_path / 'm.db'}")
+    first = Served(*store, TIPBENCH_ADMIN_TOKEN="")
+    token = TOKEN.search("".join(first.out))
+    assert token
+    with first.client(token[1]) as client:
+        assert client.get("/api/jobs").status_code == 200
+    logged = first.end()
+    assert token[1] not in logged
+    kept = b"".join(path.read_bytes() for path in (Settings().home / "server").rglob("*") if path.is_file())
+    assert token[1].encode() not in kept
+    with serving(*store, TIPBENCH_ADMIN_TOKEN="") as second:
+        assert not TOKEN.search("".join(second.out))
+        with second.client(token[1]) as client:
+            assert client.get("/api/jobs").status_code == 200
+    with serving(*store, "--new-token", TIPBENCH_ADMIN_TOKEN="") as third:
+        other = TOKEN.search("".join(third.out))
+        assert other
+        with third.client(token[1]) as client:
+            assert client.get("/api/jobs").status_code == 401
+        with third.client(other[1]) as client:
+            assert client.get("/api/jobs").status_code == 200
+
+
+def test_two_servers_do_not_share_a_home(tmp_path: Path) -> None:
+    store = ("--mlflow-url", f"sqlite:///{tmp_path / 'm.db'}")
+    with serving(*store):
+        second = tipbench("serve", "--port", "0", *store)
+    assert second.status == 2
+    assert "another" in second.err

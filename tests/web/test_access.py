@@ -1,0 +1,41 @@
+"""Tokens and attempts together."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.web.small_app import Clock
+from tipbench.web.access import Access, TooManyAttempts, open_access
+
+HERE = "203.0.113.5"
+
+
+@pytest.fixture
+def access(home: Path, clock: Clock) -> Iterator[Access]:
+    made = open_access(home, clock)
+    yield made
+    made.tokens.close()
+
+
+def test_a_token_that_lost_its_good_name_counts_as_a_failure(access: Access) -> None:
+    token = access.tokens.invite("anna")
+    assert access.grant_of(token, HERE)
+    access.tokens.revoke("anna")
+    for _ in range(20):  # known here from before, it is looked at each time
+        assert access.grant_of(token, HERE) is None
+    with pytest.raises(TooManyAttempts) as caught:
+        access.grant_of(access.tokens.invite("bob"), HERE)
+    assert caught.value.wait_s == 300
+
+
+def test_a_session_outlives_a_restart(access: Access, home: Path, clock: Clock) -> None:
+    token = access.tokens.ensure_admin()
+    grant = access.grant_of(token or "", HERE)
+    assert grant is not None
+    cookie = access.sessions.begin(grant)
+    again = open_access(home, clock)
+    session = again.sessions.read(cookie)
+    assert session is not None
+    assert session.visitor.is_admin
+    again.tokens.close()
