@@ -1,0 +1,185 @@
+"""Many readers at once on `tipbench serve` with 10,000 judged runs: errors, requests a second, and how long each waits.
+
+    .venv/bin/python -m benchmarks.serving                       # 50 clients for a minute; three minutes in all
+    .venv/bin/python -m benchmarks.serving --clients 10 --seconds 10
+
+Each client asks for one thing after another, drawn at random from what people and scripts read. Clients and server
+share the machine. Before that, the leaderboard is asked for by one client alone: at first sight, when the server has to
+read all runs, and again, when it has what it needs.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from urllib.parse import urlencode
+
+import aiohttp
+
+from benchmarks.parts.judged import EXPERIMENT, judged_experiment
+from benchmarks.parts.scratch import scratch_folders
+from benchmarks.parts.table import out, show
+
+TOKEN = "a-token-for-measuring-and-for-nothing-else"
+LEADERBOARD = f"/api/bench/leaderboard/{EXPERIMENT}"
+MODELS = ("scripted/a", "scripted/b", "scripted/c", "scripted/d")
+ENDPOINTS: Mapping[str, Callable[[random.Random], str]] = {
+    "GET /api/bench/experiments": lambda _: "/api/bench/experiments",
+    "GET /api/bench/runs/…": lambda drawn: f"/api/bench/runs/{EXPERIMENT}?{_some_runs(drawn)}",
+    "GET /api/bench/leaderboard/…": lambda _: LEADERBOARD,
+    "GET /api/jobs": lambda _: "/api/jobs",
+    "page: experiments": lambda _: "/experiments",
+    "page: leaderboard": lambda _: f"/experiments/leaderboard?experiment={EXPERIMENT}",
+    "page: runs": lambda drawn: f"/experiments/runs?experiment={EXPERIMENT}&{_some_runs(drawn)}",
+}
+_START_S = 60.0
+_STOP_S = 20.0
+
+
+@dataclass
+class Readings:
+    """What all clients met with, by endpoint."""
+
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    errors: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+
+def _some_runs(drawn: random.Random) -> str:
+    offset = 50 * drawn.randrange(50)  # a model has 2,502 of the runs
+    return urlencode({"limit": 50, "offset": offset, "model": drawn.choice(MODELS)})
+
+
+@contextmanager
+def serving(home: Path, database: Path) -> Iterator[str]:
+    """The command as a user starts it; gives its address."""
+    environment = os.environ | {"TIPBENCH_HOME": str(home), "TIPBENCH_ADMIN_TOKEN": TOKEN}
+    command = [sys.executable, "-m", "tipbench", "serve", "--port", "0", "--mlflow-url", f"sqlite:///{database}"]
+    log = home / "serve.log"
+    with log.open("w") as said:
+        process = subprocess.Popen(command, env=environment, stdout=said, stderr=subprocess.STDOUT)
+    try:
+        yield _address(process, log)
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _address(process: subprocess.Popen[bytes], log: Path) -> str:
+    deadline = time.monotonic() + _START_S
+    while process.poll() is None and time.monotonic() < deadline:
+        if found := re.search(r"http://[0-9.]+:\d+", log.read_text()):
+            return found[0]
+        time.sleep(0.05)
+    raise SystemExit(f"tipbench serve did not say where it serves:\n{log.read_text()[-2000:]}")
+
+
+def _session(address: str) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        address,
+        headers={"Authorization": f"Bearer {TOKEN}"},
+        connector=aiohttp.TCPConnector(limit=0),
+        timeout=aiohttp.ClientTimeout(total=120),
+    )
+
+
+async def first_and_again(address: str, times: int) -> tuple[float, list[float]]:
+    """Seconds for the leaderboard: by the first who asks, and by the next ones."""
+    async with _session(address) as session:
+        seconds = []
+        for _ in range(1 + times):
+            started = time.perf_counter()
+            async with session.get(LEADERBOARD) as answer:
+                await answer.read()
+                if answer.status != 200:
+                    raise SystemExit(f"{LEADERBOARD} answered {answer.status}; the figures would mean nothing")
+            seconds.append(time.perf_counter() - started)
+    return seconds[0], seconds[1:]
+
+
+async def read_together(address: str, clients: int, seconds: float) -> Readings:
+    readings = Readings()
+    async with _session(address) as session:
+        until = time.perf_counter() + seconds
+        await asyncio.gather(*(_client(session, until, random.Random(number), readings) for number in range(clients)))
+    return readings
+
+
+async def _client(session: aiohttp.ClientSession, until: float, drawn: random.Random, readings: Readings) -> None:
+    while (started := time.perf_counter()) < until:
+        name, path_of = drawn.choice(tuple(ENDPOINTS.items()))
+        try:
+            async with session.get(path_of(drawn), allow_redirects=False) as answer:
+                await answer.read()
+                problem = "" if answer.status == 200 else f"status {answer.status}"
+        except (aiohttp.ClientError, TimeoutError) as error:
+            problem = type(error).__name__
+        if problem:
+            readings.errors[name].append(problem)
+        readings.seconds[name].append(time.perf_counter() - started)
+
+
+def _row(name: str, waits: Sequence[float], errors: Sequence[str], seconds: float) -> tuple[str, ...]:
+    in_order = sorted(waits)
+    waited = [in_order[min(int(len(waits) * share), len(waits) - 1)] for share in (0.5, 0.95, 0.99)]
+    in_ms = [f"{wait * 1000:.0f}" for wait in waited]
+    return name, f"{len(waits):,}", f"{len(waits) / seconds:.1f}", *in_ms, str(len(errors))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clients", type=int, default=50, help="how many ask at once")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for how long")
+    parser.add_argument("--rounds", type=int, default=3, help="how often the first look is measured")
+    asked = parser.parse_args()
+    with scratch_folders() as new_folder:
+        home, folder = new_folder(), new_folder()
+        os.environ["TIPBENCH_HOME"] = str(home)
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as apart:
+            cells = apart.submit(judged_experiment, folder / "mlflow.db").result()
+        os.sync()  # or the disk would still be busy with them
+        out.print(f"{cells:,} judged runs are stored", style="dim")
+        first: list[float] = []
+        again: list[float] = []
+        for number in range(asked.rounds):
+            with serving(home, folder / "mlflow.db") as address:
+                fresh, kept = asyncio.run(first_and_again(address, times=10))
+                first.append(fresh)
+                again.extend(kept)
+                if number == asked.rounds - 1:
+                    readings = asyncio.run(read_together(address, asked.clients, asked.seconds))
+    return _report(readings, asked.clients, asked.seconds, first, again)
+
+
+def _report(readings: Readings, clients: int, seconds: float, first: Sequence[float], again: Sequence[float]) -> int:
+    rows = [_row(name, readings.seconds[name], readings.errors[name], seconds) for name in ENDPOINTS]
+    every = [wait for waits in readings.seconds.values() for wait in waits]
+    errors = [f"{name}: {problem}" for name, problems in readings.errors.items() for problem in problems]
+    rows.append(_row("all", every, errors, seconds))
+    columns = ("endpoint", "requests", "a second", "p50 ms", "p95 ms", "p99 ms", "errors")
+    show(f"{clients} clients at once for {seconds:g} s", columns, rows)
+    out.print(
+        f"Leaderboard, one client: {median(first) * 1000:.0f} ms at first sight, {median(again) * 1000:.1f} ms again — "
+        f"{median(first) / median(again):.0f} times as quick"
+    )
+    out.print(f"{len(errors)} errors (wanted: none) — {'; '.join(sorted(set(errors))[:5]) or 'reached'}")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
