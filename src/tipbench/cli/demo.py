@@ -14,8 +14,9 @@ EXPERIMENT = "tip-bench-demo"
 _WEIGHTS = KNOWN[DEFAULT_MODEL.removeprefix("embedded/")]
 
 
-@click.command(epilog="Example:\n\n\b\n  tipbench demo")
-def command() -> int:
+@click.command(epilog="Examples:\n\n\b\n  tipbench demo\n  tipbench demo --quick")
+@click.option("--quick", is_flag=True, help="Two scenarios instead of all eight: a quarter of the time.")
+def command(quick: bool) -> int:
     """See the whole path once: a real model, a leaderboard.
 
     An embedded model (135 million parameters, 98 MB, Apache-2.0) answers all prompts and scenarios, a judge of rules
@@ -31,6 +32,7 @@ def command() -> int:
             "models": DEFAULT_MODEL,
             "experiment": EXPERIMENT,
             "n_tips": 5,
+            "n_scenarios": 2 if quick else 0,
             "max_tokens": 256,
             "judge": "lexical",
             "mlflow_url": own_database(settings),
@@ -41,6 +43,7 @@ def command() -> int:
         "\nThis was a weak model, scored by rules. What to do next:\n"
         f"  judge it yourself      tipbench judge --experiment {EXPERIMENT} --export judge.json\n"
         f"  look at the report     tipbench compare --experiment {EXPERIMENT} --format html > report.html\n"
+        "  do both in a browser   tipbench serve\n"
         "  see what you have      tipbench doctor\n"
         "  bench real models      tipbench collect --models qwen2.5:0.5b,gemma3:1b --experiment tip-bench-first\n"
         "  write your own suite   tipbench suite new my-suite",
