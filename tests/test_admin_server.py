@@ -1,15 +1,18 @@
 """Every route, whoever adds it: nobody gets in without a token, and no other site by somebody's cookie."""
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import pytest
+from fastapi import FastAPI
 from starlette.routing import BaseRoute, Mount, Route
 
 from tests.web.small_app import OWN_PAGE, Caller
-from tipbench.admin_server import AdminServer, admin_server
+from tipbench.admin_server import admin_server
 from tipbench.settings import Settings
+from tipbench.web.access import Access, open_access
 from tipbench.web.origin import SAFE_METHODS
 
 WITHOUT_TOKEN = {("GET", "/health"), ("GET", "/login"), ("POST", "/login"), ("POST", "/api/judging/callback/x")}
@@ -36,33 +39,39 @@ def operations(routes: Sequence[BaseRoute]) -> Iterator[Operation]:
             yield from operations(route.original_router.routes)  # type: ignore[attr-defined]  # FastAPI's includes
 
 
+class Assembled(NamedTuple):
+    app: FastAPI
+    access: Access
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdminServer]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Assembled]:
     home = tmp_path_factory.mktemp("home")
-    made = admin_server(f"sqlite:///{home / 'm.db'}", Settings({"TIPBENCH_HOME": str(home)}))
-    yield made
+    access = open_access(home, time.time)
+    app = admin_server(f"sqlite:///{home / 'm.db'}", Settings({"TIPBENCH_HOME": str(home)}), access)
+    yield Assembled(app, access)
 
     async def end() -> None:
-        async with made.app.router.lifespan_context(made.app):
+        async with app.router.lifespan_context(app):
             pass
 
     asyncio.run(end())
 
 
 @pytest.fixture(scope="module")
-def there(server: AdminServer) -> list[Operation]:
+def there(server: Assembled) -> list[Operation]:
     found = [*operations(server.app.routes), Operation("GET", "/mlflow/"), Operation("POST", "/mlflow/graphql")]
     assert len(found) > 50
     return found
 
 
-def test_nothing_is_answered_without_a_token(server: AdminServer, there: list[Operation]) -> None:
+def test_nothing_is_answered_without_a_token(server: Assembled, there: list[Operation]) -> None:
     call = Caller(server.app)
     answers = {operation: call(*operation).status for operation in there if operation not in WITHOUT_TOKEN}
     assert set(answers.values()) == {401}, answers
 
 
-def test_a_judge_gets_to_judging_alone(server: AdminServer, there: list[Operation]) -> None:
+def test_a_judge_gets_to_judging_alone(server: Assembled, there: list[Operation]) -> None:
     judge = {"authorization": f"Bearer {server.access.tokens.invite('anna')}"}
     call = Caller(server.app)
     of_judges = ("/judging", "/api/judging", "/login", "/logout", "/health")
@@ -77,7 +86,7 @@ def test_a_judge_gets_to_judging_alone(server: AdminServer, there: list[Operatio
     [OWN_PAGE, {**OWN_PAGE, "origin": "https://evil.example"}, {"host": OWN_PAGE["host"]}],
     ids=["own page without the token", "another site", "no browser"],
 )
-def test_a_cookie_alone_changes_nothing(server: AdminServer, there: list[Operation], headers: dict[str, str]) -> None:
+def test_a_cookie_alone_changes_nothing(server: Assembled, there: list[Operation], headers: dict[str, str]) -> None:
     tokens, sessions = server.access.tokens, server.access.sessions
     grant = tokens.grant_of(tokens.renew_admin())
     assert grant
@@ -93,7 +102,7 @@ def test_a_cookie_alone_changes_nothing(server: AdminServer, there: list[Operati
 
 
 @pytest.mark.parametrize("path", ["/api/judging/next", "/api/judging/batches/x/items/y", "/judging/x/items/y"])
-def test_a_judge_can_not_send_more_than_a_change_takes(server: AdminServer, path: str) -> None:
+def test_a_judge_can_not_send_more_than_a_change_takes(server: Assembled, path: str) -> None:
     admin = {"authorization": f"Bearer {server.access.tokens.renew_admin()}", "content-type": "application/json"}
     method = "POST" if path.endswith("next") else "PATCH"
     assert Caller(server.app)(method, path, admin, b"[" + b"{}," * 400_000).status == 413

@@ -4,7 +4,6 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from fastapi import FastAPI
 
@@ -25,7 +24,7 @@ from tipbench.ui import parts as ui_parts
 from tipbench.ui.entrance import render_error, render_login, render_notice
 from tipbench.ui.routers import routers as page_routers
 from tipbench.ui.static_files import PanelFiles
-from tipbench.web.access import Access, open_access
+from tipbench.web.access import Access
 from tipbench.web.answers import JsonAnswer
 from tipbench.web.authentication import csrf_token
 from tipbench.web.errors import ERROR_RESPONSES
@@ -48,16 +47,9 @@ _API = (
 )
 
 
-@dataclass(frozen=True)
-class AdminServer:
-    app: FastAPI
-    access: Access
-
-
-def admin_server(address: str, settings: Settings, clock: Callable[[], float] = time.time) -> AdminServer:
+def admin_server(address: str, settings: Settings, access: Access, clock: Callable[[], float] = time.time) -> FastAPI:
     """Over the store at the address. It has begun to watch jobs when it is there, and ends with its app."""
     home = settings.home
-    access = open_access(home, clock, settings.get("TIPBENCH_ADMIN_TOKEN"))
     place = Place(address, settings, clock, _new_id)
     looks = Looks(place)
     boards = Boards(place, looks)
@@ -76,6 +68,7 @@ def admin_server(address: str, settings: Settings, clock: Callable[[], float] = 
             runner.close()
             drafts.close()
             place.close()
+            access.tokens.close()
 
     app = FastAPI(
         title="tipbench",
@@ -106,7 +99,7 @@ def admin_server(address: str, settings: Settings, clock: Callable[[], float] = 
     app.mount("/static", PanelFiles())
     app.mount("/mlflow", mlflow)
     protect(app, access, RULES, render_error)
-    return AdminServer(app, access)
+    return app
 
 
 def _new_id() -> str:

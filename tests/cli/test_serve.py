@@ -87,3 +87,15 @@ def test_two_servers_do_not_share_a_home(tmp_path: Path) -> None:
         second = tipbench("serve", "--port", "0", *store)
     assert second.status == 2
     assert "another" in second.err
+
+
+def test_who_may_not_serve_shows_no_token_and_voids_none(tmp_path: Path) -> None:
+    store = ("--mlflow-url", f"sqlite:///{tmp_path / 'm.db'}")
+    with serving(*store, TIPBENCH_ADMIN_TOKEN="") as first:
+        token = TOKEN.search("".join(first.out))
+        assert token
+        second = tipbench("serve", "--port", "0", "--new-token", *store)
+        assert second.status == 2
+        assert not TOKEN.search(second.out)
+        with first.client(token[1]) as client:
+            assert client.get("/api/jobs").status_code == 200

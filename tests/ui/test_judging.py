@@ -8,8 +8,8 @@ import pytest
 from tests.ui.asgi_client import Client
 from tests.ui.fake_desk import FakeDesk, applied, tip_sheet
 from tests.ui.judging_server import Session, make_app
-from tipbench.admin.sheet import Given, Sheet
-from tipbench.ui.judging import NOTE_LIMIT, about
+from tipbench.admin.sheet import LONGEST_NOTE, Given, Sheet
+from tipbench.ui.judging import about
 from tipbench.web.visitor import Visitor
 
 HEADERS = {"X-CSRF-Token": "token-1"}
@@ -141,7 +141,7 @@ def test_a_change_is_saved_field_by_field() -> None:
         {"scores": 4},
         {"flags": {"overlong": 1}},
         {"note": None},
-        {"note": "x" * (NOTE_LIMIT + 1)},
+        {"note": "x" * (LONGEST_NOTE + 1)},
         {"slot": "slot0001"},
         [],
         "x",

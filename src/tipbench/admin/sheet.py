@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from tipbench.errors import Problems
 from tipbench.suites.rubric import Rubric, sections
 from tipbench.untrusted import shown
@@ -13,6 +15,16 @@ LONGEST_NOTE = 4_000
 _PARTS = ("scores", "flags", "note")
 Fields = Mapping[tuple[str, str], Any]  # as drafts keep them
 NOTHING: Fields = {}
+
+
+class Change(BaseModel):
+    """Of one item; only what was changed is in it, and null takes back what was given."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    scores: dict[str, int | None] = Field(default_factory=dict, max_length=20)
+    flags: dict[str, bool | None] = Field(default_factory=dict, max_length=20)
+    note: str = Field("", max_length=LONGEST_NOTE)
 
 
 @dataclass(frozen=True)

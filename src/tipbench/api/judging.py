@@ -9,13 +9,13 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field
 
 from tipbench.admin.judging import OpenBatch, Saved
-from tipbench.admin.sheet import LONGEST_NOTE
+from tipbench.admin.sheet import Change
 from tipbench.api.parts import Parts
 from tipbench.judge.apply import Applied
 from tipbench.judge.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER
 from tipbench.untrusted import printable
+from tipbench.web.authentication import Admin, signed_in
 from tipbench.web.bodies import BodyTooLarge
-from tipbench.web.visitor import Visitor
 
 _CALLS_AT_ONCE = 4  # that are in memory, of judges elsewhere: until its signature is checked, anybody may have sent one
 _BODY_S = 60.0
@@ -38,16 +38,6 @@ class Wanted(BaseModel):
 
 class Next(BaseModel):
     batch: OpenBatch | None = Field(description="None: nothing waits.")
-
-
-class Change(BaseModel):
-    """Of one item; each part may be left out, and null takes back what was given."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    scores: dict[str, int | None] = Field(default_factory=dict, max_length=20)
-    flags: dict[str, bool | None] = Field(default_factory=dict, max_length=20)
-    note: str = Field("", max_length=LONGEST_NOTE)
 
 
 class Acceptance(BaseModel):
@@ -77,13 +67,13 @@ def router(parts: Parts) -> APIRouter:
 
     @judging.get("/status", summary="What waits for you")
     def status(request: Request) -> Status:
-        judge = _visitor(request).name
+        judge = signed_in(request).name
         waiting = desk.waiting(judge)
         return Status(judge=judge, open=list(waiting.open), candidates=waiting.candidates)
 
     @judging.post("/next", summary="The batch to go on with, or a new one of what is pending")
     def next_batch(request: Request, wanted: Annotated[Wanted | None, Body()] = None) -> Next:
-        visitor = _visitor(request)
+        visitor = signed_in(request)
         wanted = wanted or Wanted()
         if (wanted.experiment is not None or wanted.judge is not None) and not visitor.is_admin:
             raise HTTPException(403, "only an admin chooses: an experiment's name might tell what is judged")
@@ -91,12 +81,12 @@ def router(parts: Parts) -> APIRouter:
 
     @judging.get("/batches/{batch}", summary="A batch as its judge file, with what was given so far")
     def file(request: Request, batch: str) -> dict[str, Any]:
-        return desk.file(batch, _visitor(request).name)
+        return desk.file(batch, signed_in(request).name)
 
     @judging.patch("/batches/{batch}/items/{slot}", summary="Keep scores, flags or a note of one item")
     def save(request: Request, batch: str, slot: str, change: Change) -> Saved:
         given = change.model_dump(exclude_unset=True)
-        return desk.save(batch, _visitor(request).name, slot, given)
+        return desk.save(batch, signed_in(request).name, slot, given)
 
     @judging.post(
         "/batches/{batch}/scores",
@@ -113,7 +103,7 @@ def router(parts: Parts) -> APIRouter:
         batch: str,
         partial: Annotated[bool, Query(description="Take the runs that are scored completely.")] = False,
     ) -> AppliedOut:
-        judge = _visitor(request).name
+        judge = signed_in(request).name
         content = await _read(request, await run_in_threadpool(desk.longest_file, batch, judge))
         if not content:
             return _told(await run_in_threadpool(desk.submit, batch, judge))
@@ -121,14 +111,11 @@ def router(parts: Parts) -> APIRouter:
 
     @judging.get("/batches/{batch}/report", summary="What came of a batch that was handed in")
     def report(request: Request, batch: str) -> AppliedOut:
-        return _told(desk.report(batch, _visitor(request).name))
+        return _told(desk.report(batch, signed_in(request).name))
 
     @judging.post("/batches/{batch}/accept", summary="Let a batch count although its judge drifted; for admins")
-    def accept(request: Request, batch: str, acceptance: Acceptance) -> AppliedOut:
-        visitor = _visitor(request)
-        if not visitor.is_admin:
-            raise HTTPException(403, "only an admin lets a batch count that drifted")
-        return _told(desk.accept(batch, visitor.name, printable(acceptance.why, 400)))
+    def accept(batch: str, acceptance: Acceptance, admin: Admin) -> AppliedOut:
+        return _told(desk.accept(batch, admin.name, printable(acceptance.why, 400)))
 
     return judging
 
@@ -181,11 +168,6 @@ async def _body(request: Request) -> bytes:
             return await request.body()
     except TimeoutError:
         raise HTTPException(408, f"the body did not come within {_BODY_S:g} s; send it again") from None
-
-
-def _visitor(request: Request) -> Visitor:
-    visitor: Visitor = request.state.visitor
-    return visitor
 
 
 def _told(applied: Applied) -> AppliedOut:

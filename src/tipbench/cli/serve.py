@@ -3,6 +3,7 @@
 import errno
 import ipaddress
 import socket
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -48,13 +49,20 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
         import uvicorn
 
         from tipbench.admin_server import admin_server
+        from tipbench.web.access import open_access
         from tipbench.web.log import log_config
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the server needs more: pip install 'tipbench[server]' ({error})") from error
     address = _store_address(gather(given).mlflow_url, settings)
     with _listening(host, port) as listener:
-        server = admin_server(address, settings)
-        _show_token(server.access.tokens, new_token, is_loopback(host))
+        access = open_access(settings.home, time.time, settings.get("TIPBENCH_ADMIN_TOKEN"))
+        if not is_loopback(host) and not new_token and not access.tokens.has_admin():
+            raise InvalidInput(
+                "there is no admin token yet, so only this machine may be served; set TIPBENCH_ADMIN_TOKEN, or start "
+                "once without --host to get one"
+            )
+        app = admin_server(address, settings, access)
+        _show_token(access.tokens, new_token)
         shown = f"[{host}]" if ":" in host else host
         out.print(f"tipbench serves at http://{shown}:{listener.getsockname()[1]} (Ctrl-C ends it)", soft_wrap=True)
         out.print(f"Results are in {address}", soft_wrap=True)
@@ -64,7 +72,7 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
             )
         out.file.flush()
         config = uvicorn.Config(
-            server.app,
+            app,
             log_config=log_config(),
             access_log=False,
             server_header=False,
@@ -125,13 +133,8 @@ def _listening(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _show_token(tokens: "Tokens", new_token: bool, is_private: bool) -> None:
-    """Shown once, and kept nowhere but as a hash. What is shown to others shall not be a log that others read."""
-    if not is_private and not new_token and not tokens.has_admin():
-        raise InvalidInput(
-            "there is no admin token yet, so only this machine may be served; set TIPBENCH_ADMIN_TOKEN, or start once "
-            "without --host to get one"
-        )
+def _show_token(tokens: "Tokens", new_token: bool) -> None:
+    """Shown once, and kept nowhere but as a hash; not before it is sure that this server will serve."""
     token = tokens.renew_admin() if new_token else tokens.ensure_admin()
     if token:
         out.print(f"Admin token, shown this once: {token}", soft_wrap=True)

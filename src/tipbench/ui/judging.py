@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
 
+from tipbench.admin.sheet import LONGEST_NOTE, Change
 from tipbench.judge.sample import seconds_for
 from tipbench.ui.judging_report import judging_report
 from tipbench.ui.judging_sheet import given_data, sheet_data, steps, unscored
@@ -17,21 +17,10 @@ from tipbench.ui.pages import page
 from tipbench.ui.parts import Parts
 from tipbench.ui.rubric_markdown import rubric_html
 from tipbench.untrusted import json_text
+from tipbench.web.authentication import signed_in
 from tipbench.web.forms import CsrfForm
-from tipbench.web.visitor import Visitor
 
-NOTE_LIMIT = 4_000  # characters; a page that closes can still send this much
 _SITTING_S = 2 * 3600
-
-
-class Change(BaseModel):
-    """A change of one item: only what was changed is in it."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    scores: dict[str, int | None] = {}
-    flags: dict[str, bool | None] = {}
-    note: str = Field("", max_length=NOTE_LIMIT)
 
 
 class Judging:
@@ -46,7 +35,7 @@ class Judging:
 
     def start(self, request: Request, _form: CsrfForm, experiment: str | None = None) -> Response:
         """A judge takes what comes; an admin may ask for one experiment's texts."""
-        visitor = _visitor(request)
+        visitor = signed_in(request)
         batch = self._desk.next_batch(visitor.name, experiment if visitor.is_admin else None)
         if batch is None:
             told = "Nothing to judge was left there: all of it is judged."
@@ -54,7 +43,7 @@ class Judging:
         return RedirectResponse(batch_path(batch.batch), 303)
 
     def batch(self, request: Request, batch: str) -> Response:
-        sheet = self._desk.sheet(batch, _visitor(request).name)
+        sheet = self._desk.sheet(batch, signed_in(request).name)
         if sheet.handed_in:
             return RedirectResponse(batch_path(batch, "report"), 303)
         return self._render(
@@ -63,19 +52,19 @@ class Judging:
             sheet=sheet,
             steps=steps(sheet),
             introduction=rubric_html(sheet.introduction),
-            note_limit=NOTE_LIMIT,
+            note_limit=LONGEST_NOTE,
         )
 
     def items(self, request: Request, batch: str) -> Response:
-        return _json(sheet_data(self._desk.sheet(batch, _visitor(request).name)))
+        return _json(sheet_data(self._desk.sheet(batch, signed_in(request).name)))
 
     def save(self, request: Request, batch: str, slot: str, change: Change) -> Response:
-        saved = self._desk.save(batch, _visitor(request).name, slot, change.model_dump(exclude_unset=True))
+        saved = self._desk.save(batch, signed_in(request).name, slot, change.model_dump(exclude_unset=True))
         return _json({"given": given_data(saved.given), "done": saved.done, "items": saved.items})
 
     def submit(self, request: Request, batch: str) -> Response:
         """By the page's script, which sends the token in a header; so an unscored item can be shown at once."""
-        judge = _visitor(request).name
+        judge = signed_in(request).name
         sheet = self._desk.sheet(batch, judge)
         missing = [] if sheet.handed_in else unscored(sheet)
         if missing:
@@ -88,11 +77,11 @@ class Judging:
         return RedirectResponse(batch_path(batch, "report"), 303)
 
     def report(self, request: Request, batch: str) -> Response:
-        applied = self._desk.report(batch, _visitor(request).name)
+        applied = self._desk.report(batch, signed_in(request).name)
         return self._render(request, "judging_report.html", report=judging_report(applied))
 
     def _waiting(self, request: Request, experiment: str | None, notice: str = "") -> Response:
-        visitor = _visitor(request)
+        visitor = signed_in(request)
         waiting = self._desk.waiting(visitor.name, experiment if visitor.is_admin else None)
         seconds = seconds_for(waiting.candidates)
         return self._render(
@@ -134,11 +123,6 @@ def about(seconds: float) -> str:
         return f"{minutes} min"
     hours, rest = divmod(5 * round(minutes / 5), 60)
     return f"{hours} h {rest} min" if rest else f"{hours} h"
-
-
-def _visitor(request: Request) -> Visitor:
-    visitor: Visitor = request.state.visitor
-    return visitor
 
 
 def _json(data: object, status: int = 200) -> Response:

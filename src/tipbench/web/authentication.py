@@ -166,19 +166,20 @@ def _path_of(url: str) -> str:
     return parts.path + (f"?{parts.query}" if parts.query else "")
 
 
-def _visitor(request: Request) -> Visitor:
+def signed_in(request: Request) -> Visitor:
+    """Who asks, on a path that is not open to everybody."""
     visitor: Visitor | None = request.state.visitor
     if visitor is None:
         raise HTTPException(401, "this needs a token", _CHALLENGE)
     return visitor
 
 
-def _admin(visitor: Annotated[Visitor, Depends(_visitor)]) -> Visitor:
+def _admin(visitor: Annotated[Visitor, Depends(signed_in)]) -> Visitor:
     if not visitor.is_admin:
         raise HTTPException(403, _NOT_FOR_JUDGES)
     return visitor
 
 
 # For handlers: who asks. The gate has decided already; these say so once more, and in the handler's own words.
-SignedIn = Annotated[Visitor, Depends(_visitor)]
+SignedIn = Annotated[Visitor, Depends(signed_in)]
 Admin = Annotated[Visitor, Depends(_admin)]

@@ -96,10 +96,6 @@ class Tokens:
         tokens = self._file.read().tokens
         return [JudgeAccess(t.name, t.created_ms, t.last_seen_ms) for t in tokens if t.role == "judge"]
 
-    def visitor_of(self, token: str) -> Visitor | None:
-        grant = self.grant_of(token)
-        return grant.visitor if grant else None
-
     def grant_of(self, token: str) -> Grant | None:
         """Compares with every token there is, whatever was found before, so that time tells nothing."""
         found: Grant | None = None
