@@ -8,6 +8,8 @@ import pytest
 from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
+# What htmx says of a request that a newer one replaced; of one that failed it says sendError as well.
+_REPLACED = ("htmx:afterRequest", "htmx:sendAbort")
 _QUIET = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -39,5 +41,6 @@ class Watched:
         dialog.dismiss()
 
     def _hear(self, kind: str, text: str) -> None:
-        if kind == "error" and "the server responded with a status of 4" not in text:
+        is_answer = "the server responded with a status of 4" in text
+        if kind == "error" and not is_answer and not text.startswith(_REPLACED):
             self.troubles.append(f"console: {text}")

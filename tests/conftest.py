@@ -1,8 +1,6 @@
 """Every test gets a home of its own and sees no setting of whoever runs it."""
 
-import fcntl
-import tempfile
-from collections.abc import Iterator
+import os
 from pathlib import Path
 
 import pytest
@@ -10,22 +8,24 @@ import pytest
 from tipbench.engines.weights import KNOWN, pull, weights_path
 from tipbench.settings import TABLE, Settings
 
+# A model's threads wait for each other at full speed: where another test has one of two cores, two threads take twice
+# as much of the processor as one, and longer. It is read when a model's library is loaded, wherever a test does that.
+os.environ["OMP_THREAD_LIMIT"] = "1"
+LONGEST = ("test_wheel.py", "test_quick_start.py", "integration/test_panel.py", "judges/test_model.py")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", metavar="FOLDER", help="Take the pictures of the docs while testing pages.")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first: two files of tests go at a time, and nobody shall wait for it in the end."""
-    items.sort(key=lambda item: "test_wheel.py" not in item.nodeid)
+    """The longest first: two files of tests go at a time, and nobody shall wait for one of them in the end."""
 
+    def place(item: pytest.Item) -> int:
+        file = item.nodeid.partition("::")[0]
+        return next((number for number, name in enumerate(LONGEST) if file.endswith(name)), len(LONGEST))
 
-@pytest.fixture
-def model_alone() -> Iterator[None]:
-    """Nobody else generates with the embedded model meanwhile: two of them on two cores hold each other up."""
-    with Path(tempfile.gettempdir(), "tipbench-tests-model.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")

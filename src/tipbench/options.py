@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from tipbench.errors import InvalidInput, Problems
-from tipbench.untrusted import printable, shown, without_credentials
+from tipbench.untrusted import printable, shown, storable, without_credentials
 
 MAX_TIPS = 50
 
@@ -67,6 +67,8 @@ class Options(BaseModel):
         names = split_names(value)
         if not names:
             raise ValueError("names nothing; give at least one")
+        if storable(value).escaped:
+            raise ValueError("has a character that can't be stored: a NUL, or bytes that are no UTF-8")
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
             raise ValueError(f"names {', '.join(doubled)} twice")

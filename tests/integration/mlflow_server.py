@@ -45,18 +45,20 @@ class MlflowServer:
         static_prefix: str = "",
         allowed_hosts: str | None = None,
         port: int | None = None,
+        database: str | None = None,
     ) -> MlflowServer:
         """Starts on a free port and returns once the API answers.
 
         ``artifacts``: with "served", files go through the server; with "file", runs have a path on the server's disk
         as their artifact URI, which REST can't reach. ``static_prefix`` moves everything below it, the URL included.
-        ``allowed_hosts`` replaces the host names that the server takes from anybody ("name,name:*").
+        ``allowed_hosts`` replaces the host names that the server takes from anybody ("name,name:*"). ``database``: the
+        address of another one than a SQLite file in the folder.
         """
         folder = folder.absolute()
         folder.mkdir(parents=True, exist_ok=True)
         port = port or _free_port()
         command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)]
-        command += ["--workers", "1", "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"]
+        command += ["--workers", "1", "--backend-store-uri", database or f"sqlite:///{folder / 'mlflow.db'}"]
         if artifacts == "served":
             command += ["--artifacts-destination", str(folder / "artifacts")]
         else:

@@ -26,9 +26,10 @@ Command = Callable[..., Finished]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    with MlflowServer.start(tmp_path_factory.mktemp("server")) as running:
-        yield running
+def mlflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+    """Of its own: no other test's experiments are to be read here."""
+    with MlflowServer.start(tmp_path_factory.mktemp("server")) as server:
+        yield server
 
 
 @pytest.fixture
@@ -60,8 +61,8 @@ def _writers(server: MlflowServer, name: str) -> list[str]:
     return [tag["key"] for tag in _experiment(server, name).get("tags", []) if tag["key"].startswith(WRITING)]
 
 
-def test_from_collecting_to_comparing(server: MlflowServer, tmp_path: Path, requests: list[str]) -> None:
-    at = ("--experiment", NAME, "--mlflow-url", server.url)
+def test_from_collecting_to_comparing(mlflow: MlflowServer, tmp_path: Path, requests: list[str]) -> None:
+    at = ("--experiment", NAME, "--mlflow-url", mlflow.url)
 
     def compared(*words: str) -> tuple[str, list[str]]:
         requests.clear()
@@ -71,7 +72,7 @@ def test_from_collecting_to_comparing(server: MlflowServer, tmp_path: Path, requ
 
     assert tipbench("collect", "--models", "scripted/a,scripted/b", "--n-scenarios", "2", *at).status == 0
     assert sum("experiment-tag" in path for path in requests) <= 6  # not one a run
-    assert _writers(server, NAME) == []
+    assert _writers(mlflow, NAME) == []
     pending, asked = compared()
     assert len(asked) > 1
     assert compared() == (pending, ONE_REQUEST)
@@ -82,18 +83,18 @@ def test_from_collecting_to_comparing(server: MlflowServer, tmp_path: Path, requ
     requests.clear()
     assert tipbench("judge", *at, "--apply", str(file)).status == 0
     assert sum("experiment-tag" in path for path in requests) == 3
-    assert _writers(server, NAME) == []
+    assert _writers(mlflow, NAME) == []
     judged, asked = compared()
     assert judged != pending
     assert len(asked) > 1
     assert compared() == (judged, ONE_REQUEST)
     requests.clear()
-    assert tipbench("experiments", "list", "--mlflow-url", server.url).status == 0
+    assert tipbench("experiments", "list", "--mlflow-url", mlflow.url).status == 0
     assert not [path for path in requests if path.endswith("runs/search")]
 
-    found = _api(server, "runs/search", {"experiment_ids": [_experiment(server, NAME)["experiment_id"]]})["runs"]
+    found = _api(mlflow, "runs/search", {"experiment_ids": [_experiment(mlflow, NAME)["experiment_id"]]})["runs"]
     cell = next(run for run in found if any(tag["value"] == "cell" for tag in run["data"]["tags"]))
-    _api(server, "runs/set-tag", {"run_id": cell["info"]["run_id"], "key": SUPERSEDED, "value": "true"})
+    _api(mlflow, "runs/set-tag", {"run_id": cell["info"]["run_id"], "key": SUPERSEDED, "value": "true"})
     assert compared() == (judged, ONE_REQUEST)  # past tipbench, and so past its marks
     refreshed, asked = compared("--refresh")
     assert refreshed != judged
@@ -107,25 +108,25 @@ def test_from_collecting_to_comparing(server: MlflowServer, tmp_path: Path, requ
 
 
 @pytest.mark.timeout(120)
-def test_after_a_kill_nothing_kept_is_trusted(server: MlflowServer, tmp_path: Path, requests: list[str]) -> None:
+def test_after_a_kill_nothing_kept_is_trusted(mlflow: MlflowServer, tmp_path: Path, requests: list[str]) -> None:
     name = "tip-bench-killed"
     script = tmp_path / "slow.yaml"
     script.write_text(yaml.safe_dump({"parameters": 1_000_000_000, "latency_s": 0.2}))
-    words = ("collect", "--models", f"scripted/{script}", "--experiment", name, "--mlflow-url", server.url)
+    words = ("collect", "--models", f"scripted/{script}", "--experiment", name, "--mlflow-url", mlflow.url)
     process = subprocess.Popen(
         [sys.executable, "-m", "tipbench", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     deadline = time.monotonic() + 60
-    while not _writers(server, name) and time.monotonic() < deadline:
+    while not _writers(mlflow, name) and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.5)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    assert len(_writers(server, name)) == 1
+    assert len(_writers(mlflow, name)) == 1
 
     def compared() -> tuple[str, list[str]]:
         requests.clear()
-        done = tipbench("compare", "--experiment", name, "--mlflow-url", server.url, "--format", "csv")
+        done = tipbench("compare", "--experiment", name, "--mlflow-url", mlflow.url, "--format", "csv")
         assert done.status == 0, done.err
         return done.out, list(requests)
 
@@ -134,5 +135,5 @@ def test_after_a_kill_nothing_kept_is_trusted(server: MlflowServer, tmp_path: Pa
     assert tipbench(*words).status == 0  # goes on from there
     done, asked = compared()
     assert len(asked) > 1
-    assert len(_writers(server, name)) == 1
+    assert len(_writers(mlflow, name)) == 1
     assert done.count(",8,") >= 3  # all cells of each row

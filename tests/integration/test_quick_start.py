@@ -24,12 +24,6 @@ CELLS = len(MODELS) * len(PROMPTS) * SCENARIOS
 
 
 @pytest.fixture(scope="module")
-def mlflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    with MlflowServer.start(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def collected(ollama: OllamaServer, mlflow: MlflowServer) -> Iterator[tuple[OllamaProxy, ResidencySampler]]:
     """Phase A, run once for all tests of this module."""
     with ollama_proxy(ollama.url, n_items=5) as proxy, ResidencySampler(ollama.url) as sampler:

@@ -22,12 +22,6 @@ ALLOWED = "bench.example"
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    with MlflowServer.start(tmp_path_factory.mktemp("served")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def with_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
     """Also behind a prefix, and taking one host name only."""
     folder = tmp_path_factory.mktemp("files")
@@ -46,16 +40,16 @@ def experiment(store: RunStore, request: pytest.FixtureRequest) -> Experiment:
 
 class TestServedArtifacts(StoreContract):
     @pytest.fixture
-    def store(self, served: MlflowServer) -> Iterator[RunStore]:
-        store = opened(served.url)
+    def store(self, mlflow: MlflowServer) -> Iterator[RunStore]:
+        store = opened(mlflow.url)
         yield store
         store.close()
 
-    def test_texts_are_files_of_the_run(self, store: RunStore, experiment: Experiment, served: MlflowServer) -> None:
+    def test_texts_are_files_of_the_run(self, store: RunStore, experiment: Experiment, mlflow: MlflowServer) -> None:
         run_id = store.write_run(experiment, a_draft(texts=TEXTS))
         run = self.only_run(store, experiment)
         assert not [key for key in run.tags if key.startswith("artifact:")]
-        listed = httpx.get(f"{served.url}/api/2.0/mlflow/artifacts/list", params={"run_id": run_id}).json()
+        listed = httpx.get(f"{mlflow.url}/api/2.0/mlflow/artifacts/list", params={"run_id": run_id}).json()
         assert [file["path"] for file in listed["files"]] == sorted(TEXTS)
 
     def test_an_altered_file_is_found_out(self, store: RunStore, experiment: Experiment) -> None:
@@ -81,14 +75,14 @@ class TestServedArtifacts(StoreContract):
         store._api.log_batch(run_id, [Metric("composite", 2.0, 1_500, 0)], {}, {})
         assert self.only_run(store, experiment).metrics["composite"] == 17.0
 
-    def test_the_real_host_check(self, served: MlflowServer) -> None:
-        refused = opened(served.url, TIPBENCH_MLFLOW_HOST="evil.example")
+    def test_the_real_host_check(self, mlflow: MlflowServer) -> None:
+        refused = opened(mlflow.url, TIPBENCH_MLFLOW_HOST="evil.example")
         with pytest.raises(TrackingRefused, match=r"--allowed-hosts.*TIPBENCH_MLFLOW_HOST=localhost"):
             refused.experiments("")
         refused.close()
 
-    def test_a_wrong_prefix(self, served: MlflowServer) -> None:
-        wrong = opened(f"{served.url}/mlflow")
+    def test_a_wrong_prefix(self, mlflow: MlflowServer) -> None:
+        wrong = opened(f"{mlflow.url}/mlflow")
         with pytest.raises(TrackingError, match="--static-prefix"):
             wrong.experiments("")
         wrong.close()

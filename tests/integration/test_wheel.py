@@ -37,7 +37,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(folder / "env", with_pip=True)
     python = folder / "env" / "bin" / "python"
     uv = Path(sys.executable).with_name("uv")
-    by_uv = (uv, "pip", "install", "--python", python, "--compile-bytecode")
+    by_uv = (uv, "pip", "install", "--python", python)  # what is imported is compiled, and little of it is
     by_pip = (python, "-m", "pip", "install")
     _run(
         *(by_uv if uv.exists() else by_pip),
@@ -51,7 +51,6 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.usefixtures("model_alone")
 def test_the_demo_makes_a_leaderboard_of_three_prompts_from_real_generations(elsewhere: Path) -> None:
     tipbench = elsewhere / "env" / "bin" / "tipbench"
     home = elsewhere / "home"  # empty: the demo installs the model's weights by itself

@@ -142,6 +142,20 @@ class StoreContract:
         run = self.only_run(store, experiment)
         assert run.tags["long"] == run.params["long"] == "ü" * 5_000
 
+    @pytest.mark.parametrize("value", ["a \x00 in it", "half a \ud83d smile"])
+    def test_what_no_database_holds_is_refused_before_anything_is_written(
+        self, store: RunStore, experiment: Experiment, value: str
+    ) -> None:
+        for draft in (a_draft(tags={"a": value}), a_draft(params={"a": value})):
+            with pytest.raises(TrackingError, match=r"the value of a is .*, with a character that no database holds"):
+                store.write_run(experiment, draft)
+        assert list(store._api.search_runs(experiment.id, {})) == []
+        store.write_run(experiment, a_draft())
+        before = self.only_run(store, experiment)
+        with pytest.raises(TrackingError):
+            store.extend_run(before, {"a": value}, {"composite": 1.0})
+        assert self.only_run(store, experiment) == before
+
     def test_a_lower_score_replaces_a_higher_one(self, store: RunStore, experiment: Experiment) -> None:
         store.write_run(experiment, a_draft())
         for value in (17.0, 2.0, 9.0, 9.0, -1.0):

@@ -11,6 +11,7 @@ from tipbench.untrusted import printable, without_credentials
 
 PAUSES_S = (0.5, 2.0)  # before the second and the third try
 _QUICK_TIMEOUT_S = 15.0  # for everything that is no generation
+_LONGEST_NAME = 200
 
 
 class EngineHttp:
@@ -107,6 +108,11 @@ def _retry_after(response: httpx.Response) -> float | None:
     except ValueError:
         return None
     return seconds if 0 <= seconds < 86_400 else None
+
+
+def short_text(value: Any) -> str | None:
+    """A name as a server told it, fit for a store; what is none is as good as untold."""
+    return printable(value, _LONGEST_NAME) if value and isinstance(value, str) else None
 
 
 def whole_number(value: Any) -> int | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tipbench.engines.admission import parameters_from_name
 from tipbench.engines.footprint import context_bytes_a_token
-from tipbench.engines.http import EngineHttp, amount, error_text, whole_number
+from tipbench.engines.http import EngineHttp, amount, error_text, short_text, whole_number
 from tipbench.engines.interface import CONTEXT_TOKENS, bare_name
 from tipbench.errors import EngineError, GenerationFailed, ModelMissing
 from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
@@ -120,9 +120,9 @@ def _model_info(model: str, shown: dict[str, Any], listed: dict[str, Any]) -> Mo
         engine="ollama",
         parameters=told or named,
         parameters_from="metadata" if told else "name" if named else "unknown",
-        digest=listed.get("digest"),
+        digest=short_text(listed.get("digest")),
         size_bytes=whole_number(listed.get("size")),
-        quantization=details.get("quantization_level"),
+        quantization=short_text(details.get("quantization_level")),
         context_length=whole_number(context),
         context_bytes_a_token=context_bytes_a_token(facts),
     )

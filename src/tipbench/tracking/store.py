@@ -11,7 +11,7 @@ from tipbench.errors import InvalidInput, TrackingError, TrackingUnreachable
 from tipbench.tracking import texts
 from tipbench.tracking.interface import Experiment, FinishedRun, Metric, MlflowApi, StoredRun
 from tipbench.tracking.marks import Marks, writers
-from tipbench.untrusted import printable
+from tipbench.untrusted import printable, shown, storable
 
 DONE = ("FINISHED", "FAILED")  # the statuses of a run that is all there
 _TAGS_A_BATCH = 90  # MLflow takes 100
@@ -285,6 +285,8 @@ def _fitting(values: Mapping[str, str]) -> dict[str, str]:
     for key, value in values.items():
         if len(value) > _LONGEST_VALUE:
             raise TrackingError(f"the value of {key} has {len(value)} characters; MLflow would cut it")
+        if storable(value).escaped:  # in a file it would stay, PostgreSQL refuses it when half of the run is written
+            raise TrackingError(f"the value of {key} is {shown(value)}, with a character that no database holds")
     return dict(values)
 
 
