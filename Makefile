@@ -4,28 +4,39 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := $(shell sed -n 's/^uv==//p' constraints.txt)
 EXTRAS := mlflow,embedded,server,dev
-INSTALL_FLAGS := --constraint constraints.txt --editable '.[$(EXTRAS)]'
+AIRFLOW_VENV := .venv-airflow
+AIRFLOW_EXTRAS := embedded,airflow
 
-.PHONY: help setup demo test check format clean
+.PHONY: help setup airflow demo test check format clean
 help: ## Show this help.
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
+# $(call install,VENV,CONSTRAINTS,EXTRAS): uv is fast; where only pip knows the way to the package index, pip does it.
+define install
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tipbench needs Python 3.11 or newer: make setup PYTHON=python3.11")'
+test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+$(1)/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+$(1)/bin/uv pip install --quiet --system-certs --python $(1)/bin/python --compile-bytecode --constraint $(2) --editable '.[$(3)]' \
+  || $(1)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(2) --editable '.[$(3)]'
+@touch $(1)/.ready
+endef
+
 $(VENV)/.ready: pyproject.toml constraints.txt Makefile
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tipbench needs Python 3.11 or newer: make setup PYTHON=python3.11")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@# uv is fast; where only pip knows the way to the package index, pip does it.
-	$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --compile-bytecode $(INSTALL_FLAGS) \
-	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check $(INSTALL_FLAGS)
-	@touch $@
+	$(call install,$(VENV),constraints.txt,$(EXTRAS))
+
+$(AIRFLOW_VENV)/.ready: pyproject.toml constraints-airflow.txt Makefile
+	$(call install,$(AIRFLOW_VENV),constraints-airflow.txt,$(AIRFLOW_EXTRAS))
 
 setup: $(VENV)/.ready ## Install tipbench with all extras but Airflow, and the embedded model's weights.
 	@$(BIN)/tipbench pull smollm2:135m
 
+airflow: $(AIRFLOW_VENV)/.ready ## Install Airflow with tipbench, in an environment of its own.
+	@echo "Airflow is in $(AIRFLOW_VENV): put $(CURDIR)/$(AIRFLOW_VENV)/bin first in PATH where its services start."
+
 demo: setup ## Collect, judge and compare once, with a real model.
 	@$(BIN)/tipbench demo
 
-test: setup ## Run all tests, on real parts.
+test: setup $(AIRFLOW_VENV)/.ready ## Run all tests, on real parts.
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.ready ## Format, lint, types and layers.
@@ -38,5 +49,5 @@ format: $(VENV)/.ready ## Format the code and mend what the linter can.
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-clean: ## Remove the virtual environment and caches.
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+clean: ## Remove the virtual environments and caches.
+	rm -rf $(VENV) $(AIRFLOW_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

@@ -11,7 +11,13 @@ from tipbench.settings import TABLE, Settings
 # A model's threads wait for each other at full speed: where another test has one of two cores, two threads take twice
 # as much of the processor as one, and longer. It is read when a model's library is loaded, wherever a test does that.
 os.environ["OMP_THREAD_LIMIT"] = "1"
-LONGEST = ("test_wheel.py", "test_quick_start.py", "integration/test_panel.py", "judges/test_model.py")
+LONGEST = (
+    "test_airflow.py",
+    "test_wheel.py",
+    "test_quick_start.py",
+    "integration/test_panel.py",
+    "judges/test_model.py",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

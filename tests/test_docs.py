@@ -1,6 +1,7 @@
 """What the docs say is true: no option, setting or decision without its line."""
 
 import re
+import tomllib
 from pathlib import Path
 
 from tipbench.options import option_fields
@@ -37,9 +38,32 @@ def test_ci_runs_the_readmes_test_command() -> None:
     assert re.search(r"^make test\b", _read("README.md"), re.MULTILINE)
 
 
-def test_constraints_are_plain_pins() -> None:
-    lines = [line for line in _read("constraints.txt").splitlines() if not line.startswith("#")]
+def _pins(name: str) -> dict[str, str]:
+    lines = [line for line in _read(name).splitlines() if not line.startswith("#")]
     assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+_-]+", line)] == []
+    return dict(line.split("==") for line in lines)
+
+
+def test_constraints_are_plain_pins() -> None:
+    assert _pins("constraints.txt")
+
+
+def test_constraints_of_airflow_are_plain_sorted_pins_without_ourselves() -> None:
+    pins = list(_pins("constraints-airflow.txt"))
+    assert pins == sorted(pins)
+    assert "tipbench" not in pins
+
+
+def test_the_extra_and_the_constraints_name_one_version_of_airflow() -> None:
+    extras = tomllib.loads(_read("pyproject.toml"))["project"]["optional-dependencies"]
+    assert extras["airflow"] == [f"apache-airflow=={_pins('constraints-airflow.txt')['apache-airflow']}"]
+
+
+def test_both_environments_have_one_version_of_what_airflow_leaves_open() -> None:
+    """It asks for an older FastAPI, and its exporters for their own release of the telemetry's protocol."""
+    ours, airflows = _pins("constraints.txt"), _pins("constraints-airflow.txt")
+    different = {name for name in ours.keys() & airflows.keys() if ours[name] != airflows[name]}
+    assert different <= {"fastapi", "opentelemetry-proto"}
 
 
 def test_links_in_the_docs_lead_somewhere() -> None:

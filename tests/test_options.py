@@ -200,3 +200,17 @@ def test_a_missing_config_file_is_named(tmp_path: Path) -> None:
 def test_a_key_that_stands_twice_in_a_config_file_is_no_matter_of_luck(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="line 2: the key 'n_tips' stands here a second time"):
         read_config(config(tmp_path, "n_tips: 3\nn_tips: 5\n"))
+
+
+def test_several_ollama_endpoints_are_taken_apart() -> None:
+    options = make_options({"ollama_url": "http://gpu1:11434/, https://gpu2"})
+    assert options.ollama_url == "http://gpu1:11434,https://gpu2"
+    assert options.ollama_urls == ("http://gpu1:11434", "https://gpu2")
+
+
+@pytest.mark.parametrize(
+    "url", [",", "http://a:1,b:1", "http://localhost:1,http://127.0.0.1:1/", "http://A,http://a:80"]
+)
+def test_endpoints_that_are_none_or_the_same_are_refused(url: str) -> None:
+    (problem,) = problems(ollama_url=url)
+    assert problem.startswith("ollama_url: ")

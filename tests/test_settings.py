@@ -7,7 +7,7 @@ import pytest
 
 import tipbench
 from tipbench.errors import InvalidInput
-from tipbench.settings import TABLE, Settings
+from tipbench.settings import TABLE, Setting, Settings
 
 PACKAGE = Path(tipbench.__file__).parent
 
@@ -85,3 +85,24 @@ def test_a_job_gets_the_servers_environment_without_the_way_into_the_server(tmp_
     given = {"TIPBENCH_ADMIN_TOKEN": "opens", "TIPBENCH_OPENAI_KEY": "k", "PATH": "/bin", "TIPBENCH_HOME": "~/x"}
     expected = {"TIPBENCH_OPENAI_KEY": "k", "PATH": "/bin", "TIPBENCH_HOME": str(tmp_path)}
     assert Settings(given).for_a_job(tmp_path) == expected
+
+
+def test_rows_of_another_table_are_read_by_the_same_rules() -> None:
+    row = Setting("TIPBENCH_PART_URL", "http://here", "Where it is.")
+    assert Settings({}).value(row) == "http://here"
+    assert Settings({row.name: " http://there "}).value(row) == "http://there"
+
+
+@pytest.mark.parametrize("end", ["TOKEN", "PASSWORD", "USERNAME", "SECRET", "KEY"])
+def test_secrets_of_other_tables_stay_here(end: str, tmp_path: Path) -> None:
+    settings = Settings({f"TIPBENCH_PART_{end}": "hunter2", f"OTHER_{end}": "theirs"})
+    assert settings.for_a_judge() == {f"OTHER_{end}": "theirs"}
+    assert settings.for_a_job(tmp_path) == {f"OTHER_{end}": "theirs", "TIPBENCH_HOME": str(tmp_path)}
+
+
+def test_a_judge_sees_no_credentials_in_an_address() -> None:
+    given = {"TIPBENCH_PART_URL": "http://me:hunter2@part", "TIPBENCH_OPENAI_URL": "http://me:hunter2@open/v1"}
+    assert Settings(given).for_a_judge() == {
+        "TIPBENCH_PART_URL": "http://part",
+        "TIPBENCH_OPENAI_URL": "http://open/v1",
+    }

@@ -18,7 +18,7 @@ from tipbench.admin.place import Place
 from tipbench.admin.run_requests import RunRequests
 from tipbench.api import parts as api_parts
 from tipbench.api.routers import routers
-from tipbench.runners.subprocess import SubprocessRunner
+from tipbench.runners.catalog import open_runner
 from tipbench.settings import Settings
 from tipbench.ui import parts as ui_parts
 from tipbench.ui.entrance import render_error, render_login, render_notice
@@ -55,8 +55,8 @@ def admin_server(address: str, settings: Settings, access: Access, clock: Callab
     boards = Boards(place, looks)
     drafts = Drafts(home / "server" / "drafts.db")
     desk = JudgingDesk(place, looks, drafts)
-    requests = RunRequests(place, looks)
-    runner = SubprocessRunner(home, settings, clock, _new_id)
+    runner = open_runner(address, home, settings, clock, _new_id)
+    requests = RunRequests(place, looks, runner.is_here)
     mlflow = MlflowPages(address, home / "server", settings, render_notice)
 
     @asynccontextmanager

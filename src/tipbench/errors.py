@@ -17,6 +17,9 @@ TipbenchError
 │   └── StoredDataDamaged   what was read back is not what was written
 ├── JudgeFailed             a judge that runs by itself gave no usable file
 │   └── JudgeLater          it took the batch; its scores come back some other time
+├── RunnerError             the place where runs happen, when it is another one than this machine
+│   ├── RunnerUnreachable   nothing answers at its address
+│   └── RunnerRefused       it answers, and refuses us
 ├── TurnTaken               another process is at it, and the user would not wait
 └── MissingExtra            an optional part of tipbench is not installed
 """
@@ -112,6 +115,18 @@ class JudgeLater(JudgeFailed):
         super().__init__(message)
         self.batch = batch
         self.items = items
+
+
+class RunnerError(TipbenchError):
+    """The place where runs happen, when it is another one than this machine."""
+
+
+class RunnerUnreachable(RunnerError):
+    """Nothing answers where runs happen."""
+
+
+class RunnerRefused(RunnerError):
+    """The place where runs happen answers and refuses us."""
 
 
 class TurnTaken(TipbenchError):

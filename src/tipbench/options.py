@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -11,6 +12,8 @@ from tipbench.errors import InvalidInput, Problems
 from tipbench.untrusted import printable, shown, storable, without_credentials
 
 MAX_TIPS = 50
+_OF_THIS_MACHINE = ("localhost", "::1")
+_PORTS = {"http": 80, "https": 443}
 
 
 class Options(BaseModel):
@@ -31,7 +34,10 @@ class Options(BaseModel):
     max_model_b: float = Field(
         4.0, ge=0, description="Refuse models larger than this, in billions of parameters (0 = no limit)."
     )
-    ollama_url: str = Field("http://localhost:11434", description="Ollama endpoint.")
+    ollama_url: str = Field(
+        "http://localhost:11434",
+        description="Ollama endpoint. Several, comma-separated, where a runner spreads models over them.",
+    )
     mlflow_url: str | None = Field(
         None,
         description="MLflow server, or sqlite:///FILE. Default: $MLFLOW_TRACKING_URI, else "
@@ -84,9 +90,12 @@ class Options(BaseModel):
     @field_validator("ollama_url")
     @classmethod
     def _http(cls, value: str) -> str:
-        if not value.startswith(("http://", "https://")):
+        urls = [url.rstrip("/") for url in split_names(value)]
+        if not urls or not all(url.startswith(("http://", "https://")) for url in urls):
             raise ValueError("must start with http:// or https://")
-        return value.rstrip("/")
+        if len({endpoint(url) for url in urls}) < len(urls):
+            raise ValueError("names one endpoint twice")
+        return ",".join(urls)
 
     def fitted(self, prefix: str, prompts: Sequence[str], one_candidate: bool) -> "Options":
         """With the defaults that a suite has for what was not given: its prompts, and a name of its own."""
@@ -99,6 +108,10 @@ class Options(BaseModel):
     @property
     def model_names(self) -> tuple[str, ...]:
         return split_names(self.models)
+
+    @property
+    def ollama_urls(self) -> tuple[str, ...]:
+        return split_names(self.ollama_url)
 
     @property
     def prompt_names(self) -> tuple[str, ...]:
@@ -117,6 +130,18 @@ class OptionField(NamedTuple):
 
 def split_names(value: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in value.split(",") if name.strip())
+
+
+def endpoint(url: str) -> str:
+    """One spelling for each endpoint: a machine that is called by two of its names has no more memory for it."""
+    plain = without_credentials(url)
+    try:
+        parts = urlsplit(plain)
+        host, port = (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme.lower())
+    except ValueError:  # no address at all; whoever uses it will say so
+        return plain
+    shown = "127.0.0.1" if host in _OF_THIS_MACHINE else f"[{host}]" if ":" in host else host
+    return f"{parts.scheme.lower()}://{shown}:{port}{parts.path}"
 
 
 def option_fields() -> Iterator[OptionField]:

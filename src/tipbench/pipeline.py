@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tipbench import __version__
 from tipbench.collect.delivery import Delivered, deliver_left_behind, delivering
@@ -129,13 +129,22 @@ def plan_collection(
     return make_plan(models, Grid(options, suite, models), stored, retry_failed)
 
 
-def start_over(options: Options, suite: Suite, models: Sequence[ModelInfo], work: Workplace) -> int:
-    """Sets the stored runs of this grid aside, scores and all; they stay in MLflow and count no more."""
+def start_over(
+    options: Options, suite: Suite, models: Sequence[ModelInfo], work: Workplace, before_ms: int | None = None
+) -> int:
+    """Sets the stored runs of this grid aside, scores and all; they stay in MLflow and count no more.
+
+    `before_ms`: only those that are older, so that starting over can be done again halfway.
+    """
     experiment = work.store.find_experiment(options.experiment)
     if experiment is None:
         return 0
     keys = {cell.key for cell in Grid(options, suite, models)}
-    aside = [run for run in stored_runs(work.store, experiment) if run.tags["tipbench.cell_key"] in keys]
+    aside = [
+        run
+        for run in stored_runs(work.store, experiment)
+        if run.tags["tipbench.cell_key"] in keys and (before_ms is None or run.started_ms < before_ms)
+    ]
     with work.store.session():
         for run in aside:
             work.store.extend_run(run, {SUPERSEDED: "true", "judge_pending": "false"}, at_ms=work.now_ms)
@@ -158,8 +167,12 @@ def collect_cells(
     engine_of: Callable[[str], Engine],
     work: Workplace,
     watcher: Watcher,
+    keep_up: bool = False,
 ) -> Collected:
-    """Phase A: every cell of the plan is generated and stored."""
+    """Phase A: every cell of the plan is generated and stored.
+
+    `keep_up`: the next cell waits until MLflow has the one before, because this machine's disk may not be there later.
+    """
     watcher.planned(plan)
     collected = Collected(plan.cells, plan.stored, plan.failed_before)
     if not plan.to_do:
@@ -171,7 +184,7 @@ def collect_cells(
 
     head = JournalHead(work.store.address, options.experiment, suite.name, {"rubric.md": suite.rubric.text})
     journal = Journal.create(work.journals, head, work.new_id())
-    with delivering(journal, work.store, experiment) as keeper, MemoryWatch() as watch:
+    with delivering(journal, work.store, experiment, keep_up) as keeper, MemoryWatch() as watch:
         for outcome in collect(plan.to_do, engine_of, suite, keeper.keep, watch, work.clock, options.concurrency):
             collected.count(outcome)
             watcher.done(outcome)
@@ -259,9 +272,7 @@ def run_judge(
     exported = export_batch(
         work.store, experiment, rubric, judge.identity, seed, work.new_id, work.now_ms, extent=extent, gold=gold
     )
-    scored = judge.score(exported.file)
-    if scored.get("format") != exported.file["format"] or scored.get("batch") != exported.file["batch"]:
-        raise JudgeFailed(f"what the judge '{judge.identity.name}' gave back is not the batch that it was given")
+    scored = score_batch(judge, exported.file)
     kept = work.journals.parent / "judged" / f"{exported.file['batch']}.json"
     kept.parent.mkdir(parents=True, exist_ok=True)
     _write_whole(kept, json_text(scored))
@@ -276,8 +287,12 @@ def run_judge(
     return applied
 
 
-def models_of(store: RunStore, experiment: Experiment) -> frozenset[str]:
-    return frozenset(run.params["model"] for run in stored_runs(store, experiment))
+def score_batch(judge: Judge, file: dict[str, Any]) -> dict[str, Any]:
+    """The batch's file as the judge filled it in."""
+    scored = judge.score(file)
+    if scored.get("format") != file["format"] or scored.get("batch") != file["batch"]:
+        raise JudgeFailed(f"what the judge '{judge.identity.name}' gave back is not the batch that it was given")
+    return scored
 
 
 def status_of_judges(

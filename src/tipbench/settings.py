@@ -19,6 +19,7 @@ class Setting(NamedTuple):
 
 TABLE: tuple[Setting, ...] = (
     Setting("TIPBENCH_HOME", "", "Folder of tipbench's own state; default: the user's data folder."),
+    Setting("TIPBENCH_RUNNER", "subprocess", "Where runs happen: subprocess, or the name of another runner."),
     Setting("TIPBENCH_ENGINE_TIMEOUT", "600", "Seconds that one generation may take."),
     Setting(
         "TIPBENCH_MEMORY_CHECK",
@@ -59,7 +60,8 @@ TABLE: tuple[Setting, ...] = (
 )
 _UNBLINDING = ("TIPBENCH_HOME", "MLFLOW_TRACKING_URI")  # where it stands which slot is what
 _OF_THE_SERVER = ("TIPBENCH_ADMIN_TOKEN",)  # what opens it, and is nothing that a run needs
-_DEFAULTS = {setting.name: setting.default for setting in TABLE}
+_SECRET_ENDS = ("_TOKEN", "_PASSWORD", "_USERNAME", "_SECRET", "_KEY")  # of settings that stand in other tables
+_ROWS = {setting.name: setting for setting in TABLE}
 
 
 class Settings:
@@ -69,7 +71,11 @@ class Settings:
         self._environment = os.environ if environment is None else environment
 
     def get(self, name: str) -> str:
-        return self._environment.get(name, "").strip() or _DEFAULTS[name]
+        return self.value(_ROWS[name])
+
+    def value(self, setting: Setting) -> str:
+        """Of a row of this table, or of one that a part keeps for itself."""
+        return self._environment.get(setting.name, "").strip() or setting.default
 
     def is_set(self, name: str) -> bool:
         return bool(self._environment.get(name, "").strip())
@@ -97,19 +103,22 @@ class Settings:
 
     def for_a_judge(self) -> dict[str, str]:
         """The environment of a judge's program: no secret, no credentials, and no way to what is hidden from it."""
-        environment = {name: value for name, value in self._environment.items() if name not in _UNBLINDING}
-        for setting in TABLE:
-            value = environment.get(setting.name, "")
-            if setting.secret:
-                environment.pop(setting.name, None)
-            elif "://" in value and "@" in value:
-                environment[setting.name] = re.sub(r"://.*@", "://", value)
-        return environment
+        return {
+            name: re.sub(r"://.*@", "://", value) if _is_ours(name) else value
+            for name, value in self._environment.items()
+            if name not in _UNBLINDING and not _is_secret(name)
+        }
 
     def for_a_job(self, home: Path) -> dict[str, str]:
-        """The environment of a run that a server starts: the server's own, but for the way into the server."""
-        environment = {name: value for name, value in self._environment.items() if name not in _OF_THE_SERVER}
+        """The environment of a run that a server starts: the server's own, but for the way into the server, and for
+        secrets of parts that are no business of a run."""
+        hidden = {name for name in self._environment if _is_secret(name) and name not in _ROWS}.union(_OF_THE_SERVER)
+        environment = {name: value for name, value in self._environment.items() if name not in hidden}
         return {**environment, "TIPBENCH_HOME": str(home)}
+
+    def without(self, prefix: str) -> "Settings":
+        """The same, but for variables whose names begin so: those of whoever runs us."""
+        return Settings({name: value for name, value in self._environment.items() if not name.startswith(prefix)})
 
     def _seconds(self, name: str) -> float:
         from tipbench.errors import InvalidInput
@@ -122,3 +131,13 @@ class Settings:
         if not 0 < seconds < 86_400:
             raise InvalidInput(f"{name} must be seconds between 0 and 86400; it is {given!r}")
         return seconds
+
+
+def _is_ours(name: str) -> bool:
+    return name in _ROWS or name.startswith("TIPBENCH_")
+
+
+def _is_secret(name: str) -> bool:
+    if name in _ROWS:
+        return _ROWS[name].secret
+    return _is_ours(name) and name.endswith(_SECRET_ENDS)

@@ -115,3 +115,39 @@ def test_without_a_store_everything_is_to_be_done(place: Place, tmp_path: Path) 
     assert (found.cells, found.stored) == (8, 0)
     assert not (tmp_path / "none.db").exists()
     assert tipbench("experiments").status == 2  # nor anywhere else
+
+
+@pytest.fixture
+def from_afar(place: Place, looks: Looks) -> RunRequests:
+    return RunRequests(place, looks, runs_here=False)
+
+
+def test_from_afar_models_and_judges_are_left_to_those_who_have_them(from_afar: RunRequests) -> None:
+    asked = {"models": "qwen2.5:900b,embedded/none", "ollama_url": free_address(), "judge": "webhook"}
+    assert from_afar.checked(asked).judge == "webhook"
+
+
+def test_from_afar_all_else_is_told_at_once(from_afar: RunRequests) -> None:
+    told = refused(from_afar, prompts="v9", n_scenarios=99, judge="nobody", ollama_url="http://me:s3cret@h", modles=1)
+    for part in ("'v9'", "99", "nobody", "ollama_url", "modles"):
+        assert part in told
+    assert "not made by tipbench" not in told
+
+
+def test_from_afar_an_estimate_is_an_upper_bound(from_afar: RunRequests) -> None:
+    asked = {"models": "qwen2.5:0.5b,other:7b", "prompts": "v1", "ollama_url": free_address()}
+    found = from_afar.estimate(asked)
+    assert (found.cells, found.to_do, found.at_most) == (16, 16, True)
+    assert found.seconds > from_afar.estimate({**asked, "models": "qwen2.5:0.5b,other:1b"}).seconds
+
+
+def test_from_afar_every_judge_and_the_ollama_can_be_chosen(from_afar: RunRequests) -> None:
+    choices = from_afar.choices(ollama_url=free_address())
+    assert choices.judges == ["lexical", "command", "webhook", "model"]
+    assert [one.engine for one in choices.engines] == ["ollama"]
+    assert choices.engines[0].problem
+
+
+def test_from_afar_each_ollama_has_its_models(from_afar: RunRequests) -> None:
+    several = [free_address(), free_address()]
+    assert [one.address for one in from_afar.choices(ollama_url=",".join(several)).engines] == several

@@ -9,6 +9,7 @@ import pytest
 from tests.collect.test_journal import HEAD, entry
 from tipbench.collect.delivery import Delivery, delivering
 from tipbench.collect.journal import Entry, Journal, left_behind
+from tipbench.errors import TrackingUnreachable
 from tipbench.tracking.embedded import EmbeddedMlflow
 from tipbench.tracking.store import RunStore
 
@@ -58,3 +59,50 @@ def test_a_cell_that_comes_while_the_delivery_looks_for_the_end_is_not_left_behi
     assert delivery.finish().cells == 1
     assert journal.is_delivered
     journal.close()
+
+
+def test_keeping_up_waits_until_each_cell_is_delivered(store: RunStore, journal: Journal) -> None:
+    experiment = store.ensure_experiment("tip-bench-x", {})
+    with delivering(journal, store, lambda: experiment, keep_up=True) as keeper:
+        for number, name in enumerate("abc", 1):
+            keeper.keep(name, entry(name).draft)
+            assert len(store.runs(experiment, {})) == number
+    assert keeper.undelivered == 0
+
+
+def test_keeping_up_waits_while_mlflow_is_away_and_then_gives_up(
+    store: RunStore, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: Any) -> None:
+        raise TrackingUnreachable("nobody there")
+
+    experiment = store.ensure_experiment("tip-bench-x", {})
+    monkeypatch.setattr(RunStore, "write_runs", away)
+    monkeypatch.setattr("tipbench.collect.delivery.KEEP_UP_S", 0.3)
+    monkeypatch.setattr("tipbench.collect.delivery.HURRY_S", 0.1)
+    with (
+        pytest.raises(TrackingUnreachable, match=r"has not taken a cell for 0\.3 s"),
+        delivering(journal, store, lambda: experiment, keep_up=True) as keeper,
+    ):
+        keeper.keep("a", entry("a").draft)
+    (kept,) = left_behind(tmp_path / "journal")
+    assert [found.key for found, _ in kept.waiting(9)] == ["a"]
+    kept.close()
+
+
+def test_keeping_up_goes_on_when_mlflow_is_back(
+    store: RunStore, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, outages = RunStore.write_runs, iter([True])
+
+    def sometimes(self: RunStore, *given: Any) -> None:
+        if next(outages, False):
+            raise TrackingUnreachable("nobody there")
+        write(self, *given)
+
+    experiment = store.ensure_experiment("tip-bench-x", {})
+    monkeypatch.setattr(RunStore, "write_runs", sometimes)
+    with delivering(journal, store, lambda: experiment, keep_up=True) as keeper:
+        keeper.keep("a", entry("a").draft)
+        assert len(store.runs(experiment, {})) == 1
+    assert keeper.delivered.outages == 1

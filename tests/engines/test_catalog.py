@@ -11,6 +11,7 @@ from tipbench.engines.interface import Engine
 from tipbench.engines.ollama import OllamaEngine
 from tipbench.engines.openai_compatible import OpenAICompatibleEngine
 from tipbench.engines.scripted import ScriptedEngine
+from tipbench.errors import InvalidInput
 from tipbench.options import Options
 from tipbench.settings import Settings
 
@@ -73,3 +74,10 @@ def test_the_catalog_imports_no_engine() -> None:
     assert "tipbench.engines.catalog" in loaded
     assert not {"httpx", "xllamacpp", "tipbench.engines.ollama", "tipbench.engines.embedded"} & set(loaded)
     assert set(CATALOG) == {"ollama", "openai", "embedded", "scripted"}
+
+
+def test_a_run_on_one_machine_uses_one_ollama() -> None:
+    with open_engines(Options(ollama_url="http://a:1,http://b:1"), SETTINGS) as engines:
+        assert engines.of("scripted/x").name == "scripted"
+        with pytest.raises(InvalidInput, match="several endpoints"):
+            engines.of("qwen2.5:0.5b")

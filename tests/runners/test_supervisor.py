@@ -93,13 +93,16 @@ def test_a_program_that_the_run_left_behind_does_not_hold_it_up(tmp_path: Path) 
 
 
 def test_it_is_small_and_quick(tmp_path: Path) -> None:
-    """The best of five, because other work on the machine is not ours to measure."""
-    times = []
+    """Held against a Python that does nothing, the best of five of each, because the machine has other work, too."""
+    times, bare = [], []
     for _ in range(5):
         started = time.perf_counter()
         assert supervise(tmp_path, "/bin/true").wait(20) == 0
         times.append(time.perf_counter() - started)
-    assert min(times) < 0.1
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        bare.append(time.perf_counter() - started)
+    assert min(times) < 5 * min(bare)
     with supervise(tmp_path, "/bin/sleep", "60") as supervisor:
         until(
             lambda: JobFolder(tmp_path).pids().child in [one.pid for one in psutil.Process(supervisor.pid).children()]

@@ -23,7 +23,7 @@ from tipbench.admin.run_requests import Choices, EngineModels, Estimate, RunRequ
 from tipbench.compare.html.page import Report
 from tipbench.compare.leaderboard import Leaderboard
 from tipbench.compare.report import as_json
-from tipbench.errors import InvalidInput
+from tipbench.errors import InvalidInput, RunnerUnreachable
 from tipbench.options import Options, make_options
 from tipbench.progress import FailedCell, Progress
 from tipbench.records import ModelInfo, StoredCell
@@ -158,10 +158,12 @@ class MadeRequests(RunRequests):
 class MadeRunner:
     """Jobs that are what they are told to be."""
 
+    is_here = True
     found: dict[str, Job] = field(default_factory=dict)
     told: dict[str, Progress] = field(default_factory=dict)
     logged: str = ""
     started: list[tuple[Options, bool, bool]] = field(default_factory=list)
+    away: str = ""  # why it can't be asked
 
     def start(self, options: Options, retry_failed: bool = False, fresh: bool = False) -> Job:
         self.started.append((options, retry_failed, fresh))
@@ -170,6 +172,8 @@ class MadeRunner:
         return job
 
     def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
+        if self.away:
+            raise RunnerUnreachable(self.away)
         newest = sorted(self.found.values(), key=lambda job: -job.created_ms)
         return [job for job in newest if before_ms is None or job.created_ms < before_ms][:limit]
 

@@ -139,3 +139,12 @@ def test_an_ended_job_can_be_run_again_with_the_same_configuration() -> None:
     assert "Run again" not in page_at(client, "/jobs/job1").words
     runner.found["j2"] = replace(a_job(state="failed"), config={"experiment": "e", "n_tips": 0})
     assert client.post("/jobs/j2/again").status_code == 422
+
+
+def test_a_job_that_waits_for_a_judge_leads_to_judging() -> None:
+    waits = a_progress(phase="judge", waiting_items=8, message="waits for the scores")
+    page = page_at(visit(runner=MadeRunner({"j1": a_job()}, {"j1": waits})), "/jobs/j1")
+    assert "8 items wait for a judge." in page.words
+    assert urls.judging("tip-bench-2026-04-27") in links(page)
+    goes_on = visit(runner=MadeRunner({"j1": a_job()}, {"j1": a_progress(waiting_items=8)}))
+    assert "Judge now" not in page_at(goes_on, "/jobs/j1").words

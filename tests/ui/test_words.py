@@ -31,6 +31,9 @@ def test_estimates_tell_where_they_come_from() -> None:
     assert estimate_sentence(Estimate(48, 48, 0, 0, measured=True)) == (
         "48 cells, 48 stored already: there is nothing to generate."
     )
+    assert estimate_sentence(Estimate(16, 0, 16, 60, measured=True, at_most=True)) == (
+        "16 cells, fewer if some are stored already: at most about 1 min (from earlier cells of these models)."
+    )
 
 
 def test_where_a_job_is() -> None:

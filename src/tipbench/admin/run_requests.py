@@ -9,7 +9,7 @@ from tipbench.admin.looks import Looks
 from tipbench.admin.place import Place
 from tipbench.collect.grid import Grid
 from tipbench.collect.plan import make_plan
-from tipbench.engines.admission import admit
+from tipbench.engines.admission import admit, parameters_from_name
 from tipbench.engines.catalog import Engines, engine_name, open_engines
 from tipbench.errors import EngineError, InvalidInput, MissingExtra, Problems, TipbenchError
 from tipbench.judge.judges.catalog import CATALOG as JUDGES
@@ -24,6 +24,7 @@ from tipbench.untrusted import without_credentials
 
 _OF_MODELS = {"models", "max_model_b", "ollama_url"}
 _OFFERED = ("ollama", "embedded", "openai")  # engines; scripted ones are for tests
+_OLLAMA = "ollama"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Estimate:
     to_do: int
     seconds: float
     measured: bool  # from earlier cells of these models; else a rule of thumb
+    at_most: bool = False  # what is stored already is only known where the models are
 
 
 @dataclass(frozen=True)
@@ -68,28 +70,29 @@ class _Admitted:
 
 
 class RunRequests:
-    """What can be run here, and whether a request can."""
+    """What can be run, and whether a request can.
 
-    def __init__(self, place: Place, looks: Looks) -> None:
+    Where runs happen elsewhere, so are their engines and their judges' settings: those are left to be looked at there.
+    """
+
+    def __init__(self, place: Place, looks: Looks, runs_here: bool = True) -> None:
         self._place = place
         self._looks = looks
+        self._runs_here = runs_here
 
     def choices(self, ollama_url: str | None = None) -> Choices:
         settings = self._place.settings
         options = make_options({"ollama_url": ollama_url} if ollama_url else {})
         suite = load_suite(options.suite)
         options = suite.fit(options)
-        judges = [name for name in JUDGES if _is_ready(name, settings)]
-        with open_engines(options, settings) as engines:
-            offered = [name for name in _OFFERED if name != "openai" or _has_openai(settings)]
-            offers = [_offer(engines, name) for name in offered]
+        judges = [name for name in JUDGES if not self._runs_here or _is_ready(name, settings)]
         return Choices(
             suite=suite.name,
             prompts={version: prompt.description for version, prompt in suite.prompts.items()},
             scenarios=len(suite.scenarios),
             prefix=suite.experiment_prefix,
             judges=judges,
-            engines=offers,
+            engines=_offers(options, settings) if self._runs_here else _offers_from_afar(options, settings),
             defaults=options,
         )
 
@@ -102,7 +105,9 @@ class RunRequests:
         asked = self._admitted(given)
         grid = Grid(asked.options, asked.suite, asked.models)
         plan = make_plan(asked.models, grid, self._stored(asked.options, asked.suite))
-        return Estimate(plan.cells, plan.stored, len(plan.to_do), plan.seconds, plan.measured)
+        return Estimate(
+            plan.cells, plan.stored, len(plan.to_do), plan.seconds, plan.measured, at_most=not self._runs_here
+        )
 
     def _admitted(self, given: Mapping[str, Any]) -> _Admitted:
         """Everything that can be wrong, told at once; what is wrong with one key leaves the others to be looked at."""
@@ -121,20 +126,26 @@ class RunRequests:
             with problems.gathering(unless="prompts" in wrong):
                 suite.prompt(version)
         with problems.gathering():
-            if options.judge:
+            if options.judge and (self._runs_here or options.judge not in JUDGES):
                 check_judge(options.judge, settings)
         with problems.gathering(unless="experiment" in wrong):
             self._stored(options, suite)
         models: list[ModelInfo] = []
-        check_memory = settings.is_true("TIPBENCH_MEMORY_CHECK")
-        with open_engines(options, settings) as engines:
-            for name in dict.fromkeys(map(engine_name, options.model_names)):  # one that is away hides no other
-                own = [model for model in options.model_names if engine_name(model) == name]
-                with problems.gathering(unless=bool(wrong & _OF_MODELS)):
-                    models += admit(own, engines.of, options.max_model_b, check_memory)
+        for name in dict.fromkeys(map(engine_name, options.model_names)):  # one that is away hides no other
+            own = [model for model in options.model_names if engine_name(model) == name]
+            with problems.gathering(unless=bool(wrong & _OF_MODELS)):
+                models += self._admit(own, options)
         problems.tell()
         models.sort(key=lambda model: options.model_names.index(model.name))
         return _Admitted(options.model_copy(update={"mlflow_url": self._place.address}), suite, models)
+
+    def _admit(self, models: Sequence[str], options: Options) -> list[ModelInfo]:
+        """What these models of one engine are; from afar, what their names tell."""
+        settings = self._place.settings
+        if not self._runs_here:
+            return [ModelInfo(name, engine_name(name), parameters_from_name(name), "name") for name in models]
+        with open_engines(options, settings) as engines:
+            return admit(models, engines.of, options.max_model_b, settings.is_true("TIPBENCH_MEMORY_CHECK"))
 
     def _suite(self, options: Options, problems: "_Gathered") -> Suite:
         with problems.gathering():
@@ -204,6 +215,21 @@ def _is_ready(judge: str, settings: Settings) -> bool:
 
 def _has_openai(settings: Settings) -> bool:
     return bool(settings.get("TIPBENCH_OPENAI_KEY")) or settings.is_set("TIPBENCH_OPENAI_URL")
+
+
+def _offers(options: Options, settings: Settings) -> list[EngineModels]:
+    with open_engines(options, settings) as engines:
+        return [_offer(engines, name) for name in _OFFERED if name != "openai" or _has_openai(settings)]
+
+
+def _offers_from_afar(options: Options, settings: Settings) -> list[EngineModels]:
+    """An Ollama is the same one, whoever asks at its address; but a default that is away here is nobody's mistake."""
+    found = []
+    for url in options.ollama_urls:
+        with open_engines(options.model_copy(update={"ollama_url": url}), settings) as engines:
+            found.append(_offer(engines, _OLLAMA))
+    is_default = options.ollama_url == Options.model_fields["ollama_url"].default
+    return [one for one in found if not (is_default and one.problem)]
 
 
 def _offer(engines: Engines, name: str) -> EngineModels:

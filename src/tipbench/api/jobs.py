@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from tipbench.admin.run_requests import Choices, Estimate
 from tipbench.api.parts import Parts
+from tipbench.errors import RunnerError
 from tipbench.options import Options
 from tipbench.progress import Progress
 from tipbench.runners.interface import Job
@@ -134,14 +135,18 @@ async def _events(parts: Parts, job_id: str, request: Request) -> AsyncIterator[
     """An event whenever something changed; a word now and then keeps proxies from closing the line."""
     last, quiet_s = "", 0.0
     while not await request.is_disconnected():
-        job = await run_in_threadpool(parts.runner.job, job_id)
-        progress = await run_in_threadpool(parts.runner.progress, job_id)
-        told = json_text({**_told(job).model_dump(), "progress": asdict(progress)}, indent=None)
-        if told != last:
-            yield f"event: {'end' if job.ended else 'progress'}\ndata: {told}\n\n"
-            last, quiet_s = told, 0.0
-        if job.ended:
-            return
+        try:
+            job = await run_in_threadpool(parts.runner.job, job_id)
+            progress = await run_in_threadpool(parts.runner.progress, job_id)
+        except RunnerError:  # away for a while: who listens has waited longer than that
+            pass
+        else:
+            told = json_text({**_told(job).model_dump(), "progress": asdict(progress)}, indent=None)
+            if told != last:
+                yield f"event: {'end' if job.ended else 'progress'}\ndata: {told}\n\n"
+                last, quiet_s = told, 0.0
+            if job.ended:
+                return
         await asyncio.sleep(_EVERY_S)
         quiet_s += _EVERY_S
         if quiet_s >= _STILL_HERE_S:

@@ -1,7 +1,7 @@
 """`tipbench collect`: phase A."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,10 @@ from rich.table import Table
 from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
 from tipbench.cli.progress import Watchers, duration, shown_progress
 from tipbench.cli.workplace import err, hint, note, out, remember_place, ui_hint, workplace
+from tipbench.collect.alone import collecting_alone
 from tipbench.collect.plan import Plan
-from tipbench.engines.catalog import Engines, engine_name, open_engines
+from tipbench.engines.catalog import Engines, open_engines
 from tipbench.engines.interface import Engine
-from tipbench.engines.residency import sole_use
 from tipbench.errors import EngineError, NothingStored
 from tipbench.options import Options
 from tipbench.pipeline import (
@@ -30,7 +30,6 @@ from tipbench.records import ModelInfo
 from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
 from tipbench.suites.suite import Suite
-from tipbench.turns import lock_path, turn
 from tipbench.untrusted import printable
 from tipbench.workplace import Workplace
 
@@ -112,20 +111,11 @@ def run_collection(
     return collected
 
 
-@contextmanager
 def sole_use_of(
     engines: Engines, options: Options, work: Workplace, wait: bool, say: Callable[[str], None] = note
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Alone in the experiment, so that no cell is generated twice, and at all endpoints that the models are on."""
-    with ExitStack() as stack:
-        home = Settings().home
-        taken = f"another collection is filling experiment '{options.experiment}'"
-        path = lock_path(home, "collect", work.store.address, options.experiment)
-        stack.enter_context(turn(path, taken, wait, say))
-        for name in sorted({engine_name(model) for model in options.model_names}):
-            models = [model for model in options.model_names if engine_name(model) == name]
-            stack.enter_context(sole_use(engines.named(name), models, home, wait, say))
-        yield
+    return collecting_alone(engines, options, work.store.address, Settings().home, wait, say)
 
 
 def set_aside(options: Options, suite: Suite, models: Sequence[ModelInfo], work: Workplace) -> None:

@@ -2,8 +2,7 @@
 
 import getpass
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from functools import partial as partial_call
 from pathlib import Path
 from typing import Any
@@ -14,16 +13,13 @@ from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.judge_report import show_applied, show_exported, show_status
 from tipbench.cli.judging import chosen_rubric, gold_items, judging_alone
 from tipbench.cli.workplace import hint, note, out, workplace
-from tipbench.engines.admission import admit
-from tipbench.engines.catalog import open_engines
-from tipbench.engines.residency import sole_use
 from tipbench.judge.apply import Manner
-from tipbench.judge.blind import families_shared
-from tipbench.judge.judges.catalog import JudgeParts, check_judge, judge_named, person
+from tipbench.judge.judges import opening
+from tipbench.judge.judges.catalog import check_judge, person
 from tipbench.judge.judges.interface import Judge
 from tipbench.judge.sample import Extent
 from tipbench.options import Options
-from tipbench.pipeline import apply_scores, export_for_judge, models_of, run_judge, status_of_judges
+from tipbench.pipeline import apply_scores, export_for_judge, run_judge, status_of_judges
 from tipbench.settings import Settings
 from tipbench.suites.rubric import Rubric
 from tipbench.untrusted import printable
@@ -130,29 +126,11 @@ def command(
     return 1 if applied.quarantine and not applied.accepted and not applied.provisional else 0
 
 
-@contextmanager
-def opened_judge(name: str, rubric: Rubric, options: Options, work: Workplace, identity: str | None) -> Iterator[Judge]:
-    """A judge that runs by itself; a model is held for all its items, and nobody else uses its engine meanwhile."""
-    settings = Settings()
-    with ExitStack() as stack:
-        engines = stack.enter_context(open_engines(options.model_copy(update={"unload": "model"}), settings))
-        parts = JudgeParts(rubric, settings, engines.of, options.seed, work.clock, note)
-        judge = judge_named(name, parts, identity)
-        if name == "model":
-            model = settings.get("TIPBENCH_JUDGE_MODEL")
-            admit([model], engines.of, 0, settings.is_true("TIPBENCH_MEMORY_CHECK"))
-            _warn_of_kin(model, work, options.experiment)
-            stack.enter_context(sole_use(engines.of(model), [model], settings.home, True, note))
-        yield judge
-
-
-def _warn_of_kin(model: str, work: Workplace, experiment: str) -> None:
-    shared = families_shared(model, models_of(work.store, work.store.experiment(experiment)))
-    if shared:
-        note(
-            f"The judge {printable(model)} is of the same family as candidates ({', '.join(sorted(shared))}): models "
-            "favour their own. Its κ with the anchors can't show that."
-        )
+def opened_judge(
+    name: str, rubric: Rubric, options: Options, work: Workplace, identity: str | None
+) -> AbstractContextManager[Judge]:
+    """A judge that runs by itself."""
+    return opening.opened_judge(name, rubric, options, work.store, Settings(), work.clock, note, identity)
 
 
 def _check_flags(applies: bool, makes: bool, sample: Any, limit: Any, *of_apply: Any) -> None:

@@ -8,6 +8,7 @@ import sys
 import click
 
 from tipbench import __version__
+from tipbench.cli.parts import command_of, parts
 
 # name → (module, one line of help)
 COMMANDS = {
@@ -29,17 +30,17 @@ class LazyGroup(click.Group):
     """Knows its commands by name and imports one only to run it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(COMMANDS)
+        return [*COMMANDS, *parts()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
-            return None
+            return command_of(cmd_name)
         command: click.Command = importlib.import_module(f"tipbench.cli.{COMMANDS[cmd_name][0]}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl([*((name, text) for name, (_, text) in COMMANDS.items()), *parts().items()])
 
 
 @click.command(

@@ -1,6 +1,7 @@
 """Carries finished cells from the journal to MLflow, in a thread of its own, so that generating never waits for it."""
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ _AT_ONCE = 64  # cells to a transaction
 _PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0)  # between tries while MLflow is away; the last one repeats
 PATIENCE_S = 15.0  # for an MLflow that is away when all cells are done
 HURRY_S = 2.0  # the same, when something went wrong or somebody pressed Ctrl-C
+KEEP_UP_S = 600.0  # the same, when each cell has to be delivered before the next one is generated
+_LOOK_EVERY_S = 0.02
 
 
 @dataclass
@@ -121,11 +124,16 @@ class Delivery:
 
 
 @contextmanager
-def delivering(journal: Journal, store: RunStore, experiment: Callable[[], Experiment]) -> Iterator["Keeper"]:
-    """Keeps cells in the journal and delivers them beside; at the end waits for the last ones."""
+def delivering(
+    journal: Journal, store: RunStore, experiment: Callable[[], Experiment], keep_up: bool = False
+) -> Iterator["Keeper"]:
+    """Keeps cells in the journal and delivers them beside; at the end waits for the last ones.
+
+    `keep_up`: waits for each of them, so that hardly anything is ever on this disk alone.
+    """
     delivery = Delivery(journal, store, experiment)
     delivery.start()
-    keeper = Keeper(journal, delivery)
+    keeper = Keeper(journal, delivery, KEEP_UP_S if keep_up else None)
     patience_s = HURRY_S
     try:
         yield keeper
@@ -141,8 +149,9 @@ def delivering(journal: Journal, store: RunStore, experiment: Callable[[], Exper
 class Keeper:
     """Where the loop puts its cells."""
 
-    def __init__(self, journal: Journal, delivery: Delivery) -> None:
+    def __init__(self, journal: Journal, delivery: Delivery, keep_up_s: float | None = None) -> None:
         self.undelivered = 0
+        self._keep_up_s = keep_up_s
         self.delivered = delivery.result
         self._journal = journal
         self._delivery = delivery
@@ -152,6 +161,20 @@ class Keeper:
             raise self.delivered.error
         self._journal.append(Entry(key, draft))
         self._delivery.wake()
+        if self._keep_up_s is not None:
+            self._wait_until_delivered(self._keep_up_s)
+
+    def _wait_until_delivered(self, patience_s: float) -> None:
+        until = time.monotonic() + patience_s
+        while not self._journal.is_delivered and not self.delivered.error:
+            if time.monotonic() > until:
+                raise TrackingUnreachable(
+                    f"MLflow has not taken a cell for {patience_s:g} s, so that generating would only fill this disk; "
+                    "make it reachable and start again"
+                )
+            time.sleep(_LOOK_EVERY_S)
+        if self.delivered.error:
+            raise self.delivered.error
 
 
 def deliver_left_behind(journals: Iterable[Journal], store: RunStore) -> Delivered:

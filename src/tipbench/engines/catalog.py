@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from tipbench.engines.interface import Engine
+from tipbench.errors import InvalidInput
 from tipbench.options import Options
 from tipbench.settings import Settings
 
@@ -11,6 +12,8 @@ from tipbench.settings import Settings
 def _ollama(options: Options, settings: Settings) -> Engine:
     from tipbench.engines.ollama import OllamaEngine
 
+    if len(options.ollama_urls) > 1:
+        raise InvalidInput(f"ollama_url names several endpoints ({options.ollama_url}); a run on one machine uses one")
     return OllamaEngine(options.ollama_url, settings.engine_timeout_s, hold=options.unload == "model")
 
 

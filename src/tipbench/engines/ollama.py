@@ -41,7 +41,7 @@ class OllamaEngine:
         if status in (400, 404) or (status >= 400 and "invalid model" in error_text(response)):
             raise ModelMissing(f"{model}: Ollama at {self.address} does not have it; run 'ollama pull {tag}'")
         shown = self._http.json(response)
-        listed = next((entry for entry in self._tags() if _same_model(str(entry.get("name")), tag)), {})
+        listed = next((entry for entry in self._tags() if same_model(str(entry.get("name")), tag)), {})
         return _model_info(model, shown, listed)
 
     def models(self) -> list[ModelInfo]:
@@ -84,7 +84,7 @@ class OllamaEngine:
         if response.status_code >= 400 and response.status_code != 404:
             raise EngineError(f"Ollama at {self.address} does not unload {tag}: {error_text(response)}")
         waited = 0.0
-        while any(_same_model(held.name, tag) for held in self.resident()):
+        while any(same_model(held.name, tag) for held in self.resident()):
             if waited > _UNLOAD_LIMIT_S:
                 raise EngineError(
                     f"{tag} is still in the memory of Ollama at {self.address} after {_UNLOAD_LIMIT_S:g} s; "
@@ -128,7 +128,7 @@ def _model_info(model: str, shown: dict[str, Any], listed: dict[str, Any]) -> Mo
     )
 
 
-def _same_model(one: str, other: str) -> bool:
+def same_model(one: str, other: str) -> bool:
     """Ollama takes `SmolLM2`, `library/smollm2` and `smollm2:latest` for one model, and lists it by its short name."""
     return _full_name(one) == _full_name(other)
 

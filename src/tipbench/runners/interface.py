@@ -41,7 +41,12 @@ class Job:
 
 
 class Runner(Protocol):
-    """One place where runs happen. All of it may be called from several threads."""
+    """One place where runs happen. All of it may be called from several threads.
+
+    Raises RunnerError where the place can't be asked.
+    """
+
+    is_here: bool  # on this machine, with its engines and its judges' settings
 
     def start(self, options: Options, retry_failed: bool = False, fresh: bool = False) -> Job:
         """Takes the run; it begins at once or waits its turn."""

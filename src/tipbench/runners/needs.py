@@ -1,18 +1,14 @@
 """What a job needs to itself: two that need the same run one after the other."""
 
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlsplit
 
 from tipbench.engines.catalog import engine_name
-from tipbench.options import Options
+from tipbench.options import Options, endpoint
 from tipbench.settings import Settings
-from tipbench.untrusted import without_credentials
 
 _EXPERIMENT = "experiment "
 _OLLAMA = "ollama "
 _EMBEDDED = "embedded"
-_OF_THIS_MACHINE = ("localhost", "::1")
-_PORTS = {"http": 80, "https": 443}
 
 
 def engines_of(options: Options, settings: Settings) -> set[str]:
@@ -26,7 +22,7 @@ def needs_of(options: Options, settings: Settings) -> tuple[str, ...]:
     engines = engines_of(options, settings)
     needs = [_EXPERIMENT + options.experiment]
     if "ollama" in engines:
-        needs.append(_OLLAMA + _endpoint(options.ollama_url))
+        needs.append(_OLLAMA + endpoint(options.ollama_url))
     if "embedded" in engines:
         needs.append(_EMBEDDED)
     return tuple(needs)
@@ -46,15 +42,3 @@ def _place(need: str) -> str:
     if need.startswith(_OLLAMA):
         return f" at {need.removeprefix(_OLLAMA)}"
     return " on the embedded engine"
-
-
-def _endpoint(url: str) -> str:
-    """One spelling for each endpoint: a machine that is called by two of its names has no more memory for it."""
-    plain = without_credentials(url)
-    try:
-        parts = urlsplit(plain)
-        host, port = (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme.lower())
-    except ValueError:  # no address at all; the run itself will say so
-        return plain
-    shown = "127.0.0.1" if host in _OF_THIS_MACHINE else f"[{host}]" if ":" in host else host
-    return f"{parts.scheme.lower()}://{shown}:{port}{parts.path}"

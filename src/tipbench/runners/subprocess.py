@@ -9,7 +9,7 @@ from tipbench.errors import TurnTaken
 from tipbench.options import Options
 from tipbench.progress import Progress
 from tipbench.runners.credentials import refuse_credentials
-from tipbench.runners.interface import Job
+from tipbench.runners.interface import Job, Runner
 from tipbench.runners.job_folder import JobFolder
 from tipbench.runners.job_store import JobStore
 from tipbench.runners.job_watch import JobWatch
@@ -21,8 +21,20 @@ from tipbench.turns import turn
 GRACE_S = 30.0
 
 
+def open_runner(
+    address: str,  # noqa: ARG001 - one signature for all
+    home: Path,
+    settings: Settings,
+    clock: Callable[[], float],
+    new_id: Callable[[], str],
+) -> Runner:
+    return SubprocessRunner(home, settings, clock, new_id)
+
+
 class SubprocessRunner:
     """One for each home; what another one before it started is found again."""
+
+    is_here = True
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from tipbench.errors import RunnerError
 from tipbench.identity import SHORT, text_digest
 from tipbench.progress import Progress
 from tipbench.runners.interface import Job
@@ -25,11 +26,12 @@ class ActiveJobs:
     """All of them, the one that was asked for first at the top."""
 
     lines: tuple[Active, ...]
+    problem: str = ""  # why nobody knows
 
     @property
     def digest(self) -> str:
         """Another one as soon as anything that is shown has changed."""
-        return text_digest(repr(self.lines))[:SHORT]
+        return text_digest(repr((self.lines, self.problem)))[:SHORT]
 
     @property
     def names(self) -> str:
@@ -41,8 +43,11 @@ def router(parts: Parts) -> APIRouter:
     pages = APIRouter(include_in_schema=False)
 
     def active_jobs() -> ActiveJobs:
-        found = [job for job in parts.runner.jobs() if not job.ended]
-        return ActiveJobs(tuple(Active(job, parts.runner.progress(job.id)) for job in reversed(found)))
+        try:
+            found = [job for job in parts.runner.jobs() if not job.ended]
+            return ActiveJobs(tuple(Active(job, parts.runner.progress(job.id)) for job in reversed(found)))
+        except RunnerError as error:  # what is stored can be looked at all the same
+            return ActiveJobs((), str(error))
 
     @pages.get("/experiments")
     def experiments(request: Request) -> Response:

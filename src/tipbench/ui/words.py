@@ -39,6 +39,8 @@ def estimate_sentence(estimate: Estimate) -> str:
     if not estimate.to_do:
         return f"{told}: there is nothing to generate."
     source = "from earlier cells of these models" if estimate.measured else "a rule of thumb, no earlier cell tells"
+    if estimate.at_most:
+        return f"{told}, fewer if some are stored already: at most about {duration(estimate.seconds)} ({source})."
     return f"{told}; {estimate.to_do} to generate: about {duration(estimate.seconds)} ({source})."
 
 

@@ -22,6 +22,7 @@ from tipbench.errors import (
     NotFound,
     NothingStored,
     Problems,
+    RunnerError,
     StoredDataDamaged,
     SuiteError,
     TipbenchError,
@@ -66,7 +67,7 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
         422: "The request can't be carried out; `problems` lists everything that is wrong with it.",
         429: "Too many failed attempts.",
         500: "Something went wrong; the server's log has it.",
-        503: "An engine or the tracking server does not answer.",
+        503: "An engine, the tracking server or the place where runs happen does not answer.",
     }.items()
 }
 
@@ -78,6 +79,7 @@ _STATUSES: Sequence[tuple[type[TipbenchError], int]] = (
     (EngineBusy, 503),
     (TrackingUnreachable, 503),
     (TrackingRefused, 503),
+    (RunnerError, 503),
     (MissingExtra, 503),
     (TurnTaken, 409),
     (StoredDataDamaged, 500),

@@ -38,7 +38,8 @@ def _command(parts: JudgeParts, identity: str | None) -> Judge:
     from tipbench.judge.judges.command import CommandJudge
 
     program = parts.settings.get("TIPBENCH_JUDGE_COMMAND")
-    return CommandJudge(program, _named(identity or "command", "command"), parts.settings.judge_timeout_s)
+    name = _named(identity or "command", "command")
+    return CommandJudge(program, name, parts.settings.judge_timeout_s, parts.settings)
 
 
 def _webhook(parts: JudgeParts, identity: str | None) -> Judge:

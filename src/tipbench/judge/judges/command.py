@@ -17,8 +17,11 @@ _SETTING = "TIPBENCH_JUDGE_COMMAND"
 class CommandJudge:
     """Any program, started without a shell and without our secrets."""
 
-    def __init__(self, command: str, identity: JudgeName, timeout_s: float = 3600) -> None:
+    def __init__(
+        self, command: str, identity: JudgeName, timeout_s: float = 3600, settings: Settings | None = None
+    ) -> None:
         self.identity = identity
+        self._settings = settings or Settings()
         self._timeout_s = timeout_s
         try:
             self._arguments = shlex.split(command)
@@ -37,7 +40,7 @@ class CommandJudge:
 
     def _run(self, given: bytes) -> Ended:
         try:
-            return run_program(self._arguments, given, Settings().for_a_judge(), self._timeout_s, MOST_BYTES)
+            return run_program(self._arguments, given, self._settings.for_a_judge(), self._timeout_s, MOST_BYTES)
         except OutOfTime:
             raise JudgeFailed(
                 f"{self._who} was ended: it gave no answer within {self._timeout_s:g} s; "

@@ -1,0 +1,46 @@
+"""compare: the leaderboard, in the task's log; and whether cells are missing from it."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tipbench.airflow.collecting import planned_request
+from tipbench.airflow.place import shared_workplace
+from tipbench.collect.grid import Grid
+from tipbench.collect.plan import make_plan
+from tipbench.compare.look import Look
+from tipbench.compare.take_look import take_look
+from tipbench.pipeline import compare
+from tipbench.records import ModelInfo
+from tipbench.settings import Settings
+
+
+def compare_all(planned: Mapping[str, Any], settings: Settings, say: Callable[[str], None]) -> dict[str, Any]:
+    from tipbench.compare.report import as_markdown
+    from tipbench.compare.words import headline, row_label
+
+    options, suite = planned_request(planned)
+    with shared_workplace(options.mlflow_url, settings) as work:
+        experiment = work.store.experiment(options.experiment)
+        look = take_look(work.store, experiment, settings.home / "cache" / "looks", refresh=False)
+    board = compare(look, suite.rubric)
+    say(as_markdown(board))
+    models = [ModelInfo(**one) for one in planned["infos"]]
+    missing = _missing(models, Grid(options, suite, models), look)
+    if missing:
+        say(f"CELLS ARE MISSING: {', '.join(f'{count} of {model}' for model, count in missing.items())}.")
+    in_short = headline(board)
+    if missing:
+        in_short = f"{sum(missing.values())} cells are missing ({', '.join(missing)}). {in_short}"
+    return {
+        "in_short": in_short,
+        "experiment": options.experiment,
+        "top": [row_label(board, standing) for standing in board.top],
+        "missing": missing,
+    }
+
+
+def _missing(models: Sequence[ModelInfo], grid: Grid, look: Look) -> dict[str, int]:
+    """Cells that were planned and have no answer in MLflow, by model, whatever its task has said of them."""
+    plan = make_plan(models, grid, look.cells, retry_failed=True)
+    return dict(Counter(cell.model.name for cell in plan.to_do))

@@ -1,0 +1,76 @@
+"""The file in Airflow's DAGs folder that brings the DAG in."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from tipbench.airflow.hosts import DEFAULT_HOST
+from tipbench.errors import InvalidInput
+from tipbench.runners.airflow.contract import DAG_ID
+
+FILE = f"{DAG_ID}.py"
+_ONE_HOST = 'from tipbench.airflow.dag import dag  # Airflow reads files that hold the words "airflow" and "dag"\n'
+_HOSTS = "from tipbench.airflow.dag import bench_collect\n\ndag = bench_collect(%s)\n"
+_OUR_MODULE = "tipbench.airflow.dag"
+
+
+def dag_text(hosts: Sequence[str]) -> str:
+    if list(hosts) == [DEFAULT_HOST]:
+        return _ONE_HOST
+    return _HOSTS % ", ".join(json.dumps(host) for host in hosts)
+
+
+def hosts_in(text: str) -> tuple[str, ...] | None:
+    """The hosts of a file that we wrote; None of one that somebody else wrote, or has changed since."""
+    if text == _ONE_HOST:
+        return (DEFAULT_HOST,)
+    found = re.search(r"^dag = bench_collect\((.+)\)$", text, re.MULTILINE)
+    try:
+        hosts = json.loads(f"[{found[1]}]") if found else []
+    except ValueError:
+        return None
+    is_ours = all(isinstance(host, str) for host in hosts) and dag_text(hosts) == text
+    return tuple(hosts) if is_ours else None
+
+
+def read_dag_file(folder: Path) -> str | None:
+    try:
+        return (folder / FILE).read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def put_dag_file(folder: Path, hosts: Sequence[str] | None) -> tuple[bool, str]:
+    """Whether anything was written, and what is to be said. Without hosts, those of the file that is there stay.
+
+    A file with a schedule or defaults of one's own is the user's; a file of something else is refused.
+    """
+    path = folder / FILE
+    found = read_dag_file(folder)
+    if found is not None and hosts_in(found) is None:
+        if _OUR_MODULE not in found:
+            raise InvalidInput(
+                f"{path} is there and brings something else than tipbench's DAG; nothing was changed. Move it away, or "
+                "name another folder with --dags-folder"
+            )
+        return False, f"{path} was changed by hand, and stays as it is"
+    text = dag_text(hosts or (found and hosts_in(found)) or [DEFAULT_HOST])
+    if found == text:
+        return False, f"{path} is unchanged"
+    _write(path, text)
+    return True, f"{path} was {'written' if found is None else 'replaced'}"
+
+
+def _write(path: Path, text: str) -> None:
+    """In one go: Airflow may read the folder at any moment."""
+    try:
+        path.parent.mkdir(exist_ok=True)
+    except FileNotFoundError:
+        raise InvalidInput(
+            f"{path.parent.parent} is not there; set AIRFLOW_HOME as it is for Airflow's services, or name the folder "
+            "of its DAGs with --dags-folder"
+        ) from None
+    scratch = path.with_suffix(".part")
+    scratch.write_text(text, encoding="utf-8")
+    scratch.replace(path)

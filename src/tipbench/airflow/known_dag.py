@@ -1,0 +1,103 @@
+"""What Airflow knows of the DAG: its dag-processor reads the file some time after it was written."""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tipbench.airflow.check import Check
+from tipbench.airflow.dag_file import FILE
+from tipbench.errors import NotFound
+from tipbench.runners.airflow.client import AirflowApi
+from tipbench.runners.airflow.contract import COLLECT, DAG_ID
+from tipbench.untrusted import printable
+
+PATIENCE_S = 60.0
+_PAUSE_S = 2.0
+
+
+@dataclass(frozen=True)
+class KnownDag:
+    dag: dict[str, Any] | None
+    pools: frozenset[str]  # of the Ollama hosts that its tasks collect on
+    error: str  # why Airflow could not read the file
+    error_at: str
+
+    def is_for(self, pools: Collection[str] | None) -> bool:
+        """Whether Airflow has read a file with these hosts' pools; None: with any."""
+        is_there = self.dag is not None and not self.dag.get("is_stale") and not self.error
+        return is_there and (pools is None or self.pools == frozenset(pools))
+
+
+def known_dag(api: AirflowApi) -> KnownDag:
+    try:
+        dag = api.get(f"/dags/{DAG_ID}")
+        tasks = _rows(api.get(f"/dags/{DAG_ID}/tasks"), "tasks")
+    except NotFound:
+        dag, tasks = None, []
+    errors = _rows(api.get("/importErrors", filename_pattern=FILE, limit=100), "import_errors")
+    ours = [one for one in errors if str(one.get("filename", "")).rsplit("/", 1)[-1] == FILE]
+    pools = frozenset(str(one.get("pool")) for one in tasks if str(one.get("task_id")).startswith(COLLECT))
+    last = (str(ours[0].get("stack_trace", "")).strip() or "it does not say why").splitlines()[-1] if ours else ""
+    return KnownDag(dag, pools, last, str(ours[0].get("timestamp", "")) if ours else "")
+
+
+def wait_until_known(
+    api: AirflowApi,
+    pools: Collection[str] | None,
+    is_new: bool,
+    tell: Callable[[str], None],
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> KnownDag:
+    """As soon as Airflow has read the file, or could not. An error from before a new file does not end the waiting."""
+    known = known_dag(api)
+    old_error = known.error_at if is_new else ""
+    until = clock() + PATIENCE_S
+    has_told = False
+    while not known.is_for(pools) and known.error_at in ("", old_error) and clock() < until:
+        if not has_told:
+            tell(f"Waiting for Airflow to read {FILE}, at most {PATIENCE_S:g} s …")
+            has_told = True
+        sleep(_PAUSE_S)
+        known = known_dag(api)
+    return known
+
+
+def check_dag(known: KnownDag, pools: Collection[str] | None) -> Iterator[Check]:
+    again = "then: tipbench airflow init --check"
+    if known.error:
+        yield Check(
+            False,
+            "dag",
+            f"Airflow can't read {FILE}: {printable(known.error, 300)}; each Python that Airflow runs with needs "
+            f"tipbench, of this version; {again}",
+        )
+    elif known.dag is None or known.dag.get("is_stale"):
+        yield Check(
+            False,
+            "dag",
+            f"Airflow has not found {FILE}; 'tipbench airflow init' writes it, and the folder must be that of "
+            "Airflow's DAGs. It looks for new files every 5 minutes if not set otherwise, and at once by 'airflow dags "
+            f"reserialize'; {again}",
+        )
+    elif pools is not None and known.pools != frozenset(pools):
+        yield Check(
+            False,
+            "dag",
+            f"Airflow's {DAG_ID} is for {_names(known.pools)}, and should be for {_names(pools)}: it has not read "
+            f"{FILE} anew, or reads another ({printable(str(known.dag.get('fileloc')), 300)}); write it with 'tipbench "
+            "airflow init' and these hosts, or look again with --check",
+        )
+    else:
+        yield Check(True, "dag", f"{DAG_ID}, for {_names(known.pools)}")
+    if known.dag and known.dag.get("is_paused"):
+        yield Check(False, "dag", f"{DAG_ID} is paused, so that its runs stay queued: airflow dags unpause {DAG_ID}")
+
+
+def _rows(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    rows = answer.get(key)
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _names(pools: Collection[str]) -> str:
+    return printable(", ".join(sorted(pools)), 500) or "no Ollama host"

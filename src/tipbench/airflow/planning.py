@@ -1,0 +1,97 @@
+"""plan: everything that can be wrong with a request is told before anything is generated; models get their hosts."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tipbench.airflow.hosts import collect_task
+from tipbench.airflow.place import shared_workplace
+from tipbench.airflow.request import Request
+from tipbench.airflow.sharing import Hosts, check_judge_model, host_numbers, shared_out
+from tipbench.errors import InvalidInput, Problems
+from tipbench.identity import data_digest
+from tipbench.judge.judges.catalog import check_judge
+from tipbench.options import Options
+from tipbench.pipeline import plan_collection, start_over
+from tipbench.runners.credentials import refuse_credentials
+from tipbench.settings import Settings
+from tipbench.suites.load import load_suite
+from tipbench.suites.suite import Suite
+
+
+def make_planned(
+    request: Request, hosts: Sequence[str], settings: Settings, asked_ms: int, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """What the other tasks go by; `hosts`: those that the DAG has pools for, in its order."""
+    options = request.options
+    refuse_credentials(options)
+    numbers = host_numbers(options, hosts)
+    suite = load_suite(options.suite)
+    options = suite.fit(options)
+    problems = _problems_of(options, suite, settings)
+    found = Hosts(options, hosts, settings)
+    models, shares = shared_out(options, suite, numbers, found, problems)
+    check_judge_model(options, found, settings, problems)
+    for error in found.away.values():
+        say(f"{error}; its models go to other hosts.")
+    if problems:
+        raise Problems("the request can't be run, so nothing was generated:", problems)
+    with shared_workplace(options.mlflow_url, settings) as work:
+        if request.fresh:
+            aside = start_over(options, suite, models, work, before_ms=asked_ms)
+            say(f"{aside} stored cells are set aside: they stay in MLflow, tagged tipbench.superseded.")
+        plan = plan_collection(options, suite, models, work.store, request.retry_failed)
+        to_do = Counter(cell.model.name for cell in plan.to_do)
+        options = options.model_copy(update={"mlflow_url": work.store.address})
+    told = [
+        {
+            "model": model,
+            "ollama_url": hosts[number],
+            "task_id": collect_task(number, hosts[number]),
+            "cells": plan.cells // len(models),
+            "to_do": to_do[model],
+        }
+        for number, share in enumerate(shares)
+        for model in share
+    ]
+    return {
+        "experiment": options.experiment,
+        "suite": suite.name,
+        "suite_digest": suite_digest(suite),
+        "mlflow_url": options.mlflow_url,
+        "options": options.model_dump(mode="json"),
+        "judge_url": hosts[0],  # whose pool the judge's task is in, whichever hosts this run collects on
+        "retry_failed": request.retry_failed,
+        "cells": plan.cells,
+        "stored": plan.stored,
+        "to_do": len(plan.to_do),
+        "models": told,
+        "infos": [asdict(model) for model in models],
+    }
+
+
+def suite_digest(suite: Suite) -> str:
+    """Another one as soon as anything differs that shapes answers or scores."""
+    return data_digest(
+        {
+            "scenarios": [[one.id, one.text] for one in suite.scenarios],
+            "prompts": {version: prompt.digest for version, prompt in suite.prompts.items()},
+            "rubric": suite.rubric.digest,
+            "contract": repr(suite.contract),
+        }
+    )
+
+
+def _problems_of(options: Options, suite: Suite, settings: Settings) -> list[str]:
+    checks: list[Callable[[], object]] = [lambda: suite.first_scenarios(options.n_scenarios)]
+    checks += [lambda version=version: suite.prompt(version) for version in options.prompt_names]  # type: ignore[misc]
+    if judge := options.judge:
+        checks.append(lambda: check_judge(judge, settings))
+    problems = []
+    for check in checks:
+        try:
+            check()
+        except InvalidInput as error:
+            problems.append(str(error))
+    return problems

@@ -1,0 +1,1 @@
+"""Mirrors src/tipbench/airflow."""
