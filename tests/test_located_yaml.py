@@ -1,5 +1,6 @@
 """YAML is read with the line of everything in it, and nothing in a file makes the reader itself fail."""
 
+import re
 import time
 from itertools import pairwise
 
@@ -17,9 +18,11 @@ PIECES = st.sampled_from(
         *("\\U", "=", "---\n", "%YAML 9\n", "\x00", "\ufeff", "\ud800", "\t"),
     )
 )
+# Where we differ on purpose: 0E0 is a text for other readers, which write it without quotes, and a number for us.
+TEXTS = st.text().filter(lambda text: not re.fullmatch(r"-?\d+(\.\d+)?[eE][-+]?\d+", text, re.ASCII))
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    st.none() | st.booleans() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
     max_leaves=20,
 )
 
