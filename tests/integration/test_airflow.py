@@ -204,7 +204,7 @@ def test_a_run_that_is_cancelled_leaves_no_model_loaded(bench: Bench, client: ht
     assert answered - 1 <= stored <= answered < 24, "all but the answer that was on its way are stored"
 
 
-def test_a_conf_that_can_not_be_run_is_refused_before_any_generation(bench: Bench) -> None:
+def test_a_conf_that_can_not_be_run_is_refused_before_any_generation(bench: Bench, client: httpx.Client) -> None:
     airflow, large = bench.airflow, bench.script("large", parameters=7_000_000_000)
     refusals: list[tuple[dict[str, Any], str]] = [
         ({"modles": "scripted/a"}, "modles: there is no such key; did you mean models?"),
@@ -216,6 +216,10 @@ def test_a_conf_that_can_not_be_run_is_refused_before_any_generation(bench: Benc
     ]
     usual = {"models": "scripted/a", "experiment": "tip-bench-refused"}
     runs = [airflow.trigger({**usual, **conf}) for conf, _ in refusals]
+    told_little = airflow.trigger({"models": large})
+    listed = {job["id"]: job for job in client.get("/api/jobs").json()["jobs"]}
+    assert listed[told_little]["experiment"] == "tip-bench-auto"
+    assert listed[told_little]["config"]["ollama_url"] == f"{bench.hosts[0].url},{bench.hosts[1].url}", "the DAG's own"
     for run, (_, told) in zip(runs, refusals, strict=True):
         airflow.until(run, "failed")
         (problem,) = airflow.problems(run)

@@ -90,6 +90,7 @@ class StandIn:
         self.questions: list[dict[str, Any]] = []
         self.answered: dict[str, Any] = {}
         self.is_paused = False
+        self.defaults: dict[str, Any] = {}
         self.tokens = 0
         self.fault: Fault | None = None
 
@@ -140,6 +141,8 @@ class StandIn:
             return self._log_in(json.loads(request.content))
         if not request.headers.get("Authorization", "").startswith("Bearer t"):
             return httpx.Response(401, json={"detail": "Not authenticated"})
+        if path == "/api/v2/dags/bench_collect/details":
+            return httpx.Response(200, json={"params": {key: {"value": one} for key, one in self.defaults.items()}})
         if path == "/api/v2/dags/bench_collect":
             return httpx.Response(200, json={"dag_id": "bench_collect", "is_paused": self.is_paused})
         if not path.startswith(_RUNS):

@@ -177,3 +177,19 @@ def test_it_opens_while_airflow_is_away(tmp_path: Path) -> None:
                 opened.jobs()
         finally:
             opened.close()
+
+
+def test_runs_that_say_little_are_listed_with_the_defaults_of_the_dags_file(
+    runner: AirflowRunner, airflow: StandIn
+) -> None:
+    airflow.defaults = {"experiment": "tip-bench-weekly", "n_tips": 3, "ollama_url": "http://gpu1:11434"}
+    airflow.add("ours", created_s=1, experiment="mine", n_tips=5)
+    assert runner.jobs()[0].experiment == "mine"
+    assert not any(path.endswith("/details") for path in airflow.paths()), "it says everything itself"
+    airflow.add("scheduled", created_s=2)
+    scheduled, ours = runner.jobs()
+    assert (scheduled.experiment, scheduled.config["n_tips"]) == ("tip-bench-weekly", 3)
+    assert scheduled.config["ollama_url"] == "http://gpu1:11434"
+    assert (ours.experiment, ours.config["n_tips"]) == ("mine", 5)
+    airflow.defaults = {"experiment": 7}
+    assert runner.jobs()[0].experiment == "7"

@@ -100,6 +100,12 @@ class Calls:
     def is_paused(self) -> bool:
         return self._api.get(_DAG).get("is_paused") is True
 
+    def defaults(self) -> dict[str, Any]:
+        """What runs do that are not told otherwise, by the DAG's file."""
+        params = self._api.get(f"{_DAG}/details").get("params")
+        found = params if isinstance(params, dict) else {}
+        return {str(key): one["value"] for key, one in found.items() if isinstance(one, dict) and "value" in one}
+
     def questions(self) -> list[Question]:
         """Runs in which somebody's scores are waited for."""
         asked = {"task_id": WAIT, "state": "awaiting_input", "response_received": "false", "limit": _PAGE}

@@ -58,7 +58,9 @@ class AirflowRunner:
         runs = self._calls.newest(limit, before_ms)
         is_paused = any(run.state == "queued" for run in runs) and self._calls.is_paused()
         endings = self._outcomes.of(runs)
-        return [self._listed(run, endings.get(run.id), is_paused) for run in runs]
+        is_told = all("experiment" in run.conf for run in runs)  # as in all that were started here
+        defaults = {} if is_told else self._calls.defaults()
+        return [self._listed(run, endings.get(run.id), is_paused, defaults) for run in runs]
 
     def job(self, job_id: str) -> Job:
         moment = self._moments.of(job_id)
@@ -94,12 +96,14 @@ class AirflowRunner:
             self._answers.close()
         self._calls.close()
 
-    def _listed(self, run: DagRun, ending: Ending | None, is_paused: bool) -> Job:
+    def _listed(
+        self, run: DagRun, ending: Ending | None, is_paused: bool, defaults: Mapping[str, Any] | None = None
+    ) -> Job:
         waits = PAUSED if is_paused and run.state == "queued" else ""
         return Job(
             id=run.id,
             state=ending.state if ending else "queued" if run.state == "queued" else "running",
-            config=config_of(run.conf),
+            config=config_of({**(defaults or {}), **run.conf}),
             created_ms=run.created_ms,
             started_ms=run.started_ms,
             ended_ms=run.ended_ms,
