@@ -21,7 +21,7 @@ from tipbench.judge.apply import AS_IT_IS, Applied, Manner, apply_file
 from tipbench.judge.export import Exported, export_batch
 from tipbench.judge.judges.catalog import check_judge
 from tipbench.judge.judges.interface import Judge, JudgeName
-from tipbench.judge.pending import pending_runs
+from tipbench.judge.pending import waiting_runs
 from tipbench.judge.sample import Extent
 from tipbench.judge.schema import schema, schema_path
 from tipbench.judge.settle import effective_verdicts
@@ -41,7 +41,6 @@ from tipbench.tracking.runs import (
     SUPERSEDED,
     each_cell,
     stored_candidates,
-    stored_cell,
     stored_rubric,
     stored_runs,
     supersede_later,
@@ -201,10 +200,7 @@ def deliver_earlier(work: Workplace, experiment: str) -> Delivered:
 
 def something_pending(work: Workplace, experiment: Experiment, rubric: Rubric, judge: str | None) -> bool:
     """Whether anything waits for this judge; without one, for any judge that counts."""
-    runs = stored_runs(work.store, experiment)
-    if judge is None:
-        return any(stored_cell(run).awaits_judge(rubric.digest) for run in runs)
-    return bool(pending_runs(runs, judge, rubric))
+    return bool(waiting_runs(stored_runs(work.store, experiment), judge, rubric))
 
 
 def check_export_path(path: Path) -> None:

@@ -6,19 +6,15 @@ from typing import Any
 
 from tipbench.airflow.failures import CellsFailed
 from tipbench.airflow.place import shared_workplace
-from tipbench.airflow.planning import suite_digest
+from tipbench.airflow.planning import planned_request
 from tipbench.airflow.vacancy import wait_until_vacant
 from tipbench.collect.alone import collecting_alone
 from tipbench.collect.plan import Plan
 from tipbench.engines.catalog import engine_name, open_engines
-from tipbench.errors import InvalidInput
-from tipbench.options import Options, make_options
 from tipbench.pipeline import Collected, admit_request, collect_cells, deliver_earlier, plan_collection
 from tipbench.progress import FAILURES_KEPT
 from tipbench.records import Answer, Failure, Outcome
 from tipbench.settings import Settings
-from tipbench.suites.load import load_suite
-from tipbench.suites.suite import Suite
 from tipbench.untrusted import printable
 
 _EVERY_S = 2.0
@@ -58,18 +54,6 @@ def collect_share(
     say(f"{job['model']}: {collected.answered} cells answered with {collected.candidates} candidates.")
     _check_whole(job["model"], plan, collected)
     return told.moment()
-
-
-def planned_request(planned: Mapping[str, Any]) -> tuple[Options, Suite]:
-    """The options as they were planned, and the suite; what this worker has must be what `plan` had."""
-    options = make_options({key: value for key, value in planned["options"].items() if value is not None}, "the plan")
-    suite = load_suite(options.suite)
-    if suite_digest(suite) != planned["suite_digest"]:
-        raise InvalidInput(
-            f"suite '{suite.name}' in {suite.folder} is not on this worker what it was where the run was planned; put "
-            "the same files on all workers and clear this task"
-        )
-    return options, suite
 
 
 def _check_whole(model: str, plan: Plan, collected: Collected) -> None:

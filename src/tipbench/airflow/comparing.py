@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tipbench.airflow.collecting import planned_request
 from tipbench.airflow.place import shared_workplace
+from tipbench.airflow.planning import planned_request
 from tipbench.collect.grid import Grid
 from tipbench.collect.plan import make_plan
 from tipbench.compare.look import Look

@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from tipbench.options import endpoint
+from tipbench.options import Options, endpoint
 from tipbench.runners.airflow.contract import COLLECT
 from tipbench.untrusted import printable
 
-DEFAULT_HOST = "http://localhost:11434"
+DEFAULT_HOST: str = Options.model_fields["ollama_url"].default
 _LONGEST_LABEL = 250
 
 

@@ -1,11 +1,10 @@
 """export_for_judge, judge and the wait for a person: MLflow carries the batch from host to host."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
-from tipbench.airflow.collecting import planned_request
 from tipbench.airflow.place import shared_workplace
+from tipbench.airflow.planning import planned_request
 from tipbench.airflow.vacancy import wait_until_vacant
 from tipbench.engines.catalog import engine_name, open_engines
 from tipbench.errors import InvalidInput, JudgeLater, NothingPending, TrackingUnreachable
@@ -13,11 +12,11 @@ from tipbench.judge.alone import judging_alone
 from tipbench.judge.apply import AS_IT_IS, Applied, apply_file
 from tipbench.judge.export import export_batch
 from tipbench.judge.gold import gold_items
-from tipbench.judge.judges.catalog import JudgeParts, judge_named, person
+from tipbench.judge.judges.catalog import PERSON, JudgeParts, judge_named, person
 from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.judges.opening import opened_judge
-from tipbench.judge.pending import pending_runs
-from tipbench.judge.sample import WHAT_FITS, Extent
+from tipbench.judge.pending import pending_runs, waiting_runs
+from tipbench.judge.sample import EVERYTHING, WHAT_FITS
 from tipbench.judge.verify import read_judge_data
 from tipbench.options import Options
 from tipbench.pipeline import score_batch
@@ -25,16 +24,14 @@ from tipbench.records import GoldItem
 from tipbench.settings import Settings
 from tipbench.suites.rubric import Rubric
 from tipbench.suites.suite import Suite
-from tipbench.tracking.batches import BATCH, batch_file, has_file, is_applied, read_batch
+from tipbench.tracking.batches import BATCH, batch_file, find_batch, has_file, is_applied, read_batch
 from tipbench.tracking.interface import Experiment, StoredRun
-from tipbench.tracking.runs import KIND, stored_cell, stored_runs
+from tipbench.tracking.runs import KIND, stored_runs
 from tipbench.tracking.store import RunStore
 from tipbench.untrusted import json_text
 from tipbench.workplace import Workplace
 
-_PERSON = "person"
 _GIVEN = "judged.json"  # what a judge gave that could not be applied
-_ALL = Extent(sample=1_000_000)  # candidates of a cell
 Say = Callable[[str], None]
 
 
@@ -50,9 +47,10 @@ def export(planned: Mapping[str, Any], settings: Settings, say: Say) -> dict[str
             raise InvalidInput(f"no cell of experiment '{options.experiment}' was stored, so there is nothing to judge")
         at_host = options.model_copy(update={"ollama_url": planned["judge_url"]})
         judge = _identity(at_host, suite.rubric, work, settings, say)
+        runs = stored_runs(work.store, experiment)
         run = None
-        if _awaiting(work.store, experiment, suite.rubric, options, judge.name):
-            run = _open_batch(work.store, experiment, suite.rubric, judge)
+        if waiting_runs(runs, judge.name if options.judge else None, suite.rubric):
+            run = _open_batch(work.store, experiment, suite.rubric, judge, runs)
             run = run or _new_batch(work, experiment, suite, options, judge, settings, say)
         if run is None:
             say(f"Nothing waits for judge '{judge.name}'.")
@@ -95,7 +93,7 @@ def run_judge(planned: Mapping[str, Any], exported: Mapping[str, Any], settings:
             raise InvalidInput(  # and no other try: it would take hours again
                 f"{error}\nWhat the judge gave is kept in MLflow, {_GIVEN} of run {run.run_id}: mend it and --apply it"
             ) from error
-    return {"in_short": _told(applied)}
+    return {"in_short": applied.in_short}
 
 
 def _make_room(options: Options, settings: Settings, say: Say) -> None:
@@ -116,7 +114,7 @@ def apply_pasted(
         raise InvalidInput(f"what was pasted is not batch {exported['batch']}; paste that batch's file, filled in")
     with shared_workplace(options.mlflow_url, settings) as work:
         experiment, _ = _batch(work.store, exported)
-        return {"in_short": _told(_apply(work, experiment, suite, scored, settings, say))}
+        return {"in_short": _apply(work, experiment, suite, scored, settings, say).in_short}
 
 
 def reason_to_go_on(planned: Mapping[str, Any], exported: Mapping[str, Any], settings: Settings, say: Say) -> str:
@@ -141,36 +139,27 @@ def is_scored(planned: Mapping[str, Any], exported: Mapping[str, Any], settings:
         experiment, run = _batch(work.store, exported)
         if is_applied(run):
             return True
-        waiting = _awaiting(work.store, experiment, suite.rubric, options, exported["judge"])
+        judge = exported["judge"] if options.judge else None
+        waiting = {one.run_id for one in waiting_runs(stored_runs(work.store, experiment), judge, suite.rubric)}
         return not waiting & {slot.run_id for slot in read_batch(work.store, run).slots}
 
 
 def _identity(options: Options, rubric: Rubric, work: Workplace, settings: Settings, say: Say) -> JudgeName:
     if not options.judge:
-        return person(_PERSON)
+        return person(PERSON)
     with open_engines(options, settings) as engines:
         parts = JudgeParts(rubric, settings, engines.of, options.seed, work.clock, say)
         return judge_named(options.judge, parts).identity
 
 
-def _awaiting(store: RunStore, experiment: Experiment, rubric: Rubric, options: Options, judge: str) -> set[str]:
-    """For a person: the runs that nobody has scored yet; for a judge that runs by itself: those that it has not."""
-    runs = stored_runs(store, experiment)
-    if options.judge:
-        return {run.run_id for run in pending_runs(runs, judge, rubric)}
-    return {run.run_id for run in runs if stored_cell(run).awaits_judge(rubric.digest)}
-
-
-def _open_batch(store: RunStore, experiment: Experiment, rubric: Rubric, judge: JudgeName) -> StoredRun | None:
-    """The newest batch for this judge that nobody has scored, where it holds all that waits."""
-    waiting = {run.run_id for run in pending_runs(stored_runs(store, experiment), judge.name, rubric)}
+def _open_batch(
+    store: RunStore, experiment: Experiment, rubric: Rubric, judge: JudgeName, runs: Sequence[StoredRun]
+) -> StoredRun | None:
+    """The newest batch for this judge that nobody has scored, where it holds all that waits of these runs."""
+    waiting = {run.run_id for run in pending_runs(runs, judge.name, rubric)}
     wanted = {KIND: BATCH, "tipbench.judge": judge.name, "tipbench.applied": "false"}
     for run in reversed(store.runs(experiment, {**wanted, "tipbench.rubric_digest": rubric.digest})):
-        if (
-            waiting
-            and has_file(run)
-            and waiting == {slot.run_id for slot in read_batch(store, run).slots if slot.run_id}
-        ):
+        if has_file(run) and waiting == {slot.run_id for slot in read_batch(store, run).slots if slot.run_id}:
             return run
     return None
 
@@ -185,7 +174,7 @@ def _new_batch(
     say: Say,
 ) -> StoredRun | None:
     gold = _gold(experiment, suite, settings, say)
-    extent = _ALL if options.judge else WHAT_FITS
+    extent = EVERYTHING if options.judge else WHAT_FITS
     try:
         made = export_batch(
             work.store,
@@ -201,18 +190,12 @@ def _new_batch(
         )
     except NothingPending:
         return None
-    (run,) = work.store.runs(experiment, {KIND: BATCH, "tipbench.batch": made.file["batch"]})
-    return run
+    return find_batch(work.store, experiment, made.file["batch"])
 
 
 def _batch(store: RunStore, exported: Mapping[str, Any]) -> tuple[Experiment, StoredRun]:
     experiment = store.experiment(exported["experiment"])
-    for run in store.runs(experiment, {KIND: BATCH, "tipbench.batch": exported["batch"]}):
-        return experiment, run
-    raise InvalidInput(
-        f"batch {exported['batch']} is not in experiment '{experiment.name}' any more; clear "
-        "export_for_judge to make another"
-    )
+    return experiment, find_batch(store, experiment, exported["batch"])
 
 
 def _gold(experiment: Experiment, suite: Suite, settings: Settings, say: Say) -> Sequence[GoldItem]:
@@ -222,13 +205,6 @@ def _gold(experiment: Experiment, suite: Suite, settings: Settings, say: Say) ->
 def _apply(
     work: Workplace, experiment: Experiment, suite: Suite, scored: dict[str, Any], settings: Settings, say: Say
 ) -> Applied:
-    alone = partial(judging_alone, work.store.address, experiment.name, settings, say)
-    with alone():
+    with judging_alone(work.store.address, experiment.name, settings, say):
         gold = _gold(experiment, suite, settings, say)
         return apply_file(work.store, experiment, scored, work.now_ms, AS_IT_IS, gold)
-
-
-def _told(applied: Applied) -> str:
-    in_quarantine = applied.quarantine and not applied.accepted and not applied.provisional
-    note = ", in quarantine: they do not count" if in_quarantine else ""
-    return f"{applied.candidates} candidates scored by '{applied.judge}'{note}"

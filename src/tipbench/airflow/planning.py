@@ -1,7 +1,7 @@
 """plan: everything that can be wrong with a request is told before anything is generated; models get their hosts."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,7 +12,7 @@ from tipbench.airflow.sharing import Hosts, check_judge_model, host_numbers, sha
 from tipbench.errors import InvalidInput, Problems
 from tipbench.identity import data_digest
 from tipbench.judge.judges.catalog import check_judge
-from tipbench.options import Options
+from tipbench.options import Options, make_options
 from tipbench.pipeline import plan_collection, start_over
 from tipbench.runners.credentials import refuse_credentials
 from tipbench.settings import Settings
@@ -69,6 +69,18 @@ def make_planned(
         "models": told,
         "infos": [asdict(model) for model in models],
     }
+
+
+def planned_request(planned: Mapping[str, Any]) -> tuple[Options, Suite]:
+    """The options as they were planned, and the suite; what this worker has must be what `plan` had."""
+    options = make_options({key: value for key, value in planned["options"].items() if value is not None}, "the plan")
+    suite = load_suite(options.suite)
+    if suite_digest(suite) != planned["suite_digest"]:
+        raise InvalidInput(
+            f"suite '{suite.name}' in {suite.folder} is not on this worker what it was where the run was planned; put "
+            "the same files on all workers and clear this task"
+        )
+    return options, suite
 
 
 def suite_digest(suite: Suite) -> str:

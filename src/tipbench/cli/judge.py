@@ -15,9 +15,9 @@ from tipbench.cli.judging import chosen_rubric, gold_items, judging_alone
 from tipbench.cli.workplace import hint, note, out, workplace
 from tipbench.judge.apply import Manner
 from tipbench.judge.judges import opening
-from tipbench.judge.judges.catalog import check_judge, person
+from tipbench.judge.judges.catalog import PERSON, check_judge, person
 from tipbench.judge.judges.interface import Judge
-from tipbench.judge.sample import Extent
+from tipbench.judge.sample import EVERYTHING, Extent
 from tipbench.options import Options
 from tipbench.pipeline import apply_scores, export_for_judge, run_judge, status_of_judges
 from tipbench.settings import Settings
@@ -25,7 +25,6 @@ from tipbench.suites.rubric import Rubric
 from tipbench.untrusted import printable
 from tipbench.workplace import Workplace
 
-ALL = 1_000_000  # candidates of a cell
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -95,7 +94,7 @@ def command(
     if partial and not (apply or run_name):
         raise click.UsageError("--partial goes with --apply and --run")
     options = gather(given)
-    identity = person(judge_name or "person") if export else None
+    identity = person(judge_name or PERSON) if export else None
     if run_name:
         check_judge(run_name, Settings())
     manner = Manner(partial, dry_run, replace, _accepted(accept_drift))
@@ -116,14 +115,14 @@ def command(
             with judging_alone(work, options.experiment):
                 applied = apply_scores(work, experiment, apply, manner, gold)
         else:
-            extent = Extent(sample or ALL, limit)
+            extent = Extent(sample or EVERYTHING.sample, limit)
             alone = partial_call(judging_alone, work, options.experiment)
             with opened_judge(run_name or "", rubric, options, work, judge_name) as judge:
                 applied = run_judge(work, experiment, rubric, judge, options.seed, extent, gold, manner, alone)
         show_applied(applied, manner)
         if not manner.dry_run:
             out.print(f"Next: {hint('compare', options)}", soft_wrap=True)
-    return 1 if applied.quarantine and not applied.accepted and not applied.provisional else 0
+    return 1 if applied.in_quarantine else 0
 
 
 def opened_judge(

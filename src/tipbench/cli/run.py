@@ -10,7 +10,7 @@ import click
 
 from tipbench.cli.collect import deliver_before, run_collection, set_aside, sole_use_of
 from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
-from tipbench.cli.judge import ALL, opened_judge
+from tipbench.cli.judge import opened_judge
 from tipbench.cli.judge_report import show_applied, show_exported
 from tipbench.cli.judging import gold_items, judging_alone
 from tipbench.cli.progress_file import ProgressFile
@@ -18,8 +18,8 @@ from tipbench.cli.workplace import hint, look_at, note, workplace
 from tipbench.engines.catalog import open_engines
 from tipbench.errors import JudgeLater
 from tipbench.judge.apply import Manner
-from tipbench.judge.judges.catalog import person
-from tipbench.judge.sample import Extent
+from tipbench.judge.judges.catalog import PERSON, person
+from tipbench.judge.sample import EVERYTHING, Extent
 from tipbench.options import Options
 from tipbench.pipeline import (
     Collected,
@@ -36,8 +36,6 @@ from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
 from tipbench.suites.suite import Suite
 from tipbench.workplace import Workplace
-
-_PERSON = "person"  # who judges an exported file, unless tipbench judge --judge says otherwise
 
 
 @click.command(
@@ -150,7 +148,7 @@ def _judge(options: Options, suite: Suite, work: Workplace, export: Path | None)
     if file.exists():
         note(f"{file} is there from before and may hold scores, so it was left as it is. Then: {then}")
         return _Judged(f"{file.name} is there from before and was left as it is")
-    exported = export_for_judge(work, experiment, suite.rubric, person(_PERSON), options.seed, file, Extent(), gold)
+    exported = export_for_judge(work, experiment, suite.rubric, person(PERSON), options.seed, file, Extent(), gold)
     show_exported(file, exported, then)
     return _Judged(
         f"{exported.items} {'item waits' if exported.items == 1 else 'items wait'} for a judge", exported.items
@@ -167,13 +165,9 @@ def _run_judge(name: str, options: Options, suite: Suite, work: Workplace, gold:
             if not something_pending(work, experiment, suite.rubric, who):
                 note(f"Nothing waits for judge '{who}'.")
                 return _Judged(f"nothing waits for judge '{who}'")
-            applied = run_judge(work, experiment, suite.rubric, judge, options.seed, Extent(ALL), gold, alone=alone)
+            applied = run_judge(work, experiment, suite.rubric, judge, options.seed, EVERYTHING, gold, alone=alone)
     except JudgeLater as later:
         note(f"{str(later)[0].upper()}{str(later)[1:]}.")
         return _Judged(f"batch {later.batch} waits for the {name} judge", later.items)
     show_applied(applied, Manner())
-    in_quarantine = applied.quarantine and not applied.accepted and not applied.provisional
-    return _Judged(
-        f"{applied.candidates} candidates scored by '{applied.judge}'"
-        + (", in quarantine: they do not count" if in_quarantine else "")
-    )
+    return _Judged(applied.in_short)

@@ -62,7 +62,17 @@ class Applied:
 
     @property
     def counted(self) -> bool:
-        return not self.provisional and (not self.quarantine or bool(self.accepted))
+        return not self.provisional and not self.in_quarantine
+
+    @property
+    def in_quarantine(self) -> bool:
+        """Scores that would count, but for the judge's drift."""
+        return bool(self.quarantine) and not self.accepted and not self.provisional
+
+    @property
+    def in_short(self) -> str:
+        note = ", in quarantine: they do not count" if self.in_quarantine else ""
+        return f"{self.candidates} candidates scored by '{self.judge}'{note}"
 
 
 def apply_file(

@@ -13,6 +13,13 @@ def pending_runs(runs: Iterable[StoredRun], judge: str, rubric: Rubric) -> list[
     return [run for run in runs if awaits(stored_cell(run), judge, rubric.digest)]
 
 
+def waiting_runs(runs: Iterable[StoredRun], judge: str | None, rubric: Rubric) -> list[StoredRun]:
+    """Runs that wait for this judge; without one, for any judge that counts."""
+    if judge is None:
+        return [run for run in runs if stored_cell(run).awaits_judge(rubric.digest)]
+    return pending_runs(runs, judge, rubric)
+
+
 def awaits(cell: StoredCell, judge: str, rubric_digest: str) -> bool:
     if not cell.candidates:
         return False

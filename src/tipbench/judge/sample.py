@@ -20,6 +20,7 @@ class Extent(NamedTuple):
 
 
 WHAT_FITS = Extent()
+EVERYTHING = Extent(sample=1_000_000)
 
 
 def anchors_for(candidates: int) -> int:

@@ -165,7 +165,7 @@ def _applied_ms(run: StoredRun) -> int:
 
 
 def find_batch(store: RunStore, experiment: Experiment, batch_id: str) -> StoredRun:
-    return batch_among(batch_runs(store, experiment), store, experiment, batch_id)
+    return batch_among(store.runs(experiment, {KIND: BATCH, "tipbench.batch": batch_id}), store, experiment, batch_id)
 
 
 def batch_among(runs: Sequence[StoredRun], store: RunStore, experiment: Experiment, batch_id: str) -> StoredRun:

@@ -11,6 +11,7 @@ from tipbench.settings import Settings
 from tipbench.suites.rubric import Rubric
 from tipbench.tracking.runs import BY_RULE
 
+PERSON = "person"  # who judges by hand, unless somebody says otherwise
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 

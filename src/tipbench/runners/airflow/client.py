@@ -63,9 +63,6 @@ class AirflowApi:
     def patch(self, path: str, body: dict[str, Any], **params: Any) -> dict[str, Any]:
         return self._json(self._send("PATCH", path, json=body, params=params))
 
-    def delete(self, path: str) -> None:
-        self._checked(self._send("DELETE", path))
-
     def close(self) -> None:
         self._http.close()
 
