@@ -21,7 +21,9 @@ def test_every_setting_has_a_name_of_its_own_and_a_help_text() -> None:
 
 def test_what_must_stay_secret_is_marked_so() -> None:
     telling = {
-        setting.name for setting in TABLE if re.search("KEY|PASSWORD|TOKEN|USERNAME|SECRET|ANCHORS", setting.name)
+        setting.name
+        for setting in TABLE
+        if re.search("KEY|PASSWORD|TOKEN|USERNAME|SECRET|ANCHORS|POSTGRESQL_URL", setting.name)
     }
     assert telling == {setting.name for setting in TABLE if setting.secret}
 

@@ -3,6 +3,7 @@
 TipbenchError
 ├── InvalidInput            a flag, a file or a name that can't be used
 │   ├── NotFound            a name of something that is not there
+│   ├── Conflict            something that was told otherwise before
 │   ├── SuiteError          a suite's files, with file and line
 │   └── JudgeFileError      a judge file that does not fit its batch
 ├── EngineError             an engine, or a model on it
@@ -20,6 +21,10 @@ TipbenchError
 ├── RunnerError             the place where runs happen, when it is another one than this machine
 │   ├── RunnerUnreachable   nothing answers at its address
 │   └── RunnerRefused       it answers, and refuses us
+├── StateError              what the recommender keeps about its users
+│   ├── StateRefused        a state that was made of other features, or that was moved elsewhere
+│   ├── StateDamaged        a state that nobody of ours wrote
+│   └── StoreUnreachable    its database does not answer
 ├── TurnTaken               another process is at it, and the user would not wait
 └── MissingExtra            an optional part of tipbench is not installed
 """
@@ -37,6 +42,10 @@ class InvalidInput(TipbenchError):
 
 class NotFound(InvalidInput):
     """A name of something that is not there."""
+
+
+class Conflict(InvalidInput):
+    """Something that was told otherwise before; nothing was changed."""
 
 
 class Problems(InvalidInput):
@@ -127,6 +136,22 @@ class RunnerUnreachable(RunnerError):
 
 class RunnerRefused(RunnerError):
     """The place where runs happen answers and refuses us."""
+
+
+class StateError(TipbenchError):
+    """What the recommender keeps about its users."""
+
+
+class StateRefused(StateError):
+    """A state that was made of other features, or that was moved elsewhere."""
+
+
+class StateDamaged(StateError):
+    """A state that nobody of ours wrote."""
+
+
+class StoreUnreachable(StateError):
+    """The database of states does not answer."""
 
 
 class TurnTaken(TipbenchError):

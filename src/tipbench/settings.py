@@ -46,6 +46,21 @@ TABLE: tuple[Setting, ...] = (
         secret=True,
     ),
     Setting(
+        "TIPBENCH_SERVING_KEY",
+        "",
+        "Key of the recommender's service, 20 characters or more; default: one that is made at the first start.",
+        secret=True,
+    ),
+    Setting("TIPBENCH_STATE", "files", "Where the recommender keeps its users' states: files, or postgresql."),
+    Setting(
+        "TIPBENCH_POSTGRESQL_URL",
+        "",
+        "Database for states in PostgreSQL, such as postgresql://user:password@host/name.",
+        secret=True,
+    ),
+    Setting("TIPBENCH_SHADOWS", "", "Shadow policies that are on, comma-separated, such as egreedy-v2-shadow."),
+    Setting("TIPBENCH_REWARD_WINDOW", "604800", "Seconds after which a reward is too late to be learned from."),
+    Setting(
         "TIPBENCH_MLFLOW_HOST",
         "",
         "Host header to send to the MLflow server, when its check refuses the name in the URL.",
@@ -59,8 +74,11 @@ TABLE: tuple[Setting, ...] = (
     Setting("MLFLOW_TRACKING_CLIENT_CERT_PATH", "", "File with our own certificate and key for it."),
 )
 _UNBLINDING = ("TIPBENCH_HOME", "MLFLOW_TRACKING_URI")  # where it stands which slot is what
-_OF_THE_SERVER = ("TIPBENCH_ADMIN_TOKEN",)  # what opens it, and is nothing that a run needs
+# what opens the servers and their database, and is nothing that a run needs
+_OF_THE_SERVER = ("TIPBENCH_ADMIN_TOKEN", "TIPBENCH_SERVING_KEY", "TIPBENCH_POSTGRESQL_URL")
 _SECRET_ENDS = ("_TOKEN", "_PASSWORD", "_USERNAME", "_SECRET", "_KEY")  # of settings that stand in other tables
+_DAY_S = 86_400
+_YEAR_S = 366 * _DAY_S
 _ROWS = {setting.name: setting for setting in TABLE}
 
 
@@ -101,6 +119,10 @@ class Settings:
     def judge_timeout_s(self) -> float:
         return self._seconds("TIPBENCH_JUDGE_TIMEOUT")
 
+    @property
+    def reward_window_s(self) -> float:
+        return self._seconds("TIPBENCH_REWARD_WINDOW", most=_YEAR_S)
+
     def for_a_judge(self) -> dict[str, str]:
         """The environment of a judge's program: no secret, no credentials, and no way to what is hidden from it."""
         return {
@@ -120,7 +142,7 @@ class Settings:
         """The same, but for variables whose names begin so: those of whoever runs us."""
         return Settings({name: value for name, value in self._environment.items() if not name.startswith(prefix)})
 
-    def _seconds(self, name: str) -> float:
+    def _seconds(self, name: str, most: int = _DAY_S) -> float:
         from tipbench.errors import InvalidInput
 
         given = self.get(name)
@@ -128,8 +150,8 @@ class Settings:
             seconds = float(given)
         except ValueError:
             seconds = 0.0
-        if not 0 < seconds < 86_400:
-            raise InvalidInput(f"{name} must be seconds between 0 and 86400; it is {given!r}")
+        if not 0 < seconds < most:
+            raise InvalidInput(f"{name} must be seconds between 0 and {most}; it is {given!r}")
         return seconds
 
 

@@ -8,21 +8,9 @@ import pytest
 
 from tests.integration.command import tipbench
 from tests.integration.serving import Served, serving
-from tipbench.cli.serve import is_loopback
 from tipbench.settings import Settings
 
 TOKEN = re.compile(r"Admin token, shown this once: (\S+)")
-
-
-@pytest.mark.parametrize(
-    ("host", "told"),
-    [
-        *((host, True) for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost")),
-        *((host, False) for host in ("0.0.0.0", "::", "10.0.0.7", "bench.example", "localhost.example")),
-    ],
-)
-def test_what_only_this_machine_can_reach(host: str, told: bool) -> None:
-    assert is_loopback(host) is told
 
 
 def test_no_other_address_without_a_token() -> None:

@@ -31,8 +31,8 @@ USER = "bench"
 DATABASE = "mlflow"
 START_SECONDS = 60.0
 STOP_SECONDS = 10.0
-# Nothing of it is to outlive the tests, so nothing waits for a disk.
-_SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "listen_addresses=")
+_LOCAL = ("listen_addresses=",)
+_HASTY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
 class PostgresServerError(RuntimeError):
@@ -52,8 +52,11 @@ class PostgresServer:
         return f"postgresql+psycopg2://{USER}@/{DATABASE}?host={self.folder}"
 
     @classmethod
-    def start(cls) -> PostgresServer:
-        """Returns once the server answers. Its folder is none of pytest's, which the user nobody can't enter."""
+    def start(cls, durable: bool = False) -> PostgresServer:
+        """Returns once the server answers. Its folder is none of pytest's, which the user nobody can't enter.
+
+        Nothing of it is to outlive the tests, so nothing waits for a disk, unless it has to be `durable`, to measure.
+        """
         folder = Path(tempfile.mkdtemp(prefix="pg-"))  # short: the name of a socket has room for 107 characters
         try:
             programs, own = _programs(folder), _not_root(folder)
@@ -62,7 +65,7 @@ class PostgresServer:
             made += ["--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions"]
             subprocess.run(made, capture_output=True, check=True, cwd=folder, env={}, **own)
             command = [str(programs / "postgres"), "-D", data, "-k", str(folder)]
-            command += [word for setting in _SETTINGS for word in ("-c", setting)]
+            command += [word for setting in (*_LOCAL, *(() if durable else _HASTY)) for word in ("-c", setting)]
             with (folder / "server.log").open("wb") as out:
                 process = subprocess.Popen(
                     command, cwd=folder, env={}, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, **own

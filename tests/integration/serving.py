@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -21,10 +21,12 @@ _PATIENCE_S = 60.0
 class Served:
     """A running server. Its home and settings are those of the environment that it is started in."""
 
-    def __init__(self, *flags: str, **environment: str) -> None:
+    def __init__(
+        self, *flags: str, command: Sequence[str] = ("serve",), program: str = "tipbench", **environment: str
+    ) -> None:
         self._log = tempfile.TemporaryFile("w+")  # a pipe that nobody reads would be full some day  # noqa: SIM115
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tipbench", "serve", "--port", "0", *flags],
+            [sys.executable, "-m", program, *command, "--port", "0", *flags],
             env={**os.environ, "TIPBENCH_ADMIN_TOKEN": TOKEN, "PYTHONUNBUFFERED": "1", **environment},
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -48,9 +50,9 @@ class Served:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return httpx.Client(base_url=self.url, headers=headers, timeout=_PATIENCE_S, trust_env=False)
 
-    def end(self) -> str:
+    def end(self, by: signal.Signals = signal.SIGINT) -> str:
         """Tidily; what it logged."""
-        self._process.send_signal(signal.SIGINT)
+        self._process.send_signal(by)
         return self._rest()
 
     def kill(self) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -19,7 +20,9 @@ from tipbench.admin.boards import (
     state_of,
 )
 from tipbench.admin.judging import JudgingDesk
+from tipbench.admin.rewards import Rewards, rewards_of
 from tipbench.admin.run_requests import Choices, EngineModels, Estimate, RunRequests
+from tipbench.bandit.earnings import EarningsReader
 from tipbench.compare.html.page import Report
 from tipbench.compare.leaderboard import Leaderboard
 from tipbench.compare.report import as_json
@@ -42,12 +45,19 @@ ADMIN, JUDGE = Visitor("admin", "person"), Visitor("judge", "mira")
 class MadeBoards(Boards):
     """Experiments by name, each with its cells; runs differ in nothing but their cells."""
 
-    def __init__(self, cells: Mapping[str, Sequence[StoredCell]], text: str = "", raw: str | None = "[]") -> None:
+    def __init__(
+        self,
+        cells: Mapping[str, Sequence[StoredCell]],
+        text: str = "",
+        raw: str | None = "[]",
+        served: Path = Path("nowhere"),
+    ) -> None:
         self.cells = cells
         self.text = text
         self.raw = raw
         self.problem = ""
         self.batches = [batch("counts", "", text or "mira")]
+        self.served = served
 
     def experiments(self) -> list[ExperimentLine]:
         return [self._counted(name, cells) for name, cells in self.cells.items()]
@@ -71,6 +81,9 @@ class MadeBoards(Boards):
     def report(self, experiment: str) -> Report:
         text = self.text or "Ring the dentist before nine, while the line is free."
         return report(self.leaderboard(experiment), example(text, text), self.batches)
+
+    def rewards(self, experiment: str) -> Rewards:
+        return rewards_of(self.leaderboard(experiment), EarningsReader(self.served).read())
 
     def runs(self, experiment: str, wanted: RunFilter, offset: int, limit: int) -> RunPage:
         named = (wanted.model, wanted.prompt, wanted.scenario, wanted.state)

@@ -4,10 +4,12 @@ import csv
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.admin.served_rows import candidate_of, cells, serve
 from tests.compare.html.boards import batch, grid, provisional
 from tests.compare.html.parsed import Node, parsed
 from tests.ui.made_panel import MadeBoards, MadeTokens, cells_of
@@ -109,6 +111,26 @@ def test_the_files_hold_the_board() -> None:
     rows = list(csv.DictReader(io.StringIO(client.get(urls.with_query(urls.CSV, experiment="e")).text)))
     assert rows[0]["model"] == best.model
     assert len(rows) == 4
+
+
+def test_what_users_did_stands_below_once_something_was_served(tmp_path: Path) -> None:
+    made = cells(["<b>one</b>", "two"])
+    one, two = (next(cell for cell in made if cell.model == name) for name in ("<b>one</b>", "two"))
+    boards = MadeBoards({"e": made}, served=tmp_path / "decisions")
+    client = visit(boards=boards)
+    (place,) = [node for node in page_at(client, urls.leaderboard("e")).all("div") if "hx-get" in node.attributes]
+    below = place.attributes["hx-get"] or ""
+    assert client.get(below).text.strip() == ""
+    serve(tmp_path, ("u1", candidate_of(two), 1.0), ("u2", candidate_of(two), -0.5), ("u3", candidate_of(one), None))
+    shown = page_at(client, below)
+    assert [node.words for node in shown.all("h2")] == ["What users did with them"]
+    rows = [[*row.all("th"), *row.all("td")] for body in shown.all("tbody") for row in body.all("tr")]
+    assert [row[0].words for row in rows] == ["<b>one</b> v1", "two v1"]
+    assert "0.25" in rows[1][6].words
+    assert rows[1][7].words == "50 %"
+    assert "too few" in rows[1][8].words
+    assert page_at(client, links(shown)[1]).words.count("two") > 1
+    assert "A policy chose what to show" in shown.words
 
 
 class Accepting:

@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 from playwright.sync_api import Browser, Page, expect
 
+from tests.admin.served_rows import candidate_of, cells, serve
 from tests.browser import Watched
 from tests.ui.judging_server import Server
-from tests.ui.made_panel import MadeRunner, MadeTokens, a_job, app_of, parts_of
+from tests.ui.made_panel import MadeBoards, MadeRunner, MadeTokens, a_job, app_of, parts_of
 from tipbench.admin.mlflow_pages.pages import Notice
+from tipbench.ui import urls
 from tipbench.ui.entrance import render_notice
 
 
@@ -53,6 +56,18 @@ def test_what_asks_whether_it_is_meant_can_be_read_on_a_phone(browser: Browser, 
         box = page.locator(".confirm-box").bounding_box()
         assert box
         assert (box["x"] >= 0, box["x"] + box["width"] <= 375) == (True, True)
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_what_users_did_comes_by_itself_and_fits(browser: Browser, tmp_path: Path, width: int) -> None:
+    made = cells(["a-model-with-a-name-that-goes-on-and-on:instruct-q4"])
+    serve(tmp_path, ("u1", candidate_of(made[0]), 1.0), ("u2", candidate_of(made[1]), -0.5))
+    parts = parts_of(boards=MadeBoards({"e": made}, served=tmp_path / "decisions"))
+    with opened(browser, app_of(parts), width) as page:
+        page.goto(urls.leaderboard("e"))
+        expect(page.get_by_role("heading", name="What users did with them")).to_be_visible()
+        expect(page.locator("#rewards tbody tr")).to_have_count(1)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_a_run_that_is_refused_is_where_the_focus_is(browser: Browser) -> None:

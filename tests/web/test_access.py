@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.web.small_app import Clock
-from tipbench.web.access import Access, TooManyAttempts, open_access
+from tipbench.web.access import Access, open_access
+from tipbench.web.attempts import TooManyAttempts
 
 HERE = "203.0.113.5"
 

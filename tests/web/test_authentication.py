@@ -45,7 +45,7 @@ def test_a_bearer_token_opens(site: Site) -> None:
 
 def test_what_is_not_there_is_not_found_by_an_admin(site: Site) -> None:
     answer = site.call("GET", "/api/unknown", site.bearer())
-    assert (answer.status, answer.error["message"]) == (404, "there is nothing here")
+    assert (answer.status, answer.error["message"]) == (404, "there is nothing at /api/unknown")
 
 
 def test_a_judge_gets_the_judging_pages_and_nothing_else(site: Site) -> None:

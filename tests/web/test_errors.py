@@ -13,6 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from tests.web.small_app import BROWSER, Caller, Site
 from tipbench.errors import (
+    Conflict,
     EngineBusy,
     EngineUnreachable,
     GenerationFailed,
@@ -23,7 +24,10 @@ from tipbench.errors import (
     Problems,
     RunnerRefused,
     RunnerUnreachable,
+    StateDamaged,
+    StateRefused,
     StoredDataDamaged,
+    StoreUnreachable,
     SuiteError,
     TrackingRefused,
     TrackingUnreachable,
@@ -43,6 +47,8 @@ FORESEEN = [
     (RunnerRefused("who asks?"), 503, "service_unavailable"),
     (MissingExtra("install it"), 503, "service_unavailable"),
     (TurnTaken("another one is at it"), 409, "conflict"),
+    (Conflict("told otherwise"), 409, "conflict"),
+    (StateRefused("other features"), 409, "conflict"),
     (StoredDataDamaged("run 7 is no whole cell"), 500, "internal_error"),
 ]
 
@@ -117,6 +123,25 @@ def test_what_nobody_foresaw_stands_in_the_log_alone(
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [
+        (StateDamaged("/home/x/state/u1.json is odd"), 500, "what the recommender keeps for this is damaged"),
+        (OSError(28, "No space left on device", "/home/x/state"), 503, "No space left on device"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_where_states_are_stands_in_the_log_alone(
+    site: Site, error: Exception, status: int, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.app.add_exception_handler(OSError, Errors().of_storage)
+    answer = _raising(error, site)("GET", "/api/fails", site.bearer())
+    assert answer.status == status
+    assert told in answer.error["message"]
+    assert "/home/x" not in answer.text
+    assert "/home/x" in caplog.text
+
+
 def test_an_error_in_the_gate_itself_is_answered_too(site: Site) -> None:
     site.access.tokens.close()
     answer = site.call("GET", "/api/things", site.bearer())
@@ -144,6 +169,40 @@ def test_who_has_gone_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
     assert not caplog.records
 
 
+def test_a_server_that_ends_says_so_to_whoever_still_waits(caplog: pytest.LogCaptureFixture) -> None:
+    sent: list[Message] = []
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(60)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        raise AssertionError("nothing is read")
+
+    async def end() -> None:
+        scope = {"type": "http", "method": "POST", "path": "/api/x", "headers": []}
+        asking = asyncio.create_task(Faults(slow, Errors())(scope, receive, send))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asking
+
+    asyncio.run(end())
+    assert sent[0]["status"] == 503
+    assert "the server is ending" in json.loads(sent[1]["body"])["error"]["message"]
+    assert not caplog.records
+
+
+def test_why_states_can_t_be_had_is_for_the_log(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    error = StoreUnreachable("postgresql://inner.example/tips can't be used: no route")
+    answer = _raising(error, site)("GET", "/api/fails", site.bearer())
+    assert (answer.status, answer.error["code"]) == (503, "service_unavailable")
+    assert answer.error["message"].startswith("states can't be read or written right now; send it again")
+    assert "inner.example" not in answer.text
+    assert [record.getMessage() for record in caplog.records] == [f"GET /api/fails: {error}"]
+
+
 def test_methods_that_are_not_there_are_named(site: Site) -> None:
     answer = site.call("DELETE", "/api/things", site.bearer())
     assert answer.status == 405
@@ -154,7 +213,8 @@ def test_methods_that_are_not_there_are_named(site: Site) -> None:
 @pytest.mark.parametrize(
     ("error", "status", "message"),
     [
-        (HTTPException(404), 404, "there is nothing here"),
+        (HTTPException(404), 404, "there is nothing at /api/fails"),
+        (HTTPException(405), 405, "GET is not for /api/fails"),
         (HTTPException(404, "there is no run 7"), 404, "there is no run 7"),
         (HTTPException(418), 418, "i'm a teapot"),
         (HTTPException(499, "odd"), 499, "odd"),

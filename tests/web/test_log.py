@@ -2,19 +2,23 @@
 
 import copy
 import json
+import logging
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.web.small_app import Site
-from tipbench.web.log import log_config
+from tests.web.small_app import Clock, Site
+from tipbench.web.log import Seldom, log_config
 
 SERVE = """
+import resource
 import socket
 import sys
 from pathlib import Path
@@ -26,6 +30,7 @@ def fail():
     raise RuntimeError("told by a model: \\x1b[2J")
 site.app.add_api_route("/api/fails", fail)
 listener = socket.create_server(("127.0.0.1", 0))
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]),) * 2)
 print(site.admin, listener.getsockname()[1], flush=True)
 config = uvicorn.Config(site.app, log_config=log_config(), server_header=False, proxy_headers=False)
 uvicorn.Server(config).run(sockets=[listener])
@@ -33,12 +38,12 @@ uvicorn.Server(config).run(sockets=[listener])
 
 
 @contextmanager
-def _served(home: Path, log: Path) -> Iterator[tuple[str, str]]:
-    """A server of its own process: its address and its admin token."""
+def _served(home: Path, log: Path, handles: int = 1000) -> Iterator[tuple[str, str]]:
+    """A server of its own process, with so many file handles: its address and its admin token."""
     with (
         log.open("w") as stderr,
         subprocess.Popen(
-            [sys.executable, "-c", SERVE, str(home)], stdout=subprocess.PIPE, stderr=stderr, text=True
+            [sys.executable, "-c", SERVE, str(home), str(handles)], stdout=subprocess.PIPE, stderr=stderr, text=True
         ) as process,
     ):
         try:
@@ -77,9 +82,10 @@ def test_a_line_a_request_but_for_mere_reading_and_no_secret_in_it(home: Path, t
         assert secret not in text
 
 
-def test_the_config_is_plain_data_but_for_its_formatter() -> None:
+def test_the_config_is_plain_data_but_for_its_formatter_and_its_filter() -> None:
     config = copy.deepcopy(log_config())
     assert config["formatters"]["line"].pop("()")
+    assert config["filters"]["seldom"].pop("()")
     assert json.loads(json.dumps(config)) == config
 
 
@@ -88,3 +94,29 @@ def test_a_request_that_ends_in_nothing_still_has_its_line(site: Site, caplog: p
     with pytest.raises(RuntimeError):
         site.call("GET", "/api/half", site.bearer())
     assert caplog.messages[-1].startswith("GET /api/half 200 ")
+
+
+def test_what_is_said_again_and_again_is_said_once_a_minute(clock: Clock) -> None:
+    seldom = Seldom(clock)
+
+    def is_said(text: str) -> bool:
+        return seldom.filter(logging.LogRecord("asyncio", logging.ERROR, "", 0, text, None, None))
+
+    assert [is_said("out of handles"), is_said("out of handles"), is_said("another"), is_said("another")] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+    clock.now += 61
+    assert is_said("another")
+
+
+def test_a_server_without_file_handles_says_so_once(home: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with _served(home, log, handles=40) as (address, _), ExitStack() as held:
+        place = ("127.0.0.1", int(address.rpartition(":")[2]))
+        for _ in range(60):
+            held.enter_context(socket.create_connection(place))
+        time.sleep(1.5)
+    assert log.read_text().count("out of system resource") == 1

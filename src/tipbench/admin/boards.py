@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 from tipbench.admin.looks import HeldLook, Looks
 from tipbench.admin.place import Place
+from tipbench.admin.rewards import Rewards, rewards_of
+from tipbench.bandit.earnings import EarningsReader, decisions_folder
 from tipbench.compare.html.page import Report
 from tipbench.compare.leaderboard import Leaderboard
 from tipbench.compare.look import rubric_of
@@ -102,6 +104,7 @@ class Boards:
     def __init__(self, place: Place, looks: Looks) -> None:
         self._place = place
         self._looks = looks
+        self._earnings = EarningsReader(decisions_folder(place.settings.home))
         self._prefixes = tuple(load_suite(name).experiment_prefix for name in built_in_suites())
 
     def experiments(self) -> list[ExperimentLine]:
@@ -128,6 +131,10 @@ class Boards:
             return report(self._place.store(), kept.look, rubric_of(kept.look), self._board(kept), made_at)
 
         return kept.made("report", make)
+
+    def rewards(self, experiment: str) -> Rewards:
+        """What users did with its rows, by what the recommender of this home has logged until now."""
+        return rewards_of(self.leaderboard(experiment), self._earnings.read())
 
     def runs(self, experiment: str, wanted: RunFilter, offset: int, limit: int) -> RunPage:
         if wanted.state is not None and wanted.state not in STATES:

@@ -1,8 +1,5 @@
 """`tipbench serve`: the admin server."""
 
-import errno
-import ipaddress
-import socket
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -10,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tipbench.cli.flags import gather, option_flags
+from tipbench.cli.listening import LOOPBACK, is_loopback, listening, url_of, uvicorn_options
 from tipbench.cli.workplace import note, out
 from tipbench.errors import InvalidInput, MissingExtra, NothingStored
 from tipbench.settings import Settings
@@ -19,9 +17,6 @@ from tipbench.untrusted import without_credentials
 
 if TYPE_CHECKING:
     from tipbench.web.tokens import Tokens
-
-_LOOPBACK = "127.0.0.1"
-_GRACE_S = 3  # for answers that are on their way when the server ends
 
 
 @click.command(
@@ -33,7 +28,7 @@ _GRACE_S = 3  # for answers that are on their way when the server ends
     "The first start makes an admin token and shows it, this once. Jobs that run go on when the server ends, and are "
     "found again by the next one."
 )
-@click.option("--host", default=_LOOPBACK, show_default=True, help="Address to listen at.")
+@click.option("--host", default=LOOPBACK, show_default=True, help="Address to listen at.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: any that is free.")
 @click.option(
     "--behind-proxy",
@@ -50,11 +45,10 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
 
         from tipbench.admin_server import admin_server
         from tipbench.web.access import open_access
-        from tipbench.web.log import log_config
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the server needs more: pip install 'tipbench[server]' ({error})") from error
     address = _store_address(gather(given).mlflow_url, settings)
-    with _listening(host, port) as listener:
+    with listening(host, port) as listener:
         access = open_access(settings.home, time.time, settings.get("TIPBENCH_ADMIN_TOKEN"))
         if not is_loopback(host) and not new_token and not access.tokens.has_admin():
             raise InvalidInput(
@@ -63,33 +57,18 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
             )
         app = admin_server(address, settings, access)
         _show_token(access.tokens, new_token)
-        shown = f"[{host}]" if ":" in host else host
-        out.print(f"tipbench serves at http://{shown}:{listener.getsockname()[1]} (Ctrl-C ends it)", soft_wrap=True)
+        out.print(f"tipbench serves at {url_of(host, listener)} (Ctrl-C ends it)", soft_wrap=True)
         out.print(f"Results are in {address}", soft_wrap=True)
         if not is_loopback(host):
             note(
                 "Others can reach this address, and tokens travel to it as they are; put a proxy with https before it."
             )
         out.file.flush()
-        config = uvicorn.Config(
-            app,
-            log_config=log_config(),
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=_GRACE_S,
-            proxy_headers=behind_proxy,
-        )
+        config = uvicorn.Config(app, **uvicorn_options(behind_proxy))
         with suppress(KeyboardInterrupt):  # how uvicorn passes Ctrl-C on, once everything is closed
             uvicorn.Server(config).run(sockets=[listener])
     note("The server has ended. Jobs that run go on, and the next 'tipbench serve' finds them.")
     return 0
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _store_address(url: str | None, settings: Settings) -> str:
@@ -110,27 +89,6 @@ def _store_address(url: str | None, settings: Settings) -> str:
         return opened.store.address
     finally:
         opened.store.close()
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """Bound before anything else is begun: an address that is taken is told at once, and nothing was changed."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen()
-    except OSError as error:
-        listener.close()
-        raise InvalidInput(
-            f"nothing can be served at {host}:{port} ({error.strerror or error}); "
-            + (
-                "take another --port, or end what is there"
-                if error.errno == errno.EADDRINUSE
-                else "take another --host or --port"
-            )
-        ) from None
-    return listener
 
 
 def _show_token(tokens: "Tokens", new_token: bool) -> None:

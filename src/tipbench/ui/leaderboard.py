@@ -3,6 +3,7 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
+from tipbench.admin import rewards_report
 from tipbench.compare.html.page import as_html, report_values
 from tipbench.compare.report import as_csv
 from tipbench.compare.standing import Standing
@@ -29,6 +30,12 @@ def router(parts: Parts) -> APIRouter:
         values = report_values(parts.boards.report(experiment), runs_of=runs_of)
         invited = [one.name for one in parts.tokens.judges()]
         return page(request, parts, "leaderboard.html", invited=invited, **values)
+
+    @pages.get(urls.REWARDS)
+    def rewards(request: Request, experiment: str) -> Response:
+        """What users did with its rows; nothing, where none was served."""
+        found = parts.boards.rewards(experiment)
+        return page(request, parts, "leaderboard_rewards.html", rewards=found, tell=rewards_report)
 
     @pages.post(urls.ACCEPT)
     def accept(request: Request, form: Form, visitor: SignedIn) -> Response:

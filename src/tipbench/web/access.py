@@ -10,14 +10,6 @@ from tipbench.web.sessions import Sessions
 from tipbench.web.tokens import Grant, Tokens
 
 
-class TooManyAttempts(Exception):
-    """An address failed too often; its token was not looked at."""
-
-    def __init__(self, wait_s: int) -> None:
-        super().__init__(f"wait {wait_s} s")
-        self.wait_s = wait_s
-
-
 @dataclass(frozen=True)
 class Access:
     tokens: Tokens
@@ -26,15 +18,7 @@ class Access:
 
     def grant_of(self, token: str, address: str) -> Grant | None:
         """Whose token it is, for somebody at this address; raises TooManyAttempts."""
-        wait_s = self.attempts.wait_s(address, token)
-        if wait_s:
-            raise TooManyAttempts(wait_s)
-        grant = self.tokens.grant_of(token)
-        if grant:
-            self.attempts.succeeded(address, token)
-        else:
-            self.attempts.failed(address)
-        return grant
+        return self.attempts.tried(address, token, self.tokens.grant_of)
 
 
 def open_access(home: Path, clock: Callable[[], float], given_admin: str = "") -> Access:

@@ -12,6 +12,7 @@ import secrets
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeVar
 
 LIMIT = 10
@@ -20,6 +21,15 @@ _ROOM = 4096
 _GOOD_PER_ADDRESS = 16
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
+_Found = TypeVar("_Found")
+
+
+class TooManyAttempts(Exception):
+    """An address failed too often; its token was not looked at."""
+
+    def __init__(self, wait_s: int) -> None:
+        super().__init__(f"wait {wait_s} s")
+        self.wait_s = wait_s
 
 
 class Attempts:
@@ -32,6 +42,18 @@ class Attempts:
         self._failures: OrderedDict[str, deque[float]] = OrderedDict()
         self._good: OrderedDict[str, OrderedDict[bytes, None]] = OrderedDict()
         self._turn = threading.Lock()
+
+    def tried(self, address: str, token: str, check: Callable[[str], _Found | None]) -> _Found | None:
+        """What a check finds for a token, None being a failure; raises TooManyAttempts."""
+        wait_s = self.wait_s(address, token)
+        if wait_s:
+            raise TooManyAttempts(wait_s)
+        found = check(token)
+        if found is None:
+            self.failed(address)
+        else:
+            self.succeeded(address, token)
+        return found
 
     def wait_s(self, address: str, token: str) -> int:
         """Whole seconds until this address may try this token; 0: now."""
@@ -76,6 +98,7 @@ def _keep_newest(kept: OrderedDict[_Key, _Value], newest: _Key, room: int) -> No
         kept.popitem(last=False)
 
 
+@lru_cache(256)
 def _place(address: str) -> str:
     """One customer of an IPv6 provider has a /64 to choose addresses from; IPv4 behind IPv6 is still IPv4."""
     try:

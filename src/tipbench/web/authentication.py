@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tipbench.web.access import Access, TooManyAttempts
+from tipbench.web.access import Access
+from tipbench.web.bearer import CHALLENGE, by_bearer
 from tipbench.web.errors import Errors
 from tipbench.web.origin import SAFE_METHODS, is_same_origin
 from tipbench.web.paths import API, LOGIN, PathRules, covered, covers, is_plain, local_path
@@ -22,9 +23,7 @@ from tipbench.web.sessions import cookie_name
 from tipbench.web.visitor import Visitor
 
 CSRF_HEADER = "x-csrf-token"
-_CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _NOT_FOR_JUDGES = "this is for admins only"
-TOO_MANY = "too many failed attempts from this address; try again in {} s"
 NOT_FROM_HERE = "this did not come from one of this server's own pages; reload the page and try again"
 
 
@@ -80,34 +79,23 @@ class Gate:
 
     def _refuse_bearer(self, request: Request) -> Response | None:
         """A token that is given has to be good, whatever else comes with it."""
-        given = request.headers.getlist("authorization")
-        scheme, _, token = given[0].partition(" ")
-        if len(given) > 1 or scheme.lower() != "bearer" or not token.strip():
-            return self._errors.answer(
-                request, 401, "the Authorization header should be 'Bearer' and a token", headers=_CHALLENGE
-            )
-        try:
-            grant = self._access.grant_of(token.strip(), client_address(request))
-        except TooManyAttempts as error:
-            return self._errors.answer(
-                request, 429, TOO_MANY.format(error.wait_s), headers={"Retry-After": str(error.wait_s)}
-            )
-        if grant is None:
-            return self._errors.answer(request, 401, "this token is not valid, or not any more", headers=_CHALLENGE)
+        grant = by_bearer(request, self._errors, self._access.grant_of)
+        if isinstance(grant, Response):
+            return grant
         request.state.visitor = grant.visitor
         return None
 
     def _unknown(self, request: Request) -> Response:
         if covers(API, request.scope["path"]):
             message = "this needs a token; send it in the header 'Authorization: Bearer …'"
-            return self._errors.answer(request, 401, message, headers=_CHALLENGE)
+            return self._errors.answer(request, 401, message, headers=CHALLENGE)
         if request.headers.get("hx-request") == "true":
             current = _path_of(request.headers.get("hx-current-url", ""))
-            headers = {**_CHALLENGE, "HX-Redirect": _login_path(current)}
+            headers = {**CHALLENGE, "HX-Redirect": _login_path(current)}
             return self._errors.answer(request, 401, "your session is over; sign in again", headers=headers)
         if request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", ""):
             return RedirectResponse(_login_path(_requested(request)), 303)
-        return self._errors.answer(request, 401, "your session is over, or there was none; sign in", headers=_CHALLENGE)
+        return self._errors.answer(request, 401, "your session is over, or there was none; sign in", headers=CHALLENGE)
 
     def _refuse_forgery(self, request: Request) -> Response | None:
         """What a cookie allows, other sites' pages must not be able to ask for."""
@@ -140,10 +128,6 @@ def is_secure(request: Request) -> bool:
     return bool(request.scope["scheme"] == "https")
 
 
-def client_address(request: Request) -> str:
-    return request.client.host if request.client else "unknown"
-
-
 def _login_path(wanted: str) -> str:
     """The login page, with the way back."""
     back = local_path(wanted)
@@ -170,7 +154,7 @@ def signed_in(request: Request) -> Visitor:
     """Who asks, on a path that is not open to everybody."""
     visitor: Visitor | None = request.state.visitor
     if visitor is None:
-        raise HTTPException(401, "this needs a token", _CHALLENGE)
+        raise HTTPException(401, "this needs a token", CHALLENGE)
     return visitor
 
 

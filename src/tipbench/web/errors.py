@@ -1,5 +1,6 @@
 """One shape for every error: `{"error": {"code": …, "message": …, "problems": […]}}`; for browsers, a page instead."""
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tipbench.errors import (
+    Conflict,
     EngineBusy,
     EngineUnreachable,
     InvalidInput,
@@ -23,7 +25,10 @@ from tipbench.errors import (
     NothingStored,
     Problems,
     RunnerError,
+    StateDamaged,
+    StateRefused,
     StoredDataDamaged,
+    StoreUnreachable,
     SuiteError,
     TipbenchError,
     TrackingRefused,
@@ -49,15 +54,18 @@ class ErrorBody(BaseModel):
 
 
 class ErrorAnswer(BaseModel):
-    """What every error under /api looks like."""
+    """What every error looks like."""
 
     error: ErrorBody
 
 
-# For OpenAPI: `APIRouter(responses=ERROR_RESPONSES)`.
-ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorAnswer, "description": description}
-    for status, description in {
+def error_responses(descriptions: Mapping[int, str]) -> dict[int | str, dict[str, Any]]:
+    """For OpenAPI: `APIRouter(responses=…)`."""
+    return {status: {"model": ErrorAnswer, "description": words} for status, words in descriptions.items()}
+
+
+ERROR_RESPONSES = error_responses(
+    {
         400: "The request can't be read.",
         401: "No token, or not a valid one.",
         403: "Not for this visitor.",
@@ -68,12 +76,13 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
         429: "Too many failed attempts.",
         500: "Something went wrong; the server's log has it.",
         503: "An engine, the tracking server or the place where runs happen does not answer.",
-    }.items()
-}
+    }
+)
 
 _STATUSES: Sequence[tuple[type[TipbenchError], int]] = (
     (NotFound, 404),
     (NothingStored, 404),
+    (Conflict, 409),
     (InvalidInput, 422),
     (EngineUnreachable, 503),
     (EngineBusy, 503),
@@ -82,13 +91,15 @@ _STATUSES: Sequence[tuple[type[TipbenchError], int]] = (
     (RunnerError, 503),
     (MissingExtra, 503),
     (TurnTaken, 409),
+    (StateRefused, 409),
     (StoredDataDamaged, 500),
 )
 _CODES = {413: "too_large", 422: "invalid_input", 429: "too_many_attempts", 500: "internal_error"}
 _FOR_JUDGES = "this can't be had right now; try again in a while, or ask whoever runs the bench"
+_NO_STATES = "states can't be read or written right now; send it again in a while; the server's log says why"
 _SENTENCES = {
-    404: "there is nothing here",
-    405: "this can't be done here by that method",
+    404: "there is nothing at {path}",
+    405: "{method} is not for {path}",
     413: "the request's body is too large",
 }
 
@@ -122,13 +133,28 @@ class Errors:
 
     def unforeseen(self, request: Request, error: Exception) -> Response:
         """Says nothing about what happened but where the log has it."""
-        number = secrets.token_hex(4)
-        path = printable(request.scope["path"], 200)
-        _log.error("%s: %s %s went wrong", number, request.method, path, exc_info=error)
+        number = _logged(request, "went wrong", error)
         return self.answer(request, 500, f"something went wrong here; the server's log has it under {number}")
+
+    async def of_storage(self, request: Request, error: Exception) -> Response:
+        """A disk that is full or away: told as such, and where is for the log alone."""
+        assert isinstance(error, OSError)
+        number = _logged(request, "could not read or write", error)
+        why = error.strerror or type(error).__name__
+        message = (
+            f"nothing can be stored here right now ({why}); try again later; the server's log has it under {number}"
+        )
+        return self.answer(request, 503, message)
 
     async def of_ours(self, request: Request, error: Exception) -> Response:
         status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
+        if isinstance(error, StateDamaged):
+            number = _logged(request, "found damaged data", error)
+            message = f"what the recommender keeps for this is damaged; the server's log says more under {number}"
+            return self.answer(request, 500, message)
+        if isinstance(error, StoreUnreachable):  # which database it is, and what it said, is not for clients
+            _log.warning("%s %s: %s", request.method, printable(request.scope["path"], 200), printable(str(error)))
+            return self.answer(request, 503, _NO_STATES)
         if status is None:
             return self.unforeseen(request, error)
         if _tells_judges_too_much(request, error):
@@ -152,7 +178,9 @@ class Errors:
             return Response(status_code=status, headers=error.headers)
         phrase = _phrase(status)
         told = isinstance(error.detail, str) and error.detail not in ("", phrase)
-        message = error.detail if told else _SENTENCES.get(status, phrase.lower())
+        sentence = _SENTENCES.get(status, phrase.lower())
+        path = printable(request.scope["path"], 200)
+        message = error.detail if told else sentence.format(path=path, method=request.method)
         return self.answer(request, status, message, headers=error.headers)
 
 
@@ -179,6 +207,12 @@ class Faults:
             await self._app(scope, receive, watched)
         except ClientDisconnect:
             return  # nobody is there to be answered
+        except asyncio.CancelledError:  # by a server that ends, and has waited for this answer long enough
+            if started:
+                raise
+            message = "the server is ending, and this may have been done or not; ask again"
+            response = self._errors.answer(Request(scope), 503, message, headers={"Connection": "close"})
+            await response(scope, receive, send)
         except Exception as error:
             response = self._errors.unforeseen(Request(scope), error)
             if started:
@@ -207,6 +241,13 @@ def _tells_judges_too_much(request: Request, error: Exception) -> bool:
     visitor: Visitor | None = getattr(request.state, "visitor", None)
     is_plain = isinstance(error, InvalidInput) and not isinstance(error, SuiteError)
     return visitor is not None and not visitor.is_admin and not is_plain
+
+
+def _logged(request: Request, what: str, error: Exception) -> str:
+    """The number by which whoever runs the server finds it."""
+    number = secrets.token_hex(4)
+    _log.error("%s: %s %s %s", number, request.method, printable(request.scope["path"], 200), what, exc_info=error)
+    return number
 
 
 def _phrase(status: int) -> str:

@@ -7,8 +7,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from tipbench.web.access import Access, TooManyAttempts
-from tipbench.web.authentication import NOT_FROM_HERE, TOO_MANY, client_address, is_secure
+from tipbench.web.access import Access
+from tipbench.web.attempts import TooManyAttempts
+from tipbench.web.authentication import NOT_FROM_HERE, is_secure
+from tipbench.web.bearer import TOO_MANY, client_address
 from tipbench.web.forms import CsrfForm, read_form
 from tipbench.web.origin import is_same_origin
 from tipbench.web.paths import LOGIN, LOGOUT, local_path

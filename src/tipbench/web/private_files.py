@@ -10,9 +10,9 @@ from tipbench.errors import InvalidInput
 _SECRET = re.compile(r"[0-9a-f]{64}")
 
 
-def private_folder(home: Path) -> Path:
-    """The server's folder below the home; whatever its rights were, they are 0700 now."""
-    folder = home / "server"
+def private_folder(home: Path, name: str = "server") -> Path:
+    """A server's folder below the home; whatever its rights were, they are 0700 now."""
+    folder = home / name
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
     return folder
@@ -29,19 +29,35 @@ def server_secret(home: Path) -> bytes:
     """256 random bits that sign cookies, made on first use; removing the file ends all sessions."""
     path = private_folder(home) / "secret"
     if not path.exists():
-        _make_secret(path)
+        make_private(path, secrets.token_hex(32))
     text = private_file(path).read_text(encoding="ascii", errors="replace").strip()
     if not _SECRET.fullmatch(text):
         raise InvalidInput(f"{path} is not a secret that tipbench made; remove it, and everybody signs in again")
     return bytes.fromhex(text)
 
 
-def _make_secret(path: Path) -> None:
-    scratch = path.with_name(f"secret.{secrets.token_hex(8)}")
+def make_private(path: Path, text: str) -> bool:
+    """A new file with a line in it, whole from its beginning; False where another process was quicker."""
+    scratch = _scratch(path, text)
     try:
-        private_file(scratch).write_text(secrets.token_hex(32) + "\n", encoding="ascii")
         os.link(scratch, path)
     except FileExistsError:
-        pass  # another process was quicker; a rename would have taken the place of its secret
+        return False  # a rename would have taken the place of the other one
     finally:
         scratch.unlink(missing_ok=True)
+    return True
+
+
+def replace_private(path: Path, text: str) -> None:
+    """The same, in the place of what is there."""
+    _scratch(path, text).replace(path)
+
+
+def _scratch(path: Path, text: str) -> Path:
+    scratch = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    try:
+        private_file(scratch).write_text(text + "\n", encoding="ascii")
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+    return scratch

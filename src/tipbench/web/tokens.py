@@ -7,7 +7,6 @@ is 256 random bits. It would only make every request slow.
 import hashlib
 import hmac
 import logging
-import re
 import secrets
 import sqlite3
 from collections.abc import Callable
@@ -18,11 +17,11 @@ from tipbench.errors import InvalidInput, NotFound
 from tipbench.judge.judges.catalog import person
 from tipbench.untrusted import shown
 from tipbench.web.access_file import AccessFile
+from tipbench.web.given import check_given, new_salt, new_token, token_digest
 from tipbench.web.private_files import private_folder, server_secret
 from tipbench.web.visitor import Role, Visitor
 
 ADMIN_NAME = "person"  # by which an admin's scores are signed
-_LEAST_LENGTH = 20
 _SEEN_EVERY_MS = 60_000
 _log = logging.getLogger(__name__)
 
@@ -47,11 +46,11 @@ class Tokens:
 
     def __init__(self, home: Path, clock: Callable[[], float], given_admin: str = "") -> None:
         if given_admin:
-            _check_given(given_admin)
+            check_given("TIPBENCH_ADMIN_TOKEN", given_admin)
         self._file = AccessFile(private_folder(home) / "access.db")
         self._clock = clock
         self._given = given_admin
-        self._given_salt = secrets.token_bytes(16)
+        self._given_salt = new_salt()
         # Not random: a restart with the same token leaves its sessions as they are.
         self._given_id = _given_id(server_secret(home), given_admin) if given_admin else ""
         self._noted: dict[str, int] = {}
@@ -100,10 +99,12 @@ class Tokens:
         """Compares with every token there is, whatever was found before, so that time tells nothing."""
         found: Grant | None = None
         for stored in self._file.read().tokens:
-            fits = hmac.compare_digest(_digest(stored.salt, token), stored.digest)
+            fits = hmac.compare_digest(token_digest(stored.salt, token), stored.digest)
             if fits and not (self._given and stored.role == "admin"):
                 found = Grant(stored.id, Visitor(stored.role, stored.name))
-        given_fits = hmac.compare_digest(_digest(self._given_salt, token), _digest(self._given_salt, self._given))
+        given_fits = hmac.compare_digest(
+            token_digest(self._given_salt, token), token_digest(self._given_salt, self._given)
+        )
         if given_fits and self._given:
             found = Grant(self._given_id, Visitor("admin", ADMIN_NAME))
         if found:
@@ -137,8 +138,8 @@ class Tokens:
         return round(self._clock() * 1000)
 
     def _add(self, db: sqlite3.Connection, role: Role, name: str) -> str:
-        token, salt = secrets.token_urlsafe(32), secrets.token_bytes(16)
-        row = (secrets.token_hex(16), role, name, salt, _digest(salt, token), self._now_ms, None)
+        token, salt = new_token(), new_salt()
+        row = (secrets.token_hex(16), role, name, salt, token_digest(salt, token), self._now_ms, None)
         db.execute("INSERT INTO token VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         return token
 
@@ -155,19 +156,6 @@ class Tokens:
             _log.warning("when a visitor was last here could not be noted: %s", error)
 
 
-def _digest(salt: bytes, token: str) -> bytes:
-    return hashlib.sha256(salt + token.encode("utf-8", "surrogatepass")).digest()
-
-
 def _given_id(secret: bytes, token: str) -> str:
     """Keyed: the id travels in cookies, and nobody shall try guesses of a weak token on it."""
     return hmac.new(secret, b"tipbench given admin " + token.encode(), hashlib.sha256).hexdigest()[:32]
-
-
-def _check_given(token: str) -> None:
-    if len(token) < _LEAST_LENGTH:
-        raise InvalidInput(
-            f"TIPBENCH_ADMIN_TOKEN has {len(token)} characters; give it at least {_LEAST_LENGTH} that nobody can guess"
-        )
-    if not re.fullmatch(r"[!-~]+", token):
-        raise InvalidInput("TIPBENCH_ADMIN_TOKEN has characters that no header can carry; take letters and digits")

@@ -10,8 +10,20 @@ _LONGEST_VALUE = 80
 _SECRET = re.compile("token|secret|passw|key|auth|cookie|credential|signature|csrf", re.IGNORECASE)
 _Words = str | Callable[[Mapping[str, Any]], str]
 
+
+def _entries(number: int) -> str:
+    return f"{number} {'entry' if number == 1 else 'entries'}"
+
+
+def _there_are(context: Mapping[str, Any]) -> str:
+    """How many were given, where somebody has counted them."""
+    number = context.get("actual_length")
+    return "" if number is None else f" (given: {number})"
+
+
 _WHOLE, _NUMBER, _SWITCH, _TEXT = "a whole number", "a number", "true or false", "a text"
 _OBJECT = "should be an object"
+_AS_JSON = "should be sent with the header 'Content-Type: application/json'"
 _WORDS: Mapping[str, _Words] = {
     "missing": "is missing",
     "extra_forbidden": "is not known here",
@@ -24,8 +36,8 @@ _WORDS: Mapping[str, _Words] = {
     "string_too_long": lambda c: f"should have at most {c['max_length']} characters",
     "string_too_short": lambda c: f"should have at least {c['min_length']} characters",
     "string_pattern_mismatch": lambda c: f"should be of the form {c['pattern']}",
-    "too_long": lambda c: f"should have at most {c['max_length']} entries",
-    "too_short": lambda c: f"should have at least {c['min_length']} entries",
+    "too_long": lambda c: f"should have at most {_entries(c['max_length'])}{_there_are(c)}",
+    "too_short": lambda c: f"should have at least {_entries(c['min_length'])}{_there_are(c)}",
     "literal_error": lambda c: f"should be {c['expected']}",
     "enum": lambda c: f"should be {c['expected']}",
     "value_error": lambda c: str(c["error"]),
@@ -44,7 +56,15 @@ _NOTHING_GIVEN = ("missing", "json_invalid")
 
 def problems_in(errors: Sequence[Mapping[str, Any]]) -> list[str]:
     """A line a problem: where, what is wrong, and what was given."""
-    return [_problem(error) for error in errors]
+    return [_problem(error) for error in errors if not _follows(error, errors)]
+
+
+def _follows(error: Mapping[str, Any], errors: Sequence[Mapping[str, Any]]) -> bool:
+    """A list whose entries are wrong is not too short because of that."""
+    place = error["loc"]
+    return error["type"] == "too_short" and any(
+        len(other["loc"]) > len(place) and other["loc"][: len(place)] == place for other in errors
+    )
 
 
 def _problem(error: Mapping[str, Any]) -> str:
@@ -56,7 +76,7 @@ def _problem(error: Mapping[str, Any]) -> str:
         words = re.sub(r"^(Input|Value|String) ", "", message)
     what = words if isinstance(words, str) else words(error.get("ctx", {}))
     if words == _OBJECT and place == ("body",):
-        what = f"{_OBJECT}, sent as application/json"
+        what = _AS_JSON if isinstance(error.get("input"), bytes) else _OBJECT
     given = "" if kind in _NOTHING_GIVEN else _given(place, error.get("input"))
     return f"{where}: {what}{given}"
 

@@ -1,0 +1,112 @@
+"""What is asked of the recommender. Checked when it is made, so that the library refuses what the service refuses."""
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+MOST_CANDIDATES = 200
+_MOST_CATEGORIES = 1000
+_LARGE = 1e9  # above what anybody counts, and far below what a sum of squares can't hold
+
+
+def _known(value: Any) -> Any:
+    """Switches, NaN and infinities are no measurements; whoever sends them does not know the value."""
+    if isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    return value
+
+
+UserId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]  # part of a file's name
+EventId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")]
+Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Hour = Annotated[float, Field(ge=0, lt=24)]
+Amount = Annotated[float, Field(ge=0, le=_LARGE)]
+_Unknown = BeforeValidator(_known)
+MaybeRate = Annotated[Annotated[float, Field(ge=0, le=1)] | None, _Unknown]
+MaybeHour = Annotated[Hour | None, _Unknown]
+MaybeAmount = Annotated[Amount | None, _Unknown]
+MaybeSum = Annotated[Annotated[float, Field(ge=-_LARGE, le=_LARGE)] | None, _Unknown]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class Context(_Record):
+    """The moment in which somebody is shown something."""
+
+    hour: Hour  # the user's local hour, with its fraction
+    focus_category: Name | None = None
+
+
+class Source(_Record):
+    """Where a candidate's text comes from: a cell of the bench, and the MLflow run that holds it."""
+
+    run_id: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    cell: Annotated[str, Field(pattern=r"^[0-9a-f]{12,64}$")]
+
+
+class Candidate(_Record):
+    """Something that could be shown."""
+
+    id: Name
+    category: Name
+    len_chars: Annotated[int, Field(ge=0, le=int(_LARGE))] = 0
+    effort_min: Amount | None = None
+    hours_since_shown: Amount | None = None  # None: never
+    source: Source | None = None
+
+
+class CategoryProfile(_Record):
+    """What a user did with the tips of one category. None, and what is left out, is not known."""
+
+    shown: MaybeAmount = None
+    completed: MaybeAmount = None
+    dismissed: MaybeAmount = None
+    mean_dwell_s: MaybeAmount = None  # of observations that are clipped at ten minutes each
+    hour_sin: MaybeSum = None  # the sum of sin(2π·hour/24) over the completions
+    hour_cos: MaybeSum = None
+
+
+class Profile(_Record):
+    """What is known of a user: by category, which tells candidates apart, or flat, which can't."""
+
+    completion_rate: MaybeRate = None
+    dismiss_rate: MaybeRate = None
+    mean_dwell_s: MaybeAmount = None
+    preferred_hour: MaybeHour = None
+    tip_volume: MaybeAmount = None
+    categories: Annotated[dict[Name, CategoryProfile], Field(max_length=_MOST_CATEGORIES)] = {}
+
+
+def _told_apart(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    seen: set[str] = set()
+    for candidate in candidates:
+        if candidate.id in seen:
+            raise ValueError(f"should name each candidate once; {candidate.id!r} is there twice")
+        seen.add(candidate.id)
+    return candidates
+
+
+class Request(_Record):
+    """Which of the candidates should this user see now?"""
+
+    user_id: UserId
+    event_id: EventId
+    context: Context
+    candidates: Annotated[
+        tuple[Candidate, ...],
+        Field(min_length=1, max_length=MOST_CANDIDATES, strict=False),
+        AfterValidator(_told_apart),
+    ]
+    profile_features: Profile | None = None
+
+
+class Reward(_Record):
+    """What came of it."""
+
+    user_id: UserId
+    event_id: EventId
+    reward: Annotated[float, Field(ge=-1, le=1)]

@@ -1,0 +1,111 @@
+"""An append-only log in files that are begun anew when they are full: a line an entry, JSON.
+
+Each process writes files of its own, so nobody waits for anybody, and only the last line of one can be torn. A line is
+written before anything is answered: a kill loses nothing, a power cut at most the lines of a second. Whoever takes a
+file away takes it with what is in it by then: the next line begins another one.
+"""
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from tipbench.bandit.folders import sync_folder
+from tipbench.errors import StateDamaged
+from tipbench.untrusted import printable
+
+FULL_BYTES = 64_000_000
+_SYNC_EVERY_S = 1.0
+
+
+class SegmentLog:
+    """Of one process; its threads take turns."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float], full_bytes: int = FULL_BYTES) -> None:
+        self.folder = folder
+        self._clock = clock
+        self._full_bytes = full_bytes
+        self._turn = threading.Lock()
+        self._file = -1
+        self._size = 0
+        self._number = 0
+        self._synced = 0.0
+
+    def append(self, entry: Mapping[str, Any]) -> None:
+        line = to_json(entry, inf_nan_mode="null") + b"\n"
+        with self._turn:
+            if self._file < 0 or self._size + len(line) > self._full_bytes or not os.fstat(self._file).st_nlink:
+                self._begin()
+            written = os.write(self._file, line)
+            if written < len(line):
+                os.ftruncate(self._file, self._size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder))
+            self._size += written
+            if time.monotonic() - self._synced > _SYNC_EVERY_S:
+                os.fdatasync(self._file)
+                self._synced = time.monotonic()
+
+    def close(self) -> None:
+        with self._turn:
+            self._end()
+
+    def _begin(self) -> None:
+        self._end()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o700)
+        begun = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+        while self._file < 0:
+            self._number += 1
+            try:
+                name = f"{begun}-{os.getpid()}-{self._number:04d}.jsonl"
+                self._file = os.open(self.folder / name, flags, 0o600)
+            except FileExistsError:
+                continue  # of an earlier process with this number
+        self._size = 0
+        sync_folder(self.folder)
+
+    def _end(self) -> None:
+        if self._file >= 0:
+            os.fdatasync(self._file)
+            os.close(self._file)
+            self._file = -1
+
+
+def entries(folder: Path) -> Iterator[dict[str, Any]]:
+    """Of all files, in the order of their names."""
+    for path in segments(folder):
+        for _, entry in entries_of(path):
+            yield entry
+
+
+def segments(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.jsonl"))
+
+
+def entries_of(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Of one file, each with where it ends: whoever comes back later reads on from there.
+
+    The last line may be torn, or just being written, and is left out.
+    """
+    with path.open("rb") as lines:
+        lines.seek(start)
+        end = start
+        for line in lines:
+            if not line.endswith(b"\n"):
+                break
+            end += len(line)
+            try:
+                entry = from_json(line)
+            except ValueError as error:
+                raise StateDamaged(f"{path}, line {_number(path, end)}: {printable(str(error), 200)}") from error
+            yield end, entry
+
+
+def _number(path: Path, end: int) -> int:
+    return path.read_bytes()[:end].count(b"\n")

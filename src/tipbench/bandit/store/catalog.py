@@ -1,0 +1,70 @@
+"""The stores by name, as the settings choose among them. A store's code is imported only when it is used."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tipbench.bandit.store.interface import Movable, Store
+from tipbench.errors import InvalidInput, MissingExtra, StateRefused
+from tipbench.settings import Settings
+
+
+def _folder(settings: Settings) -> Path:
+    return settings.home / "recommender" / "state"
+
+
+def _files(settings: Settings, alone: bool) -> Movable:
+    from tipbench.bandit.store.files import FileStore
+
+    return FileStore(_folder(settings), alone=alone)
+
+
+def _postgresql(settings: Settings, alone: bool) -> Movable:
+    url = settings.get("TIPBENCH_POSTGRESQL_URL")
+    if not url:
+        raise InvalidInput(
+            "states in PostgreSQL need a database; set TIPBENCH_POSTGRESQL_URL to postgresql://user:password@host/name"
+        )
+    try:
+        from tipbench.bandit.store.postgresql import PostgresStore
+    except ImportError as error:
+        raise MissingExtra(f"states in PostgreSQL need more: pip install 'tipbench[postgresql]' ({error})") from error
+    return PostgresStore(url, alone)
+
+
+STORES: Mapping[str, Callable[[Settings, bool], Movable]] = {"files": _files, "postgresql": _postgresql}
+
+
+def open_store(settings: Settings) -> Store:
+    """The one that the settings name, to serve from."""
+    return _opened(settings.get("TIPBENCH_STATE"), settings, alone=False)
+
+
+def check_store(settings: Settings) -> str:
+    """Where the states are. Refuses an empty store beside files that hold some: all would begin anew, unnoticed."""
+    store = _opened(settings.get("TIPBENCH_STATE"), settings, alone=False)
+    try:
+        folder = _folder(settings)
+        if store.name != "files" and _holds_states(folder) and next(iter(store.keys()), None) is None:
+            raise StateRefused(
+                f"the states of users are in {folder}, and there are none in {store.address}; 'tipbench recommend move "
+                f"files {store.name}' moves them, or move that folder away to begin anew"
+            )
+        return f"{store.name}: {store.address}"
+    finally:
+        store.close()
+
+
+def _holds_states(folder: Path) -> bool:
+    """Any that were not moved elsewhere already."""
+    return not (folder / "MOVED").exists() and next(folder.glob("*.json"), None) is not None
+
+
+def open_alone(name: str, settings: Settings) -> Movable:
+    """To move what is in it: refused while anybody uses it."""
+    return _opened(name, settings, alone=True)
+
+
+def _opened(name: str, settings: Settings, alone: bool) -> Movable:
+    if name not in STORES:
+        raise InvalidInput(f"there is no store {name!r} for states; set TIPBENCH_STATE to {' or '.join(STORES)}")
+    return STORES[name](settings, alone)

@@ -1,0 +1,58 @@
+"""Where a server listens, and who can reach it there."""
+
+import errno
+import ipaddress
+import socket
+from typing import Any
+
+from tipbench.errors import InvalidInput
+
+LOOPBACK = "127.0.0.1"
+GRACE_S = 3  # for answers that are on their way when a server ends
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Bound before anything else is begun: an address that is taken is told at once, and nothing was changed."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # the protocol is named, or asyncio leaves Nagle on, and an answer in two writes takes 40 ms
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise InvalidInput(
+            f"nothing can be served at {host}:{port} ({error.strerror or error}); "
+            + (
+                "take another --port, or end what is there"
+                if error.errno == errno.EADDRINUSE
+                else "take another --host or --port"
+            )
+        ) from None
+    return listener
+
+
+def url_of(host: str, listener: socket.socket) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listener.getsockname()[1]}"
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def uvicorn_options(behind_proxy: bool) -> dict[str, Any]:
+    """How all our servers are run: no line and no header of uvicorn's own."""
+    from tipbench.web.log import log_config
+
+    return {
+        "log_config": log_config(),
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": GRACE_S,
+        "proxy_headers": behind_proxy,
+    }

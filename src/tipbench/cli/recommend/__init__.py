@@ -1,0 +1,1 @@
+"""`tipbench recommend`: one file a subcommand."""

@@ -1,0 +1,59 @@
+"""`tipbench recommend move`: states from files to PostgreSQL, or back."""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tipbench.bandit.store.catalog import STORES, open_alone
+from tipbench.bandit.store.moving import Watcher, move
+from tipbench.cli.workplace import err, note, out
+from tipbench.errors import InvalidInput
+from tipbench.settings import Settings
+
+_NAMES = click.Choice(list(STORES))
+
+
+@click.command(
+    epilog="Examples:\n\n\b\n"
+    "  tipbench recommend move files postgresql    # to the database in TIPBENCH_POSTGRESQL_URL\n"
+    "  tipbench recommend move postgresql files\n\n"
+    "End the service first. What was moved stays where it was, and is not used any more. Cut off, the same command "
+    "goes on."
+)
+@click.argument("source", type=_NAMES, metavar="SOURCE")
+@click.argument("destination", type=_NAMES, metavar="DESTINATION")
+def command(source: str, destination: str) -> int:
+    """Move all users' states, with their counters and events, from SOURCE to DESTINATION: files or postgresql.
+
+    Each one is written, read back and compared. From then on only the destination can be served from.
+    """
+    if source == destination:
+        raise InvalidInput(f"source and destination are both {source}; name two: {' and '.join(STORES)}")
+    settings = Settings()
+    with closing(open_alone(source, settings)) as left, closing(open_alone(destination, settings)) as entered:
+        note(f"Moving the states in {left.address} to {entered.address} …")
+        with _shown() as watch:
+            moved = move(left, entered, round(time.time() * 1000), watch)
+        out.print(
+            f"{moved.states} states of {moved.users} users are in {entered.address} now. Serve from there: set "
+            f"TIPBENCH_STATE={destination}",
+            soft_wrap=True,
+        )
+    return 0
+
+
+@contextmanager
+def _shown() -> Iterator[Watcher]:
+    """A bar on a terminal; nothing elsewhere, where the last line says all."""
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=16),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("reading", total=None)
+        yield lambda doing, done, of: progress.update(task, description=doing, completed=done, total=of)

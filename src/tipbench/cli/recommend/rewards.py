@@ -1,0 +1,57 @@
+"""`tipbench recommend rewards`: what the served tips earned, beside the leaderboard."""
+
+from typing import Any
+
+import click
+
+from tipbench.admin.rewards import Rewards, rewards_of
+from tipbench.admin.rewards_report import COLUMNS, FORMATS, caveats, headline, left_out, texts_of
+from tipbench.bandit.earnings import EarningsReader, decisions_folder
+from tipbench.cli.flags import gather, option_flags
+from tipbench.cli.leaderboard import empty_table
+from tipbench.cli.workplace import look_at, out, workplace
+from tipbench.compare.leaderboard import leaderboard_of
+from tipbench.compare.look import rubric_of
+from tipbench.settings import Settings
+from tipbench.untrusted import printable
+
+_NAMES = ("model", "prompt")
+
+
+@click.command(
+    epilog="Examples:\n\n\b\n"
+    "  tipbench recommend rewards --experiment tip-bench-first\n"
+    "  tipbench recommend rewards --experiment tip-bench-first --format csv > rewards.csv\n"
+)
+@option_flags("experiment", "mlflow_url")
+@click.option("--format", "form", type=click.Choice(["table", *FORMATS]), default="table", help="[default: table]")
+def command(form: str, **given: Any) -> None:
+    """What the served tips earned, by (model, prompt), beside the leaderboard.
+
+    Read from the log of what the recommender of this machine served (in TIPBENCH_HOME), as far as candidates named the
+    run that they came from; `tipbench recommend tips` writes such candidates.
+    """
+    options = gather(given)
+    with workplace(options.mlflow_url, options.experiment) as work:
+        look = look_at(work, work.store.experiment(options.experiment))
+        board = leaderboard_of(look, rubric_of(look))
+        rewards = rewards_of(board, EarningsReader(decisions_folder(Settings().home)).read())
+        if form == "table":
+            _show(rewards)
+        else:
+            click.echo(FORMATS[form](rewards))
+
+
+def _show(rewards: Rewards) -> None:
+    out.print(printable(headline(rewards)), style="bold", soft_wrap=True)
+    if rewards.rows:
+        table = empty_table(f"What users did with {printable(rewards.board.experiment)}")
+        for name in COLUMNS:
+            table.add_column(name, justify="left" if name in _NAMES else "right", overflow="fold")
+        for row in rewards.rows:
+            table.add_row(*(printable(text) for text in texts_of(rewards, row)))
+        out.print(table)
+    for line in caveats(rewards):
+        out.print(printable(line), style="yellow", soft_wrap=True)
+    for line in left_out(rewards):
+        out.print(printable(line), soft_wrap=True)

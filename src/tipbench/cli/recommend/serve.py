@@ -1,0 +1,89 @@
+"""`tipbench recommend serve`: the recommender's service."""
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from tipbench.cli.listening import LOOPBACK, is_loopback, listening, url_of, uvicorn_options
+from tipbench.cli.workplace import note, out
+from tipbench.errors import InvalidInput, MissingExtra
+from tipbench.settings import Settings
+
+if TYPE_CHECKING:
+    from tipbench.web.key import ServiceKey
+
+_MOST_WORKERS = 64
+
+
+@click.command(
+    epilog="Examples:\n\n\b\n"
+    "  tipbench recommend serve\n"
+    "  tipbench recommend serve --workers 2 --shadow egreedy-v2-shadow\n"
+    "  tipbench recommend serve --behind-proxy    # for others: a proxy on this machine speaks https to the world\n"
+    "  tipbench recommend serve --new-key\n\n"
+    "The first start makes a key and shows it, this once. The admin server has a token of its own, and neither opens "
+    "the other."
+)
+@click.option("--host", default=LOOPBACK, show_default=True, help="Address to listen at.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8766, show_default=True, help="0: any that is free.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, _MOST_WORKERS),
+    default=1,
+    show_default=True,
+    help="Processes that answer; they share all states.",
+)
+@click.option(
+    "--shadow",
+    "shadows",
+    metavar="NAME",
+    multiple=True,
+    help="Ask this policy beside the live one; adds to TIPBENCH_SHADOWS, and may be given again.",
+)
+@click.option(
+    "--behind-proxy",
+    is_flag=True,
+    help="Believe the X-Forwarded-For and -Proto of a proxy on this machine, which speaks https to the world.",
+)
+@click.option("--new-key", is_flag=True, help="Make a new key; the old one is void.")
+def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind_proxy: bool, new_key: bool) -> int:
+    """Score candidates and take rewards over HTTP."""
+    settings = Settings()
+    try:
+        import uvicorn
+
+        from tipbench.cli.recommend.workers import serve_by_workers
+        from tipbench.serving_server import checked_parts, service_key, serving_server
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"the service needs more: pip install 'tipbench[server]' ({error})") from error
+    with listening(host, port) as listener:
+        key = service_key(settings)
+        if not is_loopback(host) and not new_key and not key.is_there():
+            raise InvalidInput(
+                "there is no key yet, so only this machine may be served; set TIPBENCH_SERVING_KEY, or start once "
+                "without --host to get one"
+            )
+        made_of = checked_parts(settings, shadows)
+        _show_key(key, new_key)
+        out.print(f"tipbench recommend serves at {url_of(host, listener)} (Ctrl-C ends it)", soft_wrap=True)
+        out.print(made_of, soft_wrap=True)
+        if not is_loopback(host):
+            note("Others can reach this address, and the key travels to it as it is; put a proxy with https before it.")
+        out.file.flush()
+        if workers > 1:
+            serve_by_workers(workers, listener, shadows, behind_proxy)
+        else:
+            config = uvicorn.Config(serving_server(settings, shadows), **uvicorn_options(behind_proxy))
+            with suppress(KeyboardInterrupt):  # how uvicorn passes Ctrl-C on, once everything is closed
+                uvicorn.Server(config).run(sockets=[listener])
+    note("The service has ended. All states are kept.")
+    return 0
+
+
+def _show_key(key: "ServiceKey", new_key: bool) -> None:
+    """Shown once, and kept nowhere but as a hash; not before it is sure that this service will serve."""
+    made = key.renew() if new_key else key.ensure()
+    if made:
+        out.print(f"Key, shown this once: {made}", soft_wrap=True)
+        out.print("Send it as 'Authorization: Bearer …'. 'tipbench recommend serve --new-key' makes another.")

@@ -1,0 +1,1 @@
+"""The recommender over HTTP: one module a resource."""

@@ -1,0 +1,49 @@
+"""Bodies are read by a parser that is quick and knows nothing but JSON: no NaN, no nesting without end."""
+
+import re
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from pydantic_core import from_json
+from starlette.exceptions import HTTPException
+
+_PLACE = re.compile(r"line (\d+) column (\d+)")
+_NO_NUMBER = re.compile(rb"[:\[,]\s*-?(NaN|Infinity)\b")
+_WORDS = {
+    "recursion limit exceeded": "is nested too deeply",
+    "number out of range": "has a number with too many digits",
+}
+
+
+class Unreadable(HTTPException):
+    """A body that is no JSON, told in our words."""
+
+    def __init__(self, body: bytes, why: str) -> None:
+        place = _PLACE.search(why)
+        what = next((words for start, words in _WORDS.items() if why.startswith(start)), "is not JSON")
+        where = f" (line {place[1]}, column {place[2]})" if place else ""
+        hint = "; NaN and Infinity are no numbers there" if _NO_NUMBER.search(body) else ""
+        super().__init__(422, f"the request's body {what}{where}{hint}")
+
+
+class _StrictRequest(Request):
+    async def json(self) -> Any:
+        body = await self.body()
+        try:
+            return from_json(body, allow_inf_nan=False)
+        except ValueError as error:
+            raise Unreadable(body, str(error)) from None
+
+
+class StrictRoute(APIRoute):
+    """Its handlers' bodies are read so."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def strictly(request: Request) -> Response:
+            return await handler(_StrictRequest(request.scope, request.receive))
+
+        return strictly

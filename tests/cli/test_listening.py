@@ -1,0 +1,44 @@
+"""Where servers listen."""
+
+import socket
+
+import pytest
+
+from tipbench.cli.listening import is_loopback, listening, url_of
+from tipbench.errors import InvalidInput
+
+
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        *((host, True) for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost")),
+        *((host, False) for host in ("0.0.0.0", "::", "10.0.0.7", "bench.example", "localhost.example")),
+    ],
+)
+def test_what_only_this_machine_can_reach(host: str, told: bool) -> None:
+    assert is_loopback(host) is told
+
+
+def test_answers_are_not_held_back_until_the_next_packet() -> None:
+    """asyncio turns Nagle's algorithm off only where the socket says that it speaks TCP."""
+    with listening("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()) as client:
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.proto == socket.IPPROTO_TCP
+            assert client.getpeername() == listener.getsockname()
+
+
+def test_an_address_has_its_url() -> None:
+    with listening("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        assert url_of("127.0.0.1", listener) == f"http://127.0.0.1:{port}"
+        assert url_of("::1", listener) == f"http://[::1]:{port}"
+
+
+@pytest.mark.parametrize(
+    ("host", "next_step"), [("127.0.0.1", "end what is there"), ("192.0.2.1", "another --host"), ("no host", "--host")]
+)
+def test_an_address_that_can_not_be_had_is_told(host: str, next_step: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InvalidInput, match=next_step) as caught:
+        listening(host, taken.getsockname()[1])
+    assert host in str(caught.value)

@@ -1,0 +1,22 @@
+"""The shadows over HTTP."""
+
+from collections.abc import Callable
+
+from tests.integration.serving import until
+from tests.serving.asking import request
+from tests.serving.conftest import Service
+
+
+def test_shadows_are_off_until_they_are_named(made: Callable[..., Service]) -> None:
+    (shadow,) = made().told("/shadows")["shadows"]
+    assert (shadow["name"], shadow["policy"], shadow["on"]) == ("egreedy-v2-shadow", "egreedy/v2", False)
+
+
+def test_a_shadow_that_is_on_is_counted(made: Callable[..., Service]) -> None:
+    service = made("egreedy-v2-shadow")
+    service.told("/score", request("e1"))
+    service.told("/score/linucb", request("e1"))  # not the live policy
+    until(lambda: service.told("/shadows")["shadows"][0]["counts"]["published"] == 1)
+    (shadow,) = service.told("/shadows")["shadows"]
+    assert shadow["on"]
+    assert shadow["counts"] == {"offered": 1, "published": 1, "full": 0, "late": 0, "failed": 0}
