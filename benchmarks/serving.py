@@ -12,17 +12,13 @@ import argparse
 import asyncio
 import os
 import random
-import re
-import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
-from pathlib import Path
 from statistics import median
 from urllib.parse import urlencode
 
@@ -30,6 +26,7 @@ import aiohttp
 
 from benchmarks.parts.judged import EXPERIMENT, judged_experiment
 from benchmarks.parts.scratch import scratch_folders
+from benchmarks.parts.served import served
 from benchmarks.parts.table import out, show
 
 TOKEN = "a-token-for-measuring-and-for-nothing-else"
@@ -44,8 +41,6 @@ ENDPOINTS: Mapping[str, Callable[[random.Random], str]] = {
     "page: leaderboard": lambda _: f"/experiments/leaderboard?experiment={EXPERIMENT}",
     "page: runs": lambda drawn: f"/experiments/runs?experiment={EXPERIMENT}&{_some_runs(drawn)}",
 }
-_START_S = 60.0
-_STOP_S = 20.0
 
 
 @dataclass
@@ -59,34 +54,6 @@ class Readings:
 def _some_runs(drawn: random.Random) -> str:
     offset = 50 * drawn.randrange(50)  # a model has 2,502 of the runs
     return urlencode({"limit": 50, "offset": offset, "model": drawn.choice(MODELS)})
-
-
-@contextmanager
-def serving(home: Path, database: Path) -> Iterator[str]:
-    """The command as a user starts it; gives its address."""
-    environment = os.environ | {"TIPBENCH_HOME": str(home), "TIPBENCH_ADMIN_TOKEN": TOKEN}
-    command = [sys.executable, "-m", "tipbench", "serve", "--port", "0", "--mlflow-url", f"sqlite:///{database}"]
-    log = home / "serve.log"
-    with log.open("w") as said:
-        process = subprocess.Popen(command, env=environment, stdout=said, stderr=subprocess.STDOUT)
-    try:
-        yield _address(process, log)
-    finally:
-        process.terminate()
-        try:
-            process.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    deadline = time.monotonic() + _START_S
-    while process.poll() is None and time.monotonic() < deadline:
-        if found := re.search(r"http://[0-9.]+:\d+", log.read_text()):
-            return found[0]
-        time.sleep(0.05)
-    raise SystemExit(f"tipbench serve did not say where it serves:\n{log.read_text()[-2000:]}")
 
 
 def _session(address: str) -> aiohttp.ClientSession:
@@ -154,10 +121,12 @@ def main() -> int:
             cells = apart.submit(judged_experiment, folder / "mlflow.db").result()
         os.sync()  # or the disk would still be busy with them
         out.print(f"{cells:,} judged runs are stored", style="dim")
+        token = {"TIPBENCH_ADMIN_TOKEN": TOKEN}
         first: list[float] = []
         again: list[float] = []
         for number in range(asked.rounds):
-            with serving(home, folder / "mlflow.db") as address:
+            with served(home, ("serve", "--mlflow-url", f"sqlite:///{folder / 'mlflow.db'}"), token) as server:
+                address = server.address
                 fresh, kept = asyncio.run(first_and_again(address, times=10))
                 first.append(fresh)
                 again.extend(kept)
