@@ -103,7 +103,10 @@ def entries_of(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]
             try:
                 entry = from_json(line)
             except ValueError as error:
-                raise StateDamaged(f"{path}, line {_number(path, end)}: {printable(str(error), 200)}") from error
+                raise StateDamaged(
+                    f"{path}, line {_number(path, end)}, is damaged ({printable(str(error), 200)}); take the line out, "
+                    "or move the file elsewhere"
+                ) from error
             yield end, entry
 
 

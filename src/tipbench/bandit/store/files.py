@@ -30,7 +30,7 @@ from tipbench.untrusted import json_text
 NAME = "files"
 _LOCKS = 1024
 _PATIENCE_S = 5.0  # for a user whom somebody else holds
-_LOOK_EVERY_S = 0.001
+_LOOK_EVERY_S = 0.0002  # one thread a process looks; seldomer, and whoever just had it gets it again before others
 _PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a link leads elsewhere, and a pipe is waited for
 _MARKS = ("INCOMPLETE", "MOVED")  # files that say why the others are not to be used
 
