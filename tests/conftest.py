@@ -17,6 +17,11 @@ LONGEST = (
     "test_quick_start.py",
     "integration/test_panel.py",
     "judges/test_model.py",
+    "test_nothing_lost.py",
+    "test_recommend_at_once.py",
+    "store/test_stores.py",
+    "test_whole_story.py",
+    "test_simulation_jobs.py",
 )
 
 

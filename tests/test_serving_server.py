@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 
+from tests.bandit.gates import V2
 from tests.serving.conftest import lived
 from tests.web.small_app import Caller
+from tipbench.bandit.promotions.files import FilePromotions
 from tipbench.bandit.recommender import Recommender
 from tipbench.errors import InvalidInput
 from tipbench.serving_server import checked_parts, service_key, serving_server, wanted_shadows
@@ -95,8 +97,18 @@ def test_shadows_are_named_by_setting_and_flag(monkeypatch: pytest.MonkeyPatch) 
 def test_settings_of_which_no_service_can_be_made_are_told(
     setting: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made_of = checked_parts(Settings(), [])
-    assert made_of.startswith("Live policy: egreedy. Shadows: none. States are in files: ")
+    checked = checked_parts(Settings(), [])
+    assert checked.made_of.startswith("Live policy: egreedy. Shadows: none. States are in files: ")
     monkeypatch.setenv(setting, value)
     with pytest.raises(InvalidInput, match=told):
         checked_parts(Settings(), [])
+
+
+def test_whoever_starts_it_is_told_when_the_live_policy_is_not_what_was_promoted(home: Path) -> None:
+    assert checked_parts(Settings(), []).changes == []
+    before = {**V2.candidate, "feature_version": "v2-beta"}
+    history = FilePromotions(home / "recommender" / "promotions.jsonl")
+    history.append(V2.model_copy(update={"candidate": before}), 0)
+    checked = checked_parts(Settings(), [])
+    assert checked.changes == ["egreedy/v2's feature version was 'v2-beta', and is 'v2' now"]
+    assert checked.made_of.startswith("Live policy: egreedy/v2. ")

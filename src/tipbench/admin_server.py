@@ -15,6 +15,7 @@ from tipbench.admin.looks import Looks
 from tipbench.admin.mlflow_pages.fence import PAGES_POLICY
 from tipbench.admin.mlflow_pages.pages import MlflowPages
 from tipbench.admin.place import Place
+from tipbench.admin.recommender import open_room
 from tipbench.admin.run_requests import RunRequests
 from tipbench.api import parts as api_parts
 from tipbench.api.routers import routers
@@ -56,6 +57,7 @@ def admin_server(address: str, settings: Settings, access: Access, clock: Callab
     drafts = Drafts(home / "server" / "drafts.db")
     desk = JudgingDesk(place, looks, drafts)
     runner = open_runner(address, home, settings, clock, _new_id)
+    room = open_room(settings, clock, _new_id)
     requests = RunRequests(place, looks, runner.is_here)
     mlflow = MlflowPages(address, home / "server", settings, render_notice)
 
@@ -66,6 +68,7 @@ def admin_server(address: str, settings: Settings, access: Access, clock: Callab
         finally:
             await mlflow.close()
             runner.close()
+            room.simulations.close()
             drafts.close()
             place.close()
             access.tokens.close()
@@ -80,7 +83,7 @@ def admin_server(address: str, settings: Settings, access: Access, clock: Callab
         default_response_class=JsonAnswer,
         lifespan=running,
     )
-    for router in routers(api_parts.Parts(boards, requests, runner, desk, access.tokens)):
+    for router in routers(api_parts.Parts(boards, requests, runner, desk, access.tokens, room)):
         app.include_router(router, responses=ERROR_RESPONSES)
     parts = ui_parts.Parts(
         boards=boards,
@@ -88,6 +91,7 @@ def admin_server(address: str, settings: Settings, access: Access, clock: Callab
         runner=runner,
         desk=desk,
         tokens=access.tokens,
+        recommender=room,
         csrf=csrf_token,
         mlflow_run=mlflow.run_path,
         address=address,

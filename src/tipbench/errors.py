@@ -25,6 +25,7 @@ TipbenchError
 │   ├── StateRefused        a state that was made of other features, or that was moved elsewhere
 │   ├── StateDamaged        a state that nobody of ours wrote
 │   └── StoreUnreachable    its database does not answer
+├── SimulationFailed        simulated users, whose process, worker or service ended without a result
 ├── TurnTaken               another process is at it, and the user would not wait
 └── MissingExtra            an optional part of tipbench is not installed
 """
@@ -152,6 +153,10 @@ class StateDamaged(StateError):
 
 class StoreUnreachable(StateError):
     """The database of states does not answer."""
+
+
+class SimulationFailed(TipbenchError):
+    """Simulated users: their process, a worker or the service ended without a result."""
 
 
 class TurnTaken(TipbenchError):

@@ -2,14 +2,17 @@
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import NamedTuple
 
 from fastapi import FastAPI
 
 from tipbench import __version__
 from tipbench.bandit.decisions import DecisionLog
+from tipbench.bandit.live import LivePolicy
 from tipbench.bandit.policies.catalog import SERVED
+from tipbench.bandit.promoting import changed_since
 from tipbench.bandit.recommender import Recommender
 from tipbench.bandit.shadows import check_names, open_shadows
 from tipbench.bandit.store.catalog import check_store, open_store
@@ -24,7 +27,6 @@ from tipbench.web.key_protection import protect_by_key
 from tipbench.web.paths import PathRules
 from tipbench.web.private_files import private_folder
 
-LIVE = "egreedy"
 RULES = PathRules(open=("/health",))
 _KEY = "TIPBENCH_SERVING_KEY"
 _API = (
@@ -55,12 +57,23 @@ def service_key(settings: Settings) -> ServiceKey:
     return ServiceKey(folder_of(settings) / "key", _KEY, settings.get(_KEY))
 
 
-def checked_parts(settings: Settings, shadows: Sequence[str]) -> str:
-    """What the service is made of, in a line. Refuses settings and names of which none could be made."""
+class Checked(NamedTuple):
+    """What whoever starts the service wants to know of it."""
+
+    made_of: str  # in a line
+    changes: list[str]  # of the live policy since it was promoted, as by an update of tipbench
+
+
+def checked_parts(settings: Settings, shadows: Sequence[str]) -> Checked:
+    """Refuses settings and names of which no service could be made."""
     _ = settings.reward_window_s  # raises for what is no time
     on = wanted_shadows(settings, shadows)
     check_names(on)
-    return f"Live policy: {LIVE}. Shadows: {', '.join(on) or 'none'}. States are in {check_store(settings)}"
+    states = check_store(settings)
+    with closing(open_store(settings)) as store:
+        live = LivePolicy(store.promotions).current()
+        changes = changed_since(store.promotions.history())
+    return Checked(f"Live policy: {live}. Shadows: {', '.join(on) or 'none'}. States are in {states}", changes)
 
 
 def serving_server(settings: Settings, shadows: Sequence[str] = (), clock: Callable[[], float] = time.time) -> FastAPI:
@@ -69,7 +82,8 @@ def serving_server(settings: Settings, shadows: Sequence[str] = (), clock: Calla
     store = open_store(settings)
     beside = open_shadows(wanted_shadows(settings, shadows), store, folder / "signals", clock)
     decisions = DecisionLog(folder / "decisions", clock)
-    recommender = Recommender(SERVED, LIVE, store, decisions, clock, beside, settings.reward_window_s)
+    live = LivePolicy(store.promotions)
+    recommender = Recommender(SERVED, live.current, store, decisions, clock, beside, settings.reward_window_s)
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:

@@ -1,5 +1,6 @@
-"""What users did with an experiment's rows, as the API tells it."""
+"""The recommender as the API tells it: rewards, gates, promotions and shadows."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -7,6 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from tests.admin.conftest import EXPERIMENT
+from tests.admin.made_recommender import a_gate, a_signal, made_room, record, signal
 from tests.admin.served_rows import candidate_of, serve
 from tests.ui.asgi_client import Client
 from tipbench.admin.boards import Boards, RunFilter
@@ -16,6 +18,7 @@ from tipbench.admin.rewards_report import as_data
 from tipbench.api.parts import Parts
 from tipbench.api.recommend import router
 from tipbench.errors import NotFound
+from tipbench.settings import Settings
 
 
 def test_rewards_of_an_experiment(place: Place, looks: Looks) -> None:
@@ -31,3 +34,25 @@ def test_rewards_of_an_experiment(place: Place, looks: Looks) -> None:
     assert (row["model"], row["served"], row["rewarded"], row["mean_reward"]) == ("scripted/a", 2, 1, 1.0)
     with pytest.raises(NotFound):  # which the server's errors make a 404 of
         client.get("/api/recommend/rewards/no-such")
+
+
+def test_gates_promotions_and_shadows(home: Path) -> None:
+    app = FastAPI()
+    app.include_router(router(cast(Parts, SimpleNamespace(recommender=made_room()))))
+    client = Client(app)
+    kept = a_gate(home)
+    assert [(one["id"], one["passed"]) for one in client.get("/api/recommend/gates").json()["gates"]] == [(kept, True)]
+    assert client.get(f"/api/recommend/gates/{kept}").json()["verdict"]["personas"][0]["persona"] == "planner"
+    with pytest.raises(NotFound):
+        client.get("/api/recommend/gates/0123456789abcdef")
+
+    assert client.get("/api/recommend/promotions").json() == {"live": "egreedy", "acts": []}
+    record(Settings(), "promote", "egreedy", "egreedy/v2", kept)
+    told = client.get("/api/recommend/promotions").json()
+    assert (told["live"], [(act["from"], act["gate"]) for act in told["acts"]]) == ("egreedy/v2", [("egreedy", kept)])
+
+    assert client.get("/api/recommend/shadows").json() == {"days": []}
+    signal(home, a_signal(0), a_signal(1))
+    (day,) = client.get("/api/recommend/shadows").json()["days"]
+    assert (day["signals"], day["agreement"], day["by_chance"]) == (2, 0.5, 0.25)
+    assert (day["profile_dimensions"], day["neutral"]) == (5, 2.0)

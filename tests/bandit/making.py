@@ -1,6 +1,6 @@
 """Requests, users and recommenders for tests."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +69,17 @@ def a_reward(event_id: str = "e1", reward: float = 0.5, user_id: str = "u1") -> 
 
 
 def a_recommender(
-    folder: Path, clock: Clock | None = None, store: Store | None = None, shadows: Shadows | None = None
+    folder: Path,
+    clock: Clock | None = None,
+    store: Store | None = None,
+    shadows: Shadows | None = None,
+    live: str | Callable[[], str] = "egreedy",
 ) -> Recommender:
     """On files that nobody syncs, as a test needs no power cut."""
     clock = clock or Clock()
     return Recommender(
         POLICIES,
-        "egreedy",
+        live,
         store or FileStore(folder / "state", durable=False),
         DecisionLog(folder / "decisions", clock),
         clock,

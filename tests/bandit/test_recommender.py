@@ -144,6 +144,25 @@ def test_the_policy_that_served_an_event_gets_its_reward(tmp_path: Path) -> None
         recommender.reward_served(a_reward("e3"))
 
 
+def test_who_is_live_is_asked_each_time_and_rewards_go_to_whoever_served(tmp_path: Path) -> None:
+    live = ["egreedy"]
+    recommender = a_recommender(tmp_path, live=lambda: live[-1])
+    recommender.score(recommender.live, a_request("e1"))
+    live.append("egreedy/v2")
+    assert recommender.score(recommender.live, a_request("e2")).policy == "egreedy/v2"
+    assert recommender.reward_served(a_reward("e1"))[0] == "egreedy"
+    assert recommender.reward_served(a_reward("e2"))[0] == "egreedy/v2"
+
+
+def test_a_policy_that_is_named_is_served_whoever_is_live(tmp_path: Path) -> None:
+    def nobody() -> str:
+        raise StateDamaged("the history is damaged")
+
+    recommender = a_recommender(tmp_path, live=nobody)
+    assert recommender.score("linucb", a_request("e1")).policy == "linucb"
+    assert recommender.reward("linucb", a_reward("e1")).n == 1
+
+
 def test_a_state_of_other_features_is_refused_and_never_padded(tmp_path: Path) -> None:
     clock = Clock()
     recommender = a_recommender(tmp_path, clock)

@@ -124,3 +124,14 @@ def test_a_file_that_can_not_be_written_later_does_not_end_the_run(
         file.begin("collect")
         file.begin("judge")
     assert capsys.readouterr().err.count("any more, the run goes on") == 1
+
+
+def test_a_simulation_counts_its_lives(tmp_path: Path) -> None:
+    now = [1000.0]
+    path = tmp_path / "p.json"
+    with ProgressFile(path, clock=lambda: now[0]) as file:
+        file.simulated(0, 40)
+        now[0] += 5
+        file.simulated(10, 40)
+        assert until(lambda: told(path).done == 10)
+        assert (told(path).phase, told(path).cells, told(path).eta_s) == ("simulate", 40, 15.0)

@@ -79,9 +79,9 @@ def serving(*flags: str, **environment: str) -> Iterator[Served]:
 
 
 def _end_jobs(home: str) -> None:
-    folder = f"{home}/server/jobs/"
+    folders = (f"{home}/server/jobs/", f"{home}/server/simulations/")
     for process in psutil.process_iter(["cmdline"]):
-        if any(word.startswith(folder) for word in process.info["cmdline"] or ()):
+        if any(word.startswith(folders) for word in process.info["cmdline"] or ()):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 

@@ -147,9 +147,8 @@ def test_a_judge_sees_nothing_but_judging(client: httpx.Client, served: Served) 
         batch = judge.post("/api/judging/next").json()["batch"]["batch"]
         told = [judge.get("/api/judging/status").text, judge.get(f"/api/judging/batches/{batch}").text]
         for method, path in operations:
-            answer = judge.request(
-                method, path.format(experiment=experiment, run_id="x", job_id="x", batch=batch, slot="x", name="anna")
-            )
+            ids = dict.fromkeys(("run_id", "job_id", "slot", "gate_id", "simulation_id"), "x")
+            answer = judge.request(method, path.format(experiment=experiment, batch=batch, name="anna", **ids))
             told.append(answer.text)
             if not path.startswith(("/api/judging", "/health")):
                 assert answer.status_code == 403, f"{method} {path}"

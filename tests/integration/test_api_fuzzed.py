@@ -16,10 +16,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.integration.serving import TOKEN, Served, ended_job, serving, start_run
+from tests.admin.made_recommender import a_gate
+from tests.integration.serving import TOKEN, Served, ended_job, serving, start_run, until
 
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance, status_code_conformance]
 EXPERIMENT = "tip-bench-fuzzed"
+SIMULATION = {"kind": "run", "policies": ["egreedy"], "seeds": 1, "steps": 5}
 QUICK = settings(
     max_examples=20,
     deadline=None,
@@ -28,15 +30,20 @@ QUICK = settings(
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory, empty_databases: Path) -> Iterator[Served]:
+def its_home(tmp_path_factory: pytest.TempPathFactory, empty_databases: Path) -> Path:
     home = tmp_path_factory.mktemp("home")
     (home / "cache").symlink_to(empty_databases)
-    with serving("--mlflow-url", f"sqlite:///{home / 'mlflow.db'}", TIPBENCH_HOME=str(home)) as served:
+    return home
+
+
+@pytest.fixture(scope="module")
+def served(its_home: Path) -> Iterator[Served]:
+    with serving("--mlflow-url", f"sqlite:///{its_home / 'mlflow.db'}", TIPBENCH_HOME=str(its_home)) as served:
         yield served
 
 
 @pytest.fixture(scope="module")
-def there(served: Served) -> dict[str, str]:
+def there(served: Served, its_home: Path) -> dict[str, str]:
     """What is there to be asked for, by the parameter's name."""
     with served.client() as client:
         job = start_run(client, models="scripted/a", prompts="v1", n_scenarios=2, n_tips=1, experiment=EXPERIMENT)
@@ -44,7 +51,12 @@ def there(served: Served) -> dict[str, str]:
         batch = client.post("/api/judging/next").json()["batch"]["batch"]
         slot = client.get(f"/api/judging/batches/{batch}").json()["items"][0]["slot"]
         run = client.get(f"/api/bench/runs/{EXPERIMENT}").json()["runs"][0]["run_id"]
-        return {"experiment": EXPERIMENT, "job_id": job["id"], "batch": batch, "slot": slot, "run_id": run}
+        simulation = client.post("/api/recommend/simulations", json=SIMULATION).json()["id"]
+        until(lambda: client.get(f"/api/recommend/simulations/{simulation}").json()["ended_ms"])
+        return {
+            **{"experiment": EXPERIMENT, "job_id": job["id"], "batch": batch, "slot": slot, "run_id": run},
+            **{"simulation_id": simulation, "gate_id": a_gate(its_home)},
+        }
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +128,5 @@ def test_what_is_there_is_unharmed(served: Served, there: dict[str, str]) -> Non
         board = client.get(f"/api/bench/leaderboard/{EXPERIMENT}")
         assert board.status_code == httpx.codes.OK
         assert client.get(f"/api/bench/runs/{EXPERIMENT}").json()["total"] == 2
+        started = client.get("/api/recommend/simulations").json()["simulations"]
+        assert [one["id"] for one in started] == [there["simulation_id"]], "what is odd starts nothing"

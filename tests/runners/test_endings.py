@@ -3,6 +3,7 @@
 import pytest
 
 from tipbench.progress import Progress
+from tipbench.runners.bench_work import BenchWork
 from tipbench.runners.endings import ending_of
 from tipbench.runners.job_folder import Exit
 
@@ -40,7 +41,7 @@ def test_every_end(
     status: int | None, progress: Progress | None, cancelled: bool, killed: bool, state: str, says: str
 ) -> None:
     ended = None if status is None else Exit(status, 5)
-    ending = ending_of(ended, progress, cancelled, killed, 30.0)
+    ending = ending_of(ended, progress, cancelled, 30.0 if killed else None, BenchWork.kept)
     assert ending.state == state
     assert ending.exit_status == (-9 if killed else status)
     start, star, _ = says.partition(".*")

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tipbench.statistics.student import mean_and_margin, t_quantile
+from tipbench.statistics.student import mean_and_margin, t_quantile, t_quantile_at
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,18 @@ def test_few_degrees_of_freedom_are_right_to_a_thousandth(degrees: int, toleranc
 def test_from_10_degrees_of_freedom_on_it_is_right_to_5_digits() -> None:
     degrees = [*range(10, 200), 1000, 100_000]
     assert [t_quantile(d) for d in degrees] == pytest.approx(list(stats.t.ppf(0.975, degrees)), abs=1e-5)
+
+
+@pytest.mark.parametrize(("degrees", "tolerance"), [(9, 2e-3), (19, 4e-5), (29, 1e-5), (99, 1e-6), (10_000, 1e-6)])
+def test_any_quantile_of_enough_degrees_of_freedom(degrees: int, tolerance: float) -> None:
+    for probability in (0.5, 0.9, 0.95, 0.99, 0.995, 0.9995):
+        for side in (probability, 1 - probability):
+            assert t_quantile_at(side, degrees) == pytest.approx(stats.t.ppf(side, degrees), abs=tolerance)
+
+
+def test_too_few_degrees_of_freedom_for_the_expansion() -> None:
+    with pytest.raises(ValueError, match="8 degrees of freedom are too few"):
+        t_quantile_at(0.95, 8)
 
 
 @settings(deadline=None, max_examples=100)

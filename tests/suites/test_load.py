@@ -95,6 +95,12 @@ def problems(suite: str) -> tuple[str, ...]:
     return caught.value.problems
 
 
+def test_a_name_that_is_too_long_for_a_folder_is_no_suite() -> None:
+    with pytest.raises(InvalidInput, match=r"there is no suite 'xxx.*…'") as caught:
+        load_suite("x" * 5000)
+    assert len(str(caught.value)) < 500
+
+
 def test_a_suite_without_a_mistake_is_loaded(tmp_path: Path) -> None:
     suite = load_suite(written(tmp_path))
     assert [scenario.text for scenario in suite.scenarios] == [

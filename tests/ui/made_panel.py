@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tests.admin.made_recommender import made_room
 from tests.compare.html.boards import batch, board, example, failed, grid, report
 from tipbench.admin.boards import (
     Boards,
@@ -31,7 +32,18 @@ from tipbench.options import Options, make_options
 from tipbench.progress import FailedCell, Progress
 from tipbench.records import ModelInfo, StoredCell
 from tipbench.runners.interface import Job, UnknownJob
-from tipbench.ui import entrance, experiments, jobs, judges, leaderboard, run_form, runs
+from tipbench.ui import (
+    entrance,
+    experiments,
+    gates,
+    jobs,
+    judges,
+    leaderboard,
+    recommender,
+    run_form,
+    runs,
+    simulations,
+)
 from tipbench.ui.parts import Parts
 from tipbench.ui.static_files import PanelFiles
 from tipbench.web.visitor import Visitor
@@ -268,6 +280,7 @@ def parts_of(**given: Any) -> Parts:
         "runner": MadeRunner(),
         "desk": JudgingDesk.__new__(JudgingDesk),  # no page here uses it
         "tokens": MadeTokens(),
+        "recommender": given.get("recommender") or made_room(),
         "csrf": lambda request: CSRF,
         "mlflow_run": lambda experiment_id, run_id: f"/mlflow/#/experiments/{experiment_id}/runs/{run_id}",
         "address": "sqlite:////data/mlflow.db",
@@ -290,7 +303,8 @@ class Arrived:
 
 def app_of(parts: Parts, visitor: Visitor | None = ADMIN) -> FastAPI:
     app = FastAPI()
-    for module in (entrance, experiments, leaderboard, runs, run_form, jobs, judges):
+    bench = (entrance, experiments, leaderboard, runs, run_form, jobs, judges)
+    for module in (*bench, recommender, simulations, gates):
         app.include_router(module.router(parts))
     app.mount("/static", PanelFiles())
     app.add_middleware(Arrived, visitor=visitor)

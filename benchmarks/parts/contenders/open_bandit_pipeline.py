@@ -1,27 +1,11 @@
-"""The Open Bandit Pipeline's linear policies: one context for all actions, and a regression for each action.
+"""The Open Bandit Pipeline's linear policies: one context for all actions, and a regression for each action."""
 
-Its package imports torch for policies that are not measured here. Torch is 200 MB and more, so an empty module stands
-in for it; everything that is measured is obp's own code on real numpy and scikit-learn.
-"""
-
-import sys
-
+from benchmarks.parts.contenders.no_torch import stand_in_for_torch
 from benchmarks.parts.contenders.turns import ALPHA, EPSILON, Step, Task, take_turns
 
 
-class _AnyName(type):
-    def __getattr__(cls, name: str) -> type:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return cls
-
-
-class _NoTorch(metaclass=_AnyName):
-    """Has every name, and does nothing."""
-
-
 def made(policy: str, task: Task) -> Step:
-    sys.modules.update(dict.fromkeys(("torch", "torch.nn", "torch.nn.functional", "torch.optim"), _NoTorch))  # type: ignore[arg-type]
+    stand_in_for_torch()
     from obp.policy import LinEpsilonGreedy, LinUCB
 
     kind, epsilon = {"egreedy": (LinEpsilonGreedy, EPSILON), "linucb": (LinUCB, ALPHA)}[policy]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from tipbench.admin.boards import Boards
 from tipbench.admin.judging import JudgingDesk
+from tipbench.admin.recommender import RecommenderRoom
 from tipbench.admin.run_requests import RunRequests
 from tipbench.runners.interface import Runner
 from tipbench.web.tokens import Tokens
@@ -16,3 +17,4 @@ class Parts:
     runner: Runner
     desk: JudgingDesk
     tokens: Tokens
+    recommender: RecommenderRoom

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Depends
 from fastapi.security import HTTPBearer
 
-from tipbench.api import experiments, health, jobs, judges, judging, recommend, runs
+from tipbench.api import experiments, health, jobs, judges, judging, recommend, runs, simulations
 from tipbench.api.parts import Parts
 
 _TOKEN = HTTPBearer(
@@ -13,6 +13,6 @@ _TOKEN = HTTPBearer(
 
 def routers(parts: Parts) -> list[APIRouter]:
     behind_the_gate = APIRouter(dependencies=[Depends(_TOKEN)])
-    for one in (experiments, runs, jobs, judging, judges, recommend):
+    for one in (experiments, runs, jobs, judging, judges, recommend, simulations):
         behind_the_gate.include_router(one.router(parts))
     return [health.router(), behind_the_gate, judging.callback_router(parts)]

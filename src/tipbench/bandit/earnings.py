@@ -1,15 +1,12 @@
-"""What the served texts earned: decisions and rewards of the log, brought together event by event.
+"""What the served texts earned, from the log of decisions and rewards.
 
-A reward may be read before its decision: each process has files of its own. A decision that is there twice, after a
-kill, counts as it was answered, which is the last time; so does a reward. Resets change what a policy knows, and
-nothing of what a user did. Of an event some 200 bytes are kept, whatever its candidates were.
+Resets change what a policy knows, and nothing of what a user did.
 """
 
 import threading
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -17,14 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tipbench.bandit.decisions import SCHEMA
+from tipbench.bandit.events import Events, taken
 from tipbench.bandit.records import Source
-from tipbench.bandit.segments import entries_of, segments
-from tipbench.errors import StateDamaged
-from tipbench.untrusted import shown
+from tipbench.bandit.segments import segments
 
 _NOT_SERVED, _NO_SOURCE = -2, -1
-_LONG_AGO = -1
 
 
 @dataclass(frozen=True)
@@ -71,38 +65,18 @@ class EarningsReader:
         self._ends: dict[str, int] = {}
 
     def _read(self, path: Path) -> None:
-        for end, entry in entries_of(path, self._ends.get(path.name, 0)):
-            try:
-                self._events.take(entry)
-            except (KeyError, TypeError, ValueError) as error:
-                raise StateDamaged(
-                    f"{path} holds a line of another kind of log ({error!r}); move it elsewhere, "
-                    "or read it with the tipbench that wrote it"
-                ) from error
+        for end in taken(self._events, path, self._ends.get(path.name, 0)):
             self._ends[path.name] = end
 
 
-class _Events:
-    """Columns that grow."""
+class _Events(Events):
+    """With where the chosen one came from, and how likely it was."""
 
     def __init__(self) -> None:
-        self._places: dict[bytes, int] = {}
-        self._users: dict[str, int] = {}
+        super().__init__()
         self._sources: dict[tuple[str, str], int] = {}
         self._source = array("i")
-        self._user = array("i")
-        self._reward = array("d")
         self._propensity = array("d")
-        self._decided_ms = array("q")
-        self._rewarded_ms = array("q")
-
-    def take(self, entry: Mapping[str, Any]) -> None:
-        if entry["schema"] != SCHEMA:
-            raise ValueError(f"schema {shown(entry['schema'])}, and {SCHEMA} is known here")
-        if entry["kind"] == "decision":
-            self._decided(entry, entry["request"])
-        elif entry["kind"] == "reward":
-            self._rewarded(entry)
 
     def earnings(self) -> Earnings:
         source = np.array(self._source, dtype=np.int32)
@@ -116,32 +90,14 @@ class _Events:
             rewards_alone=int((~served).sum()),
         )
 
-    def _decided(self, entry: Mapping[str, Any], request: Mapping[str, Any]) -> None:
-        place = self._place(entry["policy"], request["user_id"], request["event_id"])
-        if entry["at_ms"] < self._decided_ms[place]:
-            return
-        [source] = [one["source"] for one in request["candidates"] if one["id"] == entry["chosen"]]
-        self._decided_ms[place] = entry["at_ms"]
+    def _add_place(self) -> None:
+        self._source.append(_NOT_SERVED)
+        self._propensity.append(nan)
+
+    def _set_decision(self, place: int, entry: Mapping[str, Any]) -> None:
+        [source] = [one["source"] for one in entry["request"]["candidates"] if one["id"] == entry["chosen"]]
         self._source[place] = self._source_number(source)
         self._propensity[place] = entry["propensity"] if entry["epsilon"] > 0 else nan
-
-    def _rewarded(self, entry: Mapping[str, Any]) -> None:
-        place = self._place(entry["policy"], entry["user_id"], entry["event_id"])
-        if entry["at_ms"] >= self._rewarded_ms[place]:
-            self._rewarded_ms[place] = entry["at_ms"]
-            self._reward[place] = entry["reward"]
-
-    def _place(self, policy: str, user_id: str, event_id: str) -> int:
-        key = blake2b(f"{policy}\n{user_id}\n{event_id}".encode(), digest_size=16).digest()
-        place = self._places.setdefault(key, len(self._places))
-        if place == len(self._source):
-            self._source.append(_NOT_SERVED)
-            self._user.append(self._users.setdefault(user_id, len(self._users)))
-            self._reward.append(nan)
-            self._propensity.append(nan)
-            self._decided_ms.append(_LONG_AGO)
-            self._rewarded_ms.append(_LONG_AGO)
-        return place
 
     def _source_number(self, source: Mapping[str, str] | None) -> int:
         if source is None:

@@ -29,6 +29,7 @@ class History:
     """Of one user. Read it before an event is scored; after its reward it knows what came of the event."""
 
     _by_category: dict[str, _Counts] = field(default_factory=dict)
+    _entries: dict[str, CategoryProfile] = field(default_factory=dict)
 
     def observe(self, category: str, reaction: Reaction, hour: float, dwell_s: float) -> None:
         """Something was shown. A dwell counts up to ten minutes: beyond, somebody has left the screen on."""
@@ -42,10 +43,11 @@ class History:
             counts.completed += 1
             counts.hour_sin += math.sin(math.tau * hour / 24)
             counts.hour_cos += math.cos(math.tau * hour / 24)
+        self._entries[category] = _entry(counts)
 
     def profile(self) -> Profile:
         """By category, which tells candidates apart."""
-        return Profile(categories={category: _entry(counts) for category, counts in self._by_category.items()})
+        return Profile(categories=dict(self._entries))
 
     def flat_profile(self) -> Profile:
         """Of the user as a whole, which can't: for those who keep no more than that."""

@@ -74,24 +74,30 @@ class Recommender:
     def __init__(
         self,
         policies: Mapping[str, Policy[Any]],
-        live: str,
+        live: str | Callable[[], str],
         store: Store,
         decisions: DecisionLog,
         clock: Callable[[], float],
         shadows: Shadows | None = None,
         reward_window_s: float = REWARD_WINDOW_S,
     ) -> None:
+        """`live` is asked with every request where it can be, as `LivePolicy.current`."""
         self._policies = policies
-        self.live = live
+        self._live = live
         self._store = store
         self._decisions = decisions
         self._clock = clock
         self._shadows = shadows or Shadows()
         self._window_ms = round(reward_window_s * 1000)
 
+    @property
+    def live(self) -> str:
+        return self._live if isinstance(self._live, str) else self._live()
+
     def score(self, policy_name: str, request: Request) -> Answer:
         """Chooses for this request; asked for the same event again, it says again what it said."""
         policy = self._policy(policy_name)
+        shadowed = self._shadows.any_on and policy.name == self.live
         digest = _digest(request)
         with self._store.held(Key(request.user_id, policy.name), request.event_id) as held:
             event = held.event(request.event_id)
@@ -107,7 +113,7 @@ class Recommender:
             self._decisions.decided(policy, request, choice, state.n)
             held.put(self._event(request, digest, choice, state.n))
             held.keep(kept)
-        if policy.name == self.live:
+        if shadowed:
             self._shadows.offer(Served(request, policy.name, choice))
         return _answer(policy, request, choice, state.n)
 
@@ -139,7 +145,8 @@ class Recommender:
 
     def reward_served(self, reward: Reward) -> tuple[str, Outcome]:
         """By whichever policy served the event: another one may be live by now."""
-        for name in sorted(self._policies, key=lambda name: name != self.live):
+        live = self.live
+        for name in sorted(self._policies, key=lambda name: name != live):
             try:
                 return name, self.reward(name, reward)
             except NotFound:

@@ -135,6 +135,10 @@ class Shadows:
         """Under which somebody may have given a shadow a state."""
         return list(self._known)
 
+    @property
+    def any_on(self) -> bool:
+        return bool(self._beside)
+
     def offer(self, served: Served) -> None:
         """Returns at once, whatever a shadow does."""
         for shadow in self._beside:

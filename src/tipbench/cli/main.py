@@ -19,6 +19,7 @@ COMMANDS = {
     "run": ("run", "All three phases in one go."),
     "serve": ("serve", "The bench in a browser: run, judge and compare without a terminal; and an API."),
     "recommend": ("recommend.command", "Which tip should a user see now? The recommender's service and its states."),
+    "sim": ("sim.command", "Simulated users: how good is a policy, and may it go live?"),
     "sync": ("sync", "Deliver what was generated while MLflow was away."),
     "experiments": ("experiments", "List, show, delete and restore experiments."),
     "suite": ("suite", "Check a suite of your own, or start a new one."),

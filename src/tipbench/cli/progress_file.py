@@ -1,4 +1,4 @@
-"""`tipbench run --progress FILE`: a file that says how far the run is, for whoever is not at its terminal."""
+"""`tipbench run` and `sim … --progress FILE`: a file that says how far it is, for whoever is not at the terminal."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ class ProgressFile:
         self._path = path
         self._clock = clock
         self._phase: Phase = "starting"
-        self._message = ""
+        self._message = self._kept_as = ""
         self._cells = self._stored = self._done = self._failed = self._empty = self._waiting_items = 0
         self._last: Cell | None = None
         self._started: float | None = None
@@ -67,8 +67,8 @@ class ProgressFile:
         note(text)
         self.begin("waiting", text)
 
-    def finish(self, message: str, waiting_items: int = 0) -> None:
-        self._waiting_items = waiting_items
+    def finish(self, message: str, waiting_items: int = 0, kept_as: str = "") -> None:
+        self._waiting_items, self._kept_as = waiting_items, kept_as
         self.begin("done", message)
 
     def planned(self, plan: Plan) -> None:
@@ -91,6 +91,13 @@ class ProgressFile:
             self._message = "all cells are generated; the last ones are on their way to MLflow"
         self._news.set()
 
+    def simulated(self, done: int, of: int) -> None:
+        """So many lives of a simulation."""
+        if self._started is None:
+            self._started = self._clock()
+        self._phase, self._done, self._cells = "simulate", done, of
+        self._news.set()
+
     def _run(self) -> None:
         """At most so often, however quick the cells are; and soon after the last of them, however slow the next is."""
         while not self._over.is_set():
@@ -111,7 +118,7 @@ class ProgressFile:
 
     def _moment(self) -> Progress:
         now, done, left = self._clock(), self._done, self._cells - self._done
-        is_going = self._phase == "collect" and self._started is not None and done > 0
+        is_going = self._phase in ("collect", "simulate") and self._started is not None and done > 0
         return Progress(
             phase=self._phase,
             message=self._message,
@@ -127,6 +134,7 @@ class ProgressFile:
             eta_s=round((now - self._started) / done * left, 1) if is_going and self._started is not None else None,
             failures=tuple(self._failures),
             waiting_items=self._waiting_items,
+            kept_as=self._kept_as,
         )
 
 

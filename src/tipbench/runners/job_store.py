@@ -54,7 +54,8 @@ class StoredJob:
 class JobStore:
     """May be used from several threads."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, noun: str = "job") -> None:
+        self._noun = noun
         self._one_at_a_time = threading.Lock()
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -64,7 +65,7 @@ class JobStore:
         except sqlite3.DatabaseError as error:
             self._database.close()
             raise InvalidInput(
-                f"{path} can't be read as the list of jobs ({error}); move it away, and a new one is begun"
+                f"{path} can't be read as the list of {noun}s ({error}); move it away, and a new one is begun"
             ) from error
         except InvalidInput:
             self._database.close()
@@ -104,7 +105,8 @@ class JobStore:
         found = self._read("WHERE id = ?", job_id)
         if not found:
             raise UnknownJob(
-                f"there is no job '{printable(job_id, 60)}'; of those that have ended, the last {KEPT_JOBS} are kept"
+                f"there is no {self._noun} '{printable(job_id, 60)}'; of those that have ended, the last {KEPT_JOBS} "
+                "are kept"
             )
         return found[0]
 

@@ -5,22 +5,18 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from tipbench.engines.catalog import open_engines
-from tipbench.engines.residency import unload_left
-from tipbench.options import make_options
 from tipbench.runners.endings import ending_of
 from tipbench.runners.job_folder import JobFolder
 from tipbench.runners.job_store import JobStore, StoredJob
-from tipbench.runners.needs import engines_of, what_it_waits_for
+from tipbench.runners.needs import what_it_waits_for
 from tipbench.runners.processes import Group, Processes, ask_to_end, end_at_once
+from tipbench.runners.work import Work
 from tipbench.settings import Settings
-from tipbench.untrusted import printable
 
 POLL_S = 0.3
 _AFTER_TROUBLE_S = 5.0
 _APPEARING_S = 1.0  # until a process that was started can be found by its command line
 _STARTED_UNSEEN_S = 10.0  # the same, where the server was killed before it could note whom it had started
-_NOTHING_LOADED = ("starting", "waiting")
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +28,7 @@ class JobWatch:
         self,
         store: JobStore,
         folder_of: Callable[[str], JobFolder],
+        work: Work,
         home: Path,
         settings: Settings,
         clock: Callable[[], float],
@@ -39,6 +36,7 @@ class JobWatch:
     ) -> None:
         self._store = store
         self._folder_of = folder_of
+        self._work = work
         self._home = home
         self._settings = settings
         self._clock = clock
@@ -88,14 +86,14 @@ class JobWatch:
                 elif waits_for != stored.job.message:
                     self._store.update(stored.job.id, "queued", message=waits_for)
             for need in stored.needs:
-                taken.setdefault(need, f"job {stored.job.id} ({printable(stored.job.experiment, 80)})")
+                taken.setdefault(need, self._work.name(stored.job))
 
     def _begin(self, stored: StoredJob) -> None:
         job, folder = stored.job, self._folder_of(stored.job.id)
         if not self._store.update(job.id, "queued", state="running", started_ms=self._now_ms(), message=""):
             return  # cancelled a moment ago
-        command = folder.command(job.config.get("judge"), stored.retry_failed, stored.fresh)
         try:
+            command = self._work.command(stored, folder)
             pid = self._processes.start(folder, command, self._settings.for_a_job(self._home))
         except OSError as error:
             message = f"its process could not be started: {error}"
@@ -130,9 +128,9 @@ class JobWatch:
         """In a thread of its own: an engine that does not answer keeps nobody else waiting."""
         try:
             ended, progress = folder.exit(), folder.progress()
-            ending = ending_of(ended, progress, stored.job.cancelling, stored.killed, self._grace_s)
-            is_empty = progress is None or progress.phase in _NOTHING_LOADED
-            still_loaded = "" if is_empty else self._unload(stored)
+            killed_after_s = self._grace_s if stored.killed else None
+            ending = ending_of(ended, progress, stored.job.cancelling, killed_after_s, self._work.kept)
+            left = self._work.tidied(stored, progress)
             with self._closing:
                 if self._closed:
                     return
@@ -142,22 +140,11 @@ class JobWatch:
                     state=ending.state,
                     exit_status=ending.exit_status,
                     ended_ms=ended.ended_ms if ended else self._now_ms(),
-                    message=ending.message + still_loaded,
+                    message=ending.message + left,
                 )
         finally:
             self._ending.discard(stored.job.id)
             self._news.set()
-
-    def _unload(self, stored: StoredJob) -> str:
-        """Whatever ended it, no model stays in memory; words for its message when one does."""
-        try:
-            options = make_options(stored.job.config)
-            with open_engines(options, self._settings) as engines:
-                for name in sorted(engines_of(options, self._settings)):
-                    unload_left(engines.named(name), self._home, _log.info)
-        except Exception as error:  # noqa: BLE001 - the job has ended all the same, and its message tells what is wrong
-            return f"; a model that it used may still be loaded: {printable(str(error), 300)}"
-        return ""
 
     def _remove_old(self) -> None:
         for stored in self._store.outdated():

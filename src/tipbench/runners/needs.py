@@ -9,6 +9,7 @@ from tipbench.settings import Settings
 _EXPERIMENT = "experiment "
 _OLLAMA = "ollama "
 _EMBEDDED = "embedded"
+SIMULATIONS = "simulations"  # each uses all cores
 
 
 def engines_of(options: Options, settings: Settings) -> set[str]:
@@ -41,4 +42,4 @@ def _place(need: str) -> str:
         return ", which fills the same experiment"
     if need.startswith(_OLLAMA):
         return f" at {need.removeprefix(_OLLAMA)}"
-    return " on the embedded engine"
+    return ", since one runs at a time" if need == SIMULATIONS else " on the embedded engine"

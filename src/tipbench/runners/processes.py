@@ -52,7 +52,7 @@ class Processes:
         supervisor = pid or pids.supervisor
         if supervisor and not self._has_ended(supervisor) and _names(supervisor, str(folder.path)):
             return Group(supervisor, supervisor, supervised=True)
-        if pids.child and _names(pids.child, str(folder.config)):
+        if pids.child and _names(pids.child, f"{folder.path}/"):
             with suppress(ProcessLookupError):
                 return Group(os.getpgid(pids.child), pids.child, supervised=False)
         return None
@@ -83,7 +83,8 @@ def end_at_once(group: Group) -> None:
 
 
 def _names(pid: int, word: str) -> bool:
+    """Whether a word of its command line begins so."""
     try:
-        return word in psutil.Process(pid).cmdline()
+        return any(one.startswith(word) for one in psutil.Process(pid).cmdline())
     except psutil.Error:  # gone, a zombie, or somebody else's
         return False

@@ -1,10 +1,17 @@
 """Whether the service is there. Everybody may ask."""
 
+import logging
+
 from fastapi import APIRouter
 from pydantic import BaseModel
+from starlette.exceptions import HTTPException
 
 from tipbench import __version__
+from tipbench.bandit.seldom import Seldom
+from tipbench.errors import StateError
 from tipbench.serving.parts import Parts
+
+_log = logging.getLogger(__name__)
 
 
 class Health(BaseModel):
@@ -15,9 +22,18 @@ class Health(BaseModel):
 
 def router(parts: Parts) -> APIRouter:
     api = APIRouter(tags=["health"])
+    seldom = Seldom(_log)
 
     @api.get("/health", summary="Whether the service is there; the only answer without the key")
-    async def health() -> Health:
-        return Health(status="ok", version=__version__, live=parts.recommender.live)
+    def health() -> Health:
+        return Health(status="ok", version=__version__, live=live())
+
+    def live() -> str:
+        """Anybody may ask, so why it can't be told is for the log alone."""
+        try:
+            return parts.recommender.live
+        except StateError as error:
+            seldom.say("which policy is live can't be told", error)
+            raise HTTPException(503, "which policy is live can't be told; the server's log says why") from error
 
     return api

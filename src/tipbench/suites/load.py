@@ -1,5 +1,6 @@
 """Loads a suite's folder and tells everything that is wrong with it, by file and line, in one go."""
 
+import os
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +21,7 @@ from tipbench.suites.rubric import Rubric
 from tipbench.suites.suite import Prompt, Suite
 from tipbench.suites.templates import TemplateProblem, TextTemplate
 from tipbench.suites.validation import validated
+from tipbench.untrusted import printable
 
 _RESERVED = ("scenario", "n_tips", "diversity")
 
@@ -38,10 +40,10 @@ def load_suite(name_or_path: str) -> Suite:
     folder = Path(name_or_path)
     with suppress(RuntimeError):  # the home folder of a user whom nobody knows
         folder = folder.expanduser()
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # noqa: PTH112 - the other one raises for a name that is too long
         raise InvalidInput(
-            f"there is no suite '{name_or_path}': it is neither built in ({', '.join(built_in)}) nor a folder; "
-            f"'tipbench suite new NAME' makes one"
+            f"there is no suite '{printable(name_or_path, 200)}': it is neither built in ({', '.join(built_in)}) nor a "
+            "folder; 'tipbench suite new NAME' makes one"
         )
     return _Loader(folder.absolute()).load()
 

@@ -8,6 +8,7 @@ from fastapi import Request
 
 from tipbench.admin.boards import Boards
 from tipbench.admin.judging import JudgingDesk
+from tipbench.admin.recommender import RecommenderRoom
 from tipbench.admin.run_requests import RunRequests
 from tipbench.runners.interface import Runner
 from tipbench.web.tokens import Tokens
@@ -20,6 +21,7 @@ class Parts:
     runner: Runner
     desk: JudgingDesk
     tokens: Tokens
+    recommender: RecommenderRoom
     csrf: Callable[[Request], str]  # the token that a request of this visitor must carry
     mlflow_run: Callable[[str, str], str]  # experiment's id, run's id → its page in MLflow
     address: str  # of the store, for show

@@ -2,10 +2,25 @@
 
 from fastapi import APIRouter
 
-from tipbench.ui import entrance, experiments, jobs, judges, judging, leaderboard, run_form, runs
+from tipbench.ui import (
+    entrance,
+    experiments,
+    gates,
+    jobs,
+    judges,
+    judging,
+    leaderboard,
+    recommender,
+    run_form,
+    runs,
+    simulations,
+)
 from tipbench.ui.parts import Parts
 
-_PAGES = (entrance, experiments, leaderboard, runs, run_form, jobs, judging, judges)
+_PAGES = (
+    *(entrance, experiments, leaderboard, runs, run_form, jobs, judging, judges),
+    *(recommender, simulations, gates),
+)
 
 
 def routers(parts: Parts) -> list[APIRouter]:

@@ -9,6 +9,11 @@ JOBS = "/jobs"
 JUDGES = "/judges"
 JUDGING = "/judging"
 MLFLOW = "/mlflow/"
+RECOMMENDER = "/recommender"
+SIMULATIONS = "/recommender/simulations"
+GATES = "/recommender/gates"
+SHADOWS = "/recommender/shadows"
+PROMOTIONS = "/recommender/promotions"
 LEADERBOARD = "/experiments/leaderboard"
 REPORT = "/experiments/report.html"
 JSON = "/experiments/leaderboard.json"
@@ -49,6 +54,14 @@ def judging(experiment: str) -> str:
 
 def job(job_id: str) -> str:
     return f"{JOBS}/{quote(job_id, safe='')}"
+
+
+def simulation(simulation_id: str) -> str:
+    return f"{SIMULATIONS}/{quote(simulation_id, safe='')}"
+
+
+def gate(gate_id: str) -> str:
+    return f"{GATES}/{quote(gate_id, safe='')}"
 
 
 def static(name: str) -> str:

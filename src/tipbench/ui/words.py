@@ -11,6 +11,7 @@ _PHASES: dict[Phase, str] = {
     "collect": "Collecting",
     "judge": "Judging",
     "compare": "Comparing",
+    "simulate": "Simulating",
     "done": "Done",
 }
 _STATES: dict[JobState, str] = {

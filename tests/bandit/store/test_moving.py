@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bandit.gates import LINUCB, V2
 from tests.bandit.store.databases import content
 from tests.bandit.store.test_document import EVENT, KEPT
 from tipbench.bandit.store.files import FileStore
@@ -202,3 +203,47 @@ def test_a_half_filled_store_is_neither_moved_from_nor_filled_by_another(
         move(third, destination, SECOND, _unseen)
     third.close()
     assert content(destination) == half
+
+
+def _two_homes(tmp_path: Path) -> tuple[FileStore, FileStore]:
+    """With a history of promotions each."""
+    left, entered = (FileStore(tmp_path / name / "state", alone=True) for name in ("left", "entered"))
+    return left, entered
+
+
+def test_promotions_go_along_there_and_back(tmp_path: Path) -> None:
+    left, entered = _two_homes(tmp_path)
+    left.promotions.append(V2, 0)
+    assert move(left, entered, FIRST, _unseen) == (0, 0)
+    assert entered.promotions.history() == (V2,)
+    entered.promotions.append(LINUCB, 1)
+    move(entered, left, SECOND, _unseen)
+    assert left.promotions.history() == (V2, LINUCB)
+
+
+def test_promotions_of_others_are_not_mixed(tmp_path: Path) -> None:
+    left, entered = _two_homes(tmp_path)
+    left.write(KEYS[0], KEPT, [])
+    entered.promotions.append(V2, 0)
+    with pytest.raises(Conflict, match=r"entered/promotions\.jsonl tells of promotions that .* does not have"):
+        move(left, entered, FIRST, _unseen)
+    assert (left.mark, entered.mark) == (None, None)
+    assert content(entered) == {}
+
+
+def test_cut_off_among_the_promotions_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left, entered = _two_homes(tmp_path)
+    for known, act in enumerate((V2, LINUCB)):
+        left.promotions.append(act, known)
+    with monkeypatch.context() as patched:
+        patched.setattr(entered.promotions, "append", _dies_after(1, entered.promotions.append))
+        with pytest.raises(Killed):
+            move(left, entered, FIRST, _unseen)
+    assert entered.promotions.history() == (V2,)
+    assert not _can_be_served(entered)
+    left.close()
+    left, entered = _two_homes(tmp_path)
+    move(left, entered, SECOND, _unseen)
+    assert entered.promotions.history() == (V2, LINUCB)
+    assert _can_be_served(entered)
+    assert not _can_be_served(left)

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.bandit.gates import held_gate
 from tests.bandit.making import a_recommender, a_request, a_reward
 from tests.bandit.store.databases import new_schema
 from tests.integration.command import tipbench
 from tests.integration.postgres_server import PostgresServer
+from tipbench.bandit.live import live_now
 from tipbench.bandit.store.catalog import check_store, open_store
 from tipbench.errors import InvalidInput, MissingExtra, StateRefused
 from tipbench.settings import Settings
@@ -58,6 +60,22 @@ def test_there_and_back(url: str, home: Path, tmp_path: Path, monkeypatch: pytes
         open_store(Settings())
     monkeypatch.setenv("TIPBENCH_STATE", "files")
     assert _serve(tmp_path, "e3") == 3
+
+
+def test_who_is_live_goes_along(url: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held_gate(home)
+    assert tipbench("recommend", "promote", "egreedy/v2", "--yes").status == 0
+    assert tipbench("recommend", "move", "files", "postgresql").status == 0
+    refused = tipbench("recommend", "rollback", "--yes")
+    assert refused.status == 2
+    assert "TIPBENCH_STATE=postgresql" in refused.err
+    monkeypatch.setenv("TIPBENCH_STATE", "postgresql")
+    assert live_now(Settings()) == "egreedy/v2"
+    assert tipbench("recommend", "rollback", "--yes").status == 0
+    assert tipbench("recommend", "move", "postgresql", "files").status == 0
+    monkeypatch.setenv("TIPBENCH_STATE", "files")
+    assert live_now(Settings()) == "egreedy"
+    assert len((home / "recommender" / "promotions.jsonl").read_bytes().splitlines()) == 2
 
 
 def test_an_empty_database_beside_states_in_files_is_not_served_from(

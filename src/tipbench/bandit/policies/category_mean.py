@@ -1,7 +1,7 @@
 """The mean reward of each category, drawn towards 0: the baseline that everything with more features has to beat."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,9 @@ class CategoryMean:
     @property
     def parameters(self) -> Mapping[str, float]:
         return {"ridge": self.ridge, **{f"epsilon_{name}": value for name, value in vars(self.decay).items()}}
+
+    def seeing(self, features: Features) -> "CategoryMean":
+        return replace(self, name=f"{self.name} on {features.version}", features=features)
 
     def new_state(self) -> Means:
         return Means()

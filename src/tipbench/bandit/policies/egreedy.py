@@ -1,7 +1,7 @@
 """ε-greedy: mostly what the regression likes best, now and then anything, less often the more is known."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tipbench.bandit.features.interface import Features, Floats
@@ -36,6 +36,9 @@ class EGreedy:
     @property
     def parameters(self) -> Mapping[str, float]:
         return {"ridge": self.ridge, **{f"epsilon_{name}": value for name, value in vars(self.decay).items()}}
+
+    def seeing(self, features: Features) -> "EGreedy":
+        return replace(self, name=f"{self.name} on {features.version}", features=features)
 
     def new_state(self) -> Ridge:
         return Ridge(self.features.dimensions, self.ridge)

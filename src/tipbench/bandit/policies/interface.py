@@ -60,6 +60,10 @@ class Policy(Protocol[StateT]):
         """Everything but the features that its choices depend on."""
         ...
 
+    def seeing(self, features: Features) -> "Policy[StateT]":
+        """The same policy on other features, under a name of its own."""
+        ...
+
     def new_state(self) -> StateT: ...
 
     def state_of(self, data: Mapping[str, Any]) -> StateT:

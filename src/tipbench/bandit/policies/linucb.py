@@ -5,7 +5,7 @@ replay leaves its decisions out.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ class LinUcb:
     @property
     def parameters(self) -> Mapping[str, float]:
         return {"ridge": self.ridge, "alpha": self.alpha}
+
+    def seeing(self, features: Features) -> "LinUcb":
+        return replace(self, name=f"{self.name} on {features.version}", features=features)
 
     def new_state(self) -> Ridge:
         return Ridge(self.features.dimensions, self.ridge)

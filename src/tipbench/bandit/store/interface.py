@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
+from tipbench.bandit.promotions.interface import Promotions
 from tipbench.bandit.records import Source
 from tipbench.errors import InvalidInput
 
@@ -72,6 +73,11 @@ class Held(Protocol):
 
 class Store(Protocol):
     """Whatever it holds is durable when it says so: after a kill, and after a power cut."""
+
+    @property
+    def promotions(self) -> Promotions:
+        """Who is live for all who serve from this store."""
+        ...
 
     def held(self, key: Key, event_id: str | None = None) -> AbstractContextManager[Held]:
         """Nobody else gets at it in the meantime. What was put and kept is stored as one when the block ends, and

@@ -1,4 +1,4 @@
-"""All states from one store to another, so that afterwards there is one place again that may be served from.
+"""All states and promotions from one store to another: afterwards there is one place again that may be served from.
 
 Both stores are held alone. The destination is marked as incomplete before the first record is written, and the source
 as moved before the destination's mark goes: killed at any moment, at most one of the two can be opened, and the same
@@ -8,6 +8,7 @@ move goes on from there.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tipbench.bandit.promotions.interface import Act
 from tipbench.bandit.store.interface import Event, Kept, Key, Mark, Movable
 from tipbench.errors import Conflict, NotFound, StateDamaged, StateRefused
 
@@ -27,11 +28,14 @@ class _Record(NamedTuple):
 def move(source: Movable, destination: Movable, at_ms: int, watch: Watcher) -> Moved:
     """Everything, or nothing that counts. Raises before anything is written where it would overwrite anything."""
     keys = list(source.keys())
+    missing = _promotions_missing(source, destination)
     if not _is_finished(source, destination):
         _check_source(source, keys)
         _check_destination(source, destination, set(keys), watch)
         destination.set_mark(Mark("INCOMPLETE", source.name, source.address, at_ms))
         _copy(source, destination, keys, watch)
+        for number, act in enumerate(missing, len(source.promotions.history()) - len(missing)):
+            destination.promotions.append(act, number)
         source.set_mark(Mark("MOVED", destination.name, destination.address, at_ms))
     destination.set_mark(None)
     return Moved(len(keys), len({key.user_id for key in keys}))
@@ -57,7 +61,7 @@ def _check_source(source: Movable, keys: list[Key]) -> None:
             f"{source.address} has only a part of the states of {mark.address}; go on with that first: "
             f"tipbench recommend move {mark.store} {source.name}"
         )
-    if not keys:
+    if not keys and not source.promotions.history():
         raise NotFound(f"there are no states in {source.address}, so there is nothing to move")
 
 
@@ -80,6 +84,17 @@ def _check_destination(source: Movable, destination: Movable, keys: set[Key], wa
                 f"{source.address} has not the same; move to an empty one"
             )
         watch("checking", number, len(there))
+
+
+def _promotions_missing(source: Movable, destination: Movable) -> tuple[Act, ...]:
+    """What was promoted here and is not known there; refused where something else was promoted there."""
+    acts, there = source.promotions.history(), destination.promotions.history()
+    if acts[: len(there)] != there:
+        raise Conflict(
+            f"{destination.promotions.address} tells of promotions that {source.promotions.address} does not have; "
+            "move to an empty one"
+        )
+    return acts[len(there) :]
 
 
 def _copy(source: Movable, destination: Movable, keys: list[Key], watch: Watcher) -> None:

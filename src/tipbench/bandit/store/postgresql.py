@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tipbench.bandit.promotions.postgresql import PostgresPromotions
 from tipbench.bandit.store import postgresql_tables as sql
 from tipbench.bandit.store.interface import Event, Held, Kept, Key, Mark, check_user_id
 from tipbench.bandit.store.marks import check_unmarked, is_moved_now, is_used
@@ -30,6 +31,7 @@ class PostgresStore:
         self.address = place.address
         self._alone = alone
         self._connections = Connections(place, self._set_up, 1 if alone else MOST)
+        self.promotions = PostgresPromotions(self._connections, self.address)
 
     @contextmanager
     def held(self, key: Key, event_id: str | None = None) -> Iterator[Held]:

@@ -21,7 +21,7 @@ SCHEMA = 1
 REMEMBERED = 1000  # events of a user with a policy; the oldest of more are forgotten
 LOCKS = 0x71B8  # the first number of our advisory locks: the second is 0 for making tables, or that of the table below
 
-FIND = "SELECT to_regclass('tipbench_store') IS NOT NULL, current_setting('server_encoding')"
+FIND = "SELECT to_regclass('tipbench_promotions') IS NOT NULL, current_setting('server_encoding')"
 CREATE = f"""
 BEGIN;
 SELECT pg_advisory_xact_lock({LOCKS}, 0);
@@ -64,6 +64,10 @@ CREATE TABLE IF NOT EXISTS tipbench_events (
     PRIMARY KEY (user_id, policy, event_id)
 ) WITH (fillfactor = 80);
 CREATE UNIQUE INDEX IF NOT EXISTS tipbench_events_by_age ON tipbench_events (state_id, seq);
+CREATE TABLE IF NOT EXISTS tipbench_promotions (
+    number bigint PRIMARY KEY,
+    act json NOT NULL
+);
 COMMIT
 """
 SET_UP = """

@@ -9,6 +9,7 @@ from tipbench.cli.listening import LOOPBACK, is_loopback, listening, url_of, uvi
 from tipbench.cli.workplace import note, out
 from tipbench.errors import InvalidInput, MissingExtra
 from tipbench.settings import Settings
+from tipbench.untrusted import printable
 
 if TYPE_CHECKING:
     from tipbench.web.key import ServiceKey
@@ -64,10 +65,12 @@ def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind
                 "there is no key yet, so only this machine may be served; set TIPBENCH_SERVING_KEY, or start once "
                 "without --host to get one"
             )
-        made_of = checked_parts(settings, shadows)
+        checked = checked_parts(settings, shadows)
+        for change in checked.changes:
+            note(f"The live policy is not what was promoted: {printable(change)}. Hold a gate for it as it is now.")
         _show_key(key, new_key)
         out.print(f"tipbench recommend serves at {url_of(host, listener)} (Ctrl-C ends it)", soft_wrap=True)
-        out.print(made_of, soft_wrap=True)
+        out.print(checked.made_of, soft_wrap=True)
         if not is_loopback(host):
             note("Others can reach this address, and the key travels to it as it is; put a proxy with https before it.")
         out.file.flush()

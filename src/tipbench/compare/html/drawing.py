@@ -37,7 +37,11 @@ class Drawing:
 
     def path(self, points: list[tuple[float, float]], kind: str) -> None:
         """Straight from point to point."""
-        self._shape("polyline", {"points": " ".join(f"{x:.2f},{y:.2f}" for x, y in points), "class": kind})
+        self._shape("polyline", {"points": _joined(points), "class": kind})
+
+    def area(self, points: list[tuple[float, float]], kind: str) -> None:
+        """What lies within the points."""
+        self._shape("polygon", {"points": _joined(points), "class": kind})
 
     def text(self, x: float, y: float, text: str, kind: str) -> None:
         self._words("text", text, {"x": x, "y": y, "class": kind})
@@ -51,6 +55,10 @@ class Drawing:
     def _shape(self, tag: str, attributes: Mapping[str, _Value]) -> ElementTree.Element:
         written = {name: value if isinstance(value, str) else f"{value:.2f}" for name, value in attributes.items()}
         return ElementTree.SubElement(self._here, tag, written)
+
+
+def _joined(points: list[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
 
 
 def shortened(text: str, limit: int) -> str:

@@ -6,6 +6,9 @@ document.addEventListener("htmx:configRequest", (event) => {
   event.detail.headers["X-CSRF-Token"] = document.querySelector('meta[name="csrf-token"]').content;
 });
 
+// Where all pages have no room beside each other, the one that is open is in view.
+document.querySelector(".bar nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+
 // The server away, or an answer that nothing was made for: said once, taken back by the next answer that is fine.
 function say(text) {
   if (trouble.textContent !== text) trouble.textContent = text;
@@ -45,7 +48,7 @@ document.addEventListener("input", (event) => {
 
 // The button that was pressed is out of reach while the server looks at it, and the focus with it.
 document.addEventListener("htmx:afterSwap", (event) => {
-  if (event.detail.target.id === "run-problems") event.detail.target.querySelector(".alert")?.focus();
+  if (event.detail.target.id.endsWith("-problems")) event.detail.target.querySelector(".alert")?.focus();
 });
 
 // Where the page came by plain http from elsewhere, browsers offer no clipboard: the text is selected instead.

@@ -1,0 +1,155 @@
+"""Simulated users as a decision log would hold them, and what no log knows: what would have come of every choice.
+
+A user is of a persona drawn by chance, so that users are independent draws from one population.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tipbench.bandit.decisions import DecisionLog
+from tipbench.bandit.features.interface import Floats
+from tipbench.bandit.policies.chance import OfEvent
+from tipbench.bandit.policies.interface import Choice, Policy, State
+from tipbench.bandit.records import Request, Reward
+from tipbench.bandit.replay.rounds import Round, Rounds, Wanted
+from tipbench.bandit.simulation.arms import Arm
+from tipbench.bandit.simulation.draws import Draws, drawn_life
+from tipbench.bandit.simulation.life import Life
+from tipbench.bandit.simulation.play import Server, Trajectory, play
+from tipbench.bandit.simulation.world import Persona, World
+
+OFFERED = 10
+
+
+@dataclass(frozen=True)
+class User:
+    world: World
+    persona: Persona
+    seed: int
+    draws: Draws
+
+    @property
+    def steps(self) -> int:
+        return len(self.draws.luck)
+
+    def served_by(self, server: Server, policy: Policy[Any]) -> Trajectory:
+        return play(self.world, self.persona, self.seed, self.draws, Arm(policy.name, policy), server)
+
+
+def drawn_users(world: World, count: int, steps: int, seed: int) -> list[User]:
+    chance = np.random.Generator(np.random.PCG64([9, seed]))
+    personas = [world.personas[place] for place in chance.integers(0, len(world.personas), count)]
+    seeds = range(seed * count, (seed + 1) * count)
+    return [
+        User(world, persona, number, drawn_life(world, persona, number, steps, OFFERED))
+        for number, persona in zip(seeds, personas, strict=True)
+    ]
+
+
+class Logging:
+    """The policy serves and learns, and everything is kept."""
+
+    def __init__(self, policy: Policy[Any]) -> None:
+        self._policy = policy
+        self._state = policy.new_state()
+        self.kept: list[tuple[Request, Choice]] = []
+
+    def choose(self, request: Request) -> int:
+        choice = chosen_by(self._policy, self._state, request)
+        self.kept.append((request, choice))
+        return choice.place
+
+    def learn(self, request: Request, reward: float) -> None:  # noqa: ARG002
+        self._policy.learn(self._state, self.kept[-1][1].seen, reward)
+
+
+class FrozenAfter:
+    """What was logged is shown again up to a step, and from there on a policy chooses that learns nothing."""
+
+    def __init__(self, policy: Policy[Any], state: State, before: list[int]) -> None:
+        self._policy = policy
+        self._state = state
+        self._before = iter(before)
+
+    def choose(self, request: Request) -> int:
+        before = next(self._before, None)
+        return chosen_by(self._policy, self._state, request).place if before is None else before
+
+    def learn(self, request: Request, reward: float) -> None:
+        """Nothing."""
+
+
+def chosen_by(policy: Policy[Any], state: State, request: Request) -> Choice:
+    return policy.choose(state, request, OfEvent(policy.name, request.user_id, request.event_id))
+
+
+@dataclass(frozen=True)
+class LoggedLives:
+    """By round and candidate: how likely it was, and what would have come of it, where the log was."""
+
+    rounds: Rounds
+    propensities: Floats
+    rewards: Floats
+    chosen: list[list[int]]  # by user and step
+
+
+def logged(users: list[User], policy: Policy[Any]) -> LoggedLives:
+    rounds: list[Round] = []
+    propensities, rewards, chosen = [], [], []
+    for number, user in enumerate(users):
+        server = Logging(policy)
+        trajectory = user.served_by(server, policy)
+        for (request, choice), reward in zip(server.kept, trajectory.rewards.tolist(), strict=True):
+            rounds.append(Round(len(rounds), number, request, choice.place, choice.propensity, reward))
+            propensities.append(choice.propensities)
+        chosen.append(trajectory.chosen.tolist())
+        rewards.append(_OpenLife(user.world, user.persona, user.draws).rewards(chosen[-1]))
+
+    def read(wanted: Wanted) -> Iterator[Round]:
+        return (one for one in rounds if wanted[one.place])
+
+    numbers = np.array([one.user for one in rounds], dtype=np.intp)
+    of_rounds = Rounds(numbers, np.arange(len(rounds)), read)
+    return LoggedLives(of_rounds, np.array(propensities), np.concatenate(rewards), chosen)
+
+
+def write_log(folder: Path, users: Iterable[User], policy: Policy[Any]) -> None:
+    """As the service writes it, a line each second."""
+    seconds = count(1_800_000_000)
+    log = DecisionLog(folder, lambda: float(next(seconds)))
+    for user in users:
+        server = Logging(policy)
+        rewards = user.served_by(server, policy).rewards.tolist()
+        for n, ((request, choice), reward) in enumerate(zip(server.kept, rewards, strict=True)):
+            log.decided(policy, request, choice, n)
+            came = Reward(user_id=request.user_id, event_id=request.event_id, reward=reward)
+            log.rewarded(policy.name, came, learned=True)
+    log.close()
+
+
+class _OpenLife(Life):
+    """Says what would have come of everything that was offered, chosen or not."""
+
+    def rewards(self, chosen: list[int]) -> Floats:
+        for step, place in enumerate(chosen):
+            self.show(step, place)
+        utilities = (self._fixed + self._varying).tolist()
+        return np.array([[self._outcome(step, one).reward for one in row] for step, row in enumerate(utilities)])
+
+
+def gains_when_served(
+    users: list[User], lives: LoggedLives, candidate: Policy[Any], states: Mapping[int, State], first: int
+) -> Floats:
+    """By user: what it gains if it really serves from that step on, and its own choices make the situations."""
+    gains = []
+    for number, user in enumerate(users):
+        chosen = lives.chosen[number]
+        served = user.served_by(FrozenAfter(candidate, states[number], chosen[:first]), candidate).rewards
+        logged_ones = lives.rewards[number * user.steps : (number + 1) * user.steps]
+        gains.append(float((served - logged_ones[np.arange(user.steps), chosen])[first:].mean()))
+    return np.array(gains)

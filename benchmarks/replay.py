@@ -1,0 +1,158 @@
+"""Replay's estimators beside those of the Open Bandit Pipeline (obp), on the same logged decisions.
+
+    .venv/bin/python -m benchmarks.replay    # installs obp on demand: a minute and 500 MB
+
+obp runs in an environment of its own. It makes two logs itself, of the handwritten digits as in its README and of
+synthetic data, each with a model of rewards that it fits; two are ours, of the digits and of simulated users, with
+our model. All go through both. Promise: no estimate differs by more than 1e-6. Then the time that a replay takes.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from benchmarks.bandit import OBP, UNDER_OBP
+from benchmarks.parts.bandit_log import BanditLog, digits_log, read_log
+from benchmarks.parts.environments import interpreter_with
+from benchmarks.parts.logged_lives import chosen_by, drawn_users, logged, write_log
+from benchmarks.parts.scratch import scratch_folders
+from benchmarks.parts.table import out, show
+from tipbench.bandit.earnings import decisions_folder
+from tipbench.bandit.features.v1 import V1
+from tipbench.bandit.policies.catalog import POLICIES
+from tipbench.bandit.policies.egreedy import Decay, EGreedy
+from tipbench.bandit.replay.evaluation import DR, IPS, SNIPS, Columns, Estimated
+from tipbench.bandit.replay.training import first_part, trained
+from tipbench.bandit.simulation.builtin import built_in_world
+
+LARGEST_DIFFERENCE = 1e-6
+KNOWN = {"truth": 0.96343402, IPS: 0.98103843}  # of obp's digits, as its README has them
+SIZES, STEPS = (10_000, 100_000), 200
+CANDIDATE = POLICIES["egreedy/v2"]
+_ROOT = Path(__file__).parents[1]
+Result = TypeVar("Result")
+
+
+def estimates(log: BanditLog) -> dict[str, float]:
+    found = Estimated(
+        Columns(
+            users=np.arange(len(log.action)),
+            rewards=log.reward,
+            logged=log.of_action(log.logged),
+            asked=log.of_action(log.asked),
+            expected_of_choice=log.of_action(log.expected),
+            expected_of_asked=(log.asked * log.expected).sum(axis=1),
+        )
+    )
+    return {name: estimate.value for name, estimate in found.values.items()}
+
+
+def simulated_users() -> BanditLog:
+    """40 users of 200 decisions; the candidate knows the first half."""
+    lives = logged(drawn_users(built_in_world(), 40, STEPS, 1), EGreedy("egreedy", V1, decay=Decay(floor=0.2)))
+    learned = first_part(lives.rounds, 0.5)
+    known = trained(lives.rounds, CANDIDATE, learned)
+    rest = list(lives.rounds.read(~learned))
+    return BanditLog(
+        action=np.array([one.chosen for one in rest]),
+        reward=np.array([one.reward for one in rest]),
+        logged=lives.propensities[~learned],
+        asked=np.array([chosen_by(CANDIDATE, known.states[one.user], one.request).propensities for one in rest]),
+        expected=np.array([known.model.expected(one.user, CANDIDATE.features.matrix(one.request)) for one in rest]),
+    )
+
+
+def beside_obp(folder: Path) -> bool:
+    from sklearn.datasets import load_digits
+
+    digits_log(*load_digits(return_X_y=True)).write(folder / "digits, nearest mean.npz")
+    simulated_users().write(folder / "simulated users.npz")
+    python = interpreter_with("obp", UNDER_OBP, [OBP])
+    answer = subprocess.run(
+        [str(python), "-m", "benchmarks.parts.contenders.obp_estimates", str(folder)],
+        env={**os.environ, "PYTHONPATH": str(_ROOT)},
+        cwd=_ROOT,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    theirs = json.loads(answer.stdout)
+    rows, worst = [], 0.0
+    for name, said in theirs["estimates"].items():
+        truth = theirs["truths"].get(name)
+        ours = estimates(read_log(folder / f"{name}.npz"))
+        for way in (IPS, SNIPS, DR):
+            apart = abs(ours[way] - said[way])
+            worst = max(worst, apart)
+            values = (f"{ours[way]:.8f}", f"{said[way]:.8f}", f"{apart:.1e}")
+            rows.append((name, way, *values, "" if truth is None else f"{truth:.8f}"))
+    show("Estimates from the same decisions", ("log", "estimator", "tipbench", "obp", "apart", "truth"), rows)
+    out.print(f"Largest difference: {worst:.1e} (wanted: at most {LARGEST_DIFFERENCE:.0e})")
+    digits = {"truth": theirs["truths"]["obp's digits"], IPS: theirs["estimates"]["obp's digits"][IPS]}
+    for name, known in KNOWN.items():
+        same = "reproduced" if abs(digits[name] - known) < 1e-8 else f"came out as {digits[name]:.8f} here"
+        out.print(f"obp's digits, {name} {known}: {same}")
+    return worst <= LARGEST_DIFFERENCE
+
+
+class Run(NamedTuple):
+    log_mb: float
+    seconds: float
+    peak_mb: float
+    verdict: str
+
+
+def show_speed(new_folder: Callable[[], Path]) -> None:
+    rows = []
+    for decisions in SIZES:
+        home = new_folder()
+        _apart(_write, decisions_folder(home), decisions)
+        run = _apart(_replay, home)
+        speed = f"{decisions / run.seconds:,.0f}"
+        rows.append(
+            (f"{decisions:,}", f"{run.log_mb:.0f}", f"{run.seconds:.1f}", speed, f"{run.peak_mb:.0f}", run.verdict)
+        )
+    columns = ("decisions", "log, MB", "CPU s", "decisions/s", "peak, MB", "verdict")
+    show("tipbench sim replay --candidate egreedy/v2 among 10 candidates, start to exit", columns, rows)
+
+
+def _apart(work: Callable[..., Result], *given: object) -> Result:
+    """In a new process: what it starts has its memory, at first."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, *given).result()
+
+
+def _write(folder: Path, decisions: int) -> None:
+    users = drawn_users(built_in_world(), decisions // STEPS, STEPS, 2)
+    write_log(folder, users, EGreedy("egreedy", V1))
+
+
+def _replay(home: Path) -> Run:
+    words = [sys.executable, "-m", "tipbench", "sim", "replay", "--candidate", "egreedy/v2", "--format", "json"]
+    with (home / "said").open("w+") as said, (home / "log").open("w") as log:
+        environment = {**os.environ, "TIPBENCH_HOME": str(home)}
+        process = subprocess.Popen(words, env=environment, stdout=said, stderr=log)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        verdict = json.load(said)["verdict"]["status"]
+    log_mb = sum(path.stat().st_size for path in decisions_folder(home).iterdir()) / 1e6
+    return Run(log_mb, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6, verdict)
+
+
+def main() -> int:
+    with scratch_folders() as new_folder:
+        same = beside_obp(new_folder())
+        show_speed(new_folder)
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

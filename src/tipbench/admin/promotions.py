@@ -1,0 +1,40 @@
+"""Which policy is live, how it came to be, and whether another one may follow it."""
+
+from contextlib import closing
+from dataclasses import dataclass
+
+from tipbench.bandit.promoting import promotion
+from tipbench.bandit.promotions.interface import Act, lineage
+from tipbench.bandit.store.catalog import open_store
+from tipbench.errors import TipbenchError
+from tipbench.settings import Settings
+
+
+@dataclass(frozen=True)
+class History:
+    live: str
+    acts: tuple[Act, ...]  # the newest first
+
+
+class Promotions:
+    """Read from the store that the settings name. It is opened for a moment only: nobody who moves it has to wait."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def history(self) -> History:
+        with closing(open_store(self._settings)) as store:
+            acts = store.promotions.history()
+            return History(lineage(acts, store.promotions.address)[-1], acts[::-1])
+
+    def live(self) -> str:
+        return self.history().live
+
+    def why_not(self, policy: str, gate_id: str, at_ms: int) -> str:
+        """Why this policy may not go live by this gate now; nothing where it may. Nothing is changed."""
+        with closing(open_store(self._settings)) as store:
+            try:
+                promotion(policy, store.promotions, self._settings.home, at_ms, None, gate_id)
+            except TipbenchError as error:
+                return str(error)
+            return ""

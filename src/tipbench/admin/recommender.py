@@ -1,0 +1,31 @@
+"""What the server shows of the recommender, and what it can start for it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tipbench.admin.gates import Gates
+from tipbench.admin.promotions import Promotions
+from tipbench.admin.simulations import Simulations
+from tipbench.bandit.agreement import AgreementReader, signals_folder
+from tipbench.runners.simulations import SimulationRunner
+from tipbench.settings import Settings
+
+
+@dataclass(frozen=True)
+class RecommenderRoom:
+    simulations: Simulations
+    gates: Gates
+    promotions: Promotions
+    agreement: AgreementReader
+
+
+def open_room(settings: Settings, clock: Callable[[], float], new_id: Callable[[], str]) -> RecommenderRoom:
+    """It has begun to look after simulations when it is there."""
+    promotions = Promotions(settings)
+    runner = SimulationRunner(settings.home, settings, clock, new_id)
+    return RecommenderRoom(
+        simulations=Simulations(runner, promotions.live),
+        gates=Gates(settings.home),
+        promotions=promotions,
+        agreement=AgreementReader(signals_folder(settings.home)),
+    )

@@ -1,0 +1,79 @@
+"""The simulation's own process: a request comes in, lines of progress go out, and the result in the end.
+
+Whoever started it holds its input open. When that closes, the starter is gone, and this one ends its workers and its
+service, removes its folder, and ends: nothing is left behind, whoever was killed.
+"""
+
+import os
+import shutil
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import psutil
+from pydantic_core import from_json, to_json
+
+from tipbench.bandit.simulation.experiment import Results, simulate
+from tipbench.bandit.simulation.gate import as_data, judged
+from tipbench.bandit.simulation.outcome import outcome_data
+from tipbench.bandit.simulation.over_http import service
+from tipbench.bandit.simulation.request import SimulationRequest
+from tipbench.errors import InvalidInput, TipbenchError
+
+
+def main() -> None:
+    asked = sys.stdin.buffer.readline()
+    if not asked.endswith(b"\n"):
+        return  # the starter was gone before it had asked
+    data = from_json(asked)
+    folder = Path(data["folder"])
+    threading.Thread(target=_end_with_the_starter, args=(sys.stdin.buffer, folder), daemon=True).start()
+    folder.mkdir(mode=0o700)
+    try:
+        request = SimulationRequest.model_validate(data["request"])
+        _say({"result": result_of(request, data["workers"], folder)})
+    except InvalidInput as error:
+        _say({"refused": str(error)})
+    except TipbenchError as error:
+        _say({"failed": str(error)})
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def result_of(request: SimulationRequest, workers: int, folder: Path) -> dict[str, Any]:
+    results = _simulated(request, workers, folder)
+    found = outcome_data(results)
+    return found | {"gate": as_data(judged(results))} if request.kind == "gate" else found
+
+
+def _simulated(request: SimulationRequest, workers: int, folder: Path) -> Results:
+    plan = request.plan()
+
+    def progress(done: int) -> None:
+        _say({"done": done, "of": plan.lives})
+
+    if not request.http:
+        return simulate(plan, workers, progress)
+    with service(folder) as at:
+        return simulate(plan, workers, progress, at)
+
+
+def _say(entry: dict[str, Any]) -> None:
+    sys.stdout.buffer.write(to_json(entry, inf_nan_mode="null") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _end_with_the_starter(held_open: BinaryIO, folder: Path) -> None:
+    held_open.read()
+    helpers = psutil.Process().children(recursive=True)
+    for helper in helpers:
+        helper.kill()
+    psutil.wait_procs(helpers)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""`tipbench recommend promote`: a policy goes live."""
+
+import time
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from tipbench.bandit.promoting import promotion
+from tipbench.bandit.store.catalog import open_store
+from tipbench.cli.workplace import out
+from tipbench.settings import Settings
+
+
+@click.command(
+    epilog="Examples:\n\n\b\n"
+    "  tipbench sim gate --candidate egreedy/v2 --incumbent egreedy    # first: has it won?\n"
+    "  tipbench recommend promote egreedy/v2\n"
+    "  tipbench recommend promote egreedy/v2 --gate 0c3f1a9e5b7d2468 --yes\n\n"
+    "Exits with 2 if it is refused. 'tipbench recommend rollback' takes it back."
+)
+@click.argument("policy")
+@click.option("--gate", "gate_id", metavar="ID", help="By this gate.  [default: the newest that fits]")
+@click.option(
+    "--world",
+    "world_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="The gate was held with these personas and tips.  [default: those of the suite 'tip']",
+)
+@click.option("--yes", is_flag=True, help="Don't ask.")
+def command(policy: str, gate_id: str | None, world_file: Path | None, yes: bool) -> int:
+    """Let POLICY go live, in place of the one that is.
+
+    It takes a gate that was passed for exactly this: the policy's features and parameters, the policy that is live now,
+    this version of the simulator, the same world, and rules as strict as today's. A service that runs follows by
+    itself, and rewards of what was served before still go to the policy that served it.
+    """
+    settings = Settings()
+    with closing(open_store(settings)) as store:
+        decided = promotion(policy, store.promotions, settings.home, round(time.time() * 1000), world_file, gate_id)
+        act, gate = decided.act, decided.gate
+        assert gate
+        question = (
+            f"Let {act.to} go live in place of {act.left}? It passed the gate {gate.id}, with a gain of at least "
+            f"{gate.verdict.pooled.lower_bound:+.4f} a decision."
+        )
+        if not yes and not click.confirm(question, default=False):
+            out.print(f"Nothing was changed: {act.left} is live.")
+            return 0
+        store.promotions.append(act, decided.known)
+    out.print(
+        f"{act.to} is live now, in place of {act.left}, by the gate {gate.id}. To take it back: tipbench recommend "
+        "rollback",
+        soft_wrap=True,
+    )
+    return 0

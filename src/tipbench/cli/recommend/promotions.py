@@ -1,0 +1,68 @@
+"""`tipbench recommend promotions`: which policy is live, and how it came to be."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from tipbench.bandit.gate_records import read_gate
+from tipbench.bandit.promoting import changed_since
+from tipbench.bandit.promotions.interface import Act, lineage
+from tipbench.bandit.store.catalog import open_store
+from tipbench.cli.leaderboard import empty_table
+from tipbench.cli.workplace import out
+from tipbench.errors import InvalidInput, StateError
+from tipbench.settings import Settings
+from tipbench.untrusted import json_text, printable
+
+
+@click.command(
+    epilog="Examples:\n\n\b\n"
+    "  tipbench recommend promotions\n"
+    "  tipbench recommend promotions --format json > promotions.json\n"
+)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", help="[default: table]")
+def command(form: str) -> None:
+    """Which policy is live, and every promotion and rollback with the gate that it went by."""
+    settings = Settings()
+    with closing(open_store(settings)) as store:
+        acts = store.promotions.history()
+        live = lineage(acts, store.promotions.address)[-1]
+    if form == "json":
+        click.echo(json_text({"live": live, "acts": [act.model_dump(by_alias=True) for act in acts]}))
+        return
+    since = f" since {_moment(acts[-1])}" if acts else ", as in the beginning: nothing was promoted yet"
+    out.print(printable(f"{live} is live{since}."), style="bold", soft_wrap=True)
+    for change in changed_since(acts):
+        out.print(printable(f"It is not what was promoted: {change}."), style="yellow", soft_wrap=True)
+    if acts:
+        out.print(_table(acts, settings.home))
+
+
+def _table(acts: Sequence[Act], home: Path) -> Table:
+    """Newest first."""
+    table = empty_table("Promotions")
+    for name in ("when", "act", "from", "to", "gate", "gain at least", "replay"):
+        table.add_column(name, overflow="fold")
+    for act in reversed(acts):
+        words = (_moment(act), act.act, act.left, act.to, act.gate or "–", _gain(act, home), act.replay or "–")
+        table.add_row(*map(printable, words))
+    return table
+
+
+def _gain(act: Act, home: Path) -> str:
+    if act.gate is None:
+        return "–"
+    try:
+        return f"{read_gate(home, act.gate).verdict.pooled.lower_bound:+.4f}"
+    except StateError:
+        return "its record was changed"
+    except InvalidInput:
+        return "its record is not here"
+
+
+def _moment(act: Act) -> str:
+    return datetime.fromtimestamp(act.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")

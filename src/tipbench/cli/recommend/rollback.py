@@ -1,0 +1,38 @@
+"""`tipbench recommend rollback`: the policy before is live again."""
+
+import time
+from contextlib import closing
+
+import click
+
+from tipbench.bandit.promoting import rollback
+from tipbench.bandit.promotions.interface import lineage
+from tipbench.bandit.store.catalog import open_store
+from tipbench.cli.workplace import out
+from tipbench.settings import Settings
+from tipbench.untrusted import printable
+
+
+@click.command(
+    epilog="Examples:\n\n\b\n"
+    "  tipbench recommend rollback\n"
+    "  tipbench recommend rollback --yes\n\n"
+    "It needs no gate. Rolling back twice goes back two promotions."
+)
+@click.option("--yes", is_flag=True, help="Don't ask.")
+def command(yes: bool) -> int:
+    """Take the last promotion back: the policy that was live before it is live again.
+
+    A second rollback takes back the promotion before that one, and so on to the first.
+    """
+    with closing(open_store(Settings())) as store:
+        decided = rollback(store.promotions, round(time.time() * 1000))
+        act = decided.act
+        if not yes and not click.confirm(f"Take {printable(act.left)} back, and let {act.to} be live?", default=False):
+            out.print(printable(f"Nothing was changed: {act.left} is live."))
+            return 0
+        store.promotions.append(act, decided.known)
+        left = len(lineage(store.promotions.history(), store.promotions.address)) - 1
+    further = f"Rolling back once more goes further back; promotions that can be: {left}." if left else ""
+    out.print(printable(f"{act.to} is live again, in place of {act.left}. {further}".rstrip()), soft_wrap=True)
+    return 0

@@ -1,0 +1,1 @@
+"""`tipbench sim`: one file a subcommand."""

@@ -1,0 +1,103 @@
+"""The flags that all simulations share, and the request that comes of them."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import click
+
+from tipbench.bandit.simulation.builtin import built_in_world
+from tipbench.bandit.simulation.request import SimulationRequest
+from tipbench.bandit.simulation.world import World, load_world
+from tipbench.errors import InvalidInput
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_MOST_WORKERS = 256
+_DAY_S = 86_400.0
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@dataclass(frozen=True)
+class Flags:
+    seeds: int
+    first_seed: int
+    steps: int
+    offered: int
+    world: Path | None
+    http: bool
+    workers: int | None
+    timeout: float
+    form: str
+    out: Path | None
+    progress: Path | None
+
+    def open_world(self) -> World:
+        return load_world(self.world) if self.world else built_in_world()
+
+    def request(self, kind: Literal["run", "gate"], world: World, policies: tuple[str, ...]) -> SimulationRequest:
+        return SimulationRequest(
+            kind=kind,
+            world=world,
+            arms=policies,
+            first_seed=self.first_seed,
+            seeds=self.seeds,
+            steps=self.steps,
+            offered=self.offered,
+            http=self.http,
+        )
+
+    def processes(self, lives: int) -> int:
+        """As many as there are cores that we may use, and never more than there are lives."""
+        return min(self.workers or len(os.sched_getaffinity(0)), lives)
+
+
+def simulation_flags(command: _Command) -> _Command:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def names(given: str, flag: str) -> tuple[str, ...]:
+    found = tuple(name.strip() for name in given.split(",") if name.strip())
+    if not found:
+        raise InvalidInput(f"{flag} names nobody; give names with commas between them")
+    return found
+
+
+_OPTIONS = (
+    click.option("--seeds", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Lives a persona."),
+    click.option(
+        "--first-seed",
+        type=click.IntRange(0, 10**9),
+        default=10_000,
+        show_default=True,
+        help="Seeds count from here; others are other lives. Those below 10000 set the gate's thresholds.",
+    ),
+    click.option(
+        "--steps", type=click.IntRange(1, 100_000), default=200, show_default=True, help="Decisions in a life."
+    ),
+    click.option(
+        "--offered", type=click.IntRange(1, 200), default=10, show_default=True, help="Tips that each is made among."
+    ),
+    click.option("--world", type=_FILE, metavar="FILE", help="Personas and tips.  [default: those of the suite 'tip']"),
+    click.option("--http", is_flag=True, help="Go through the real service over HTTP: slower, with the same results."),
+    click.option("--workers", type=click.IntRange(1, _MOST_WORKERS), metavar="N", help="[default: all cores]"),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(0, _DAY_S, min_open=True),
+        default=1800.0,
+        show_default=True,
+        metavar="S",
+        help="Seconds that it may take.",
+    ),
+    click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True),
+    click.option("--out", type=_FILE, metavar="FILE", help="Also write the JSON to this file."),
+    click.option(
+        "--progress",
+        type=_FILE,
+        metavar="FILE",
+        help="Keep a JSON file there that says how far it is, and in the end what came of it.",
+    ),
+)

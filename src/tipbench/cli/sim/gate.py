@@ -1,0 +1,56 @@
+"""`tipbench sim gate`: has a candidate won over the live policy?"""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tipbench.bandit.gate_records import keep_gate
+from tipbench.bandit.live import live_now
+from tipbench.cli.progress_file import ProgressFile
+from tipbench.cli.sim.flags import Flags, simulation_flags
+from tipbench.cli.sim.gate_report import Contest, in_short, next_step, show_gate
+from tipbench.cli.sim.going import carried_out, interrupted
+from tipbench.cli.workplace import note
+from tipbench.settings import Settings
+from tipbench.untrusted import json_text
+
+_FAILED = 1
+
+
+@click.command(
+    epilog="Examples:\n\n\b\n"
+    "  tipbench sim gate --candidate egreedy/v2\n"
+    "  tipbench sim gate --candidate egreedy/v2 --incumbent egreedy --seeds 60 --first-seed 1000\n"
+    "  tipbench sim gate --candidate linucb --format json > verdict.json\n\n"
+    "Exits with 0 if it passed, 1 if not, 2 if it could not be held."
+)
+@click.option("--candidate", required=True, metavar="POLICY", help="Who wants to go live.")
+@click.option("--incumbent", metavar="POLICY", help="Whom it has to beat.  [default: the live policy]")
+@simulation_flags
+def command(candidate: str, incumbent: str | None, progress: Path | None, **given: Any) -> int:
+    """Has a candidate won over the live policy, by a test that a worse one fails?
+
+    Each time the gate is tried on the incumbent against itself, and on the candidate with its new features handed to
+    the wrong tips. Both must fail, or nothing passes. What was found is kept, and a promotion has to name it.
+    """
+    with ProgressFile(progress) as told:
+        try:
+            return _gate(Flags(progress=progress, **given), candidate, incumbent, told)
+        except KeyboardInterrupt:
+            return interrupted(told)
+
+
+def _gate(flags: Flags, candidate: str, incumbent: str | None, told: ProgressFile) -> int:
+    settings = Settings()
+    contest = Contest(candidate, incumbent or live_now(settings), flags.world)
+    request = flags.request("gate", flags.open_world(), (contest.candidate, contest.incumbent))
+    found = carried_out(request, flags, told)
+    kept_as = keep_gate(settings.home, found)
+    if flags.form == "json":
+        click.echo(json_text(found))
+        note(next_step(found["gate"], contest, kept_as))
+    else:
+        show_gate(found, contest, kept_as)
+    told.finish(f"{in_short(found['gate'], contest)}; kept as gate {kept_as}", kept_as=kept_as)
+    return 0 if found["gate"]["passed"] else _FAILED

@@ -1,0 +1,98 @@
+"""Carries a simulation out, and shows how far it is."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import TimeRemainingColumn as TimeLeftColumn
+
+from tipbench.bandit.simulation.apart import simulated_apart
+from tipbench.bandit.simulation.over_http import is_served
+from tipbench.bandit.simulation.request import SimulationRequest
+from tipbench.bandit.whole_files import write_whole
+from tipbench.cli.progress import duration
+from tipbench.cli.progress_file import ProgressFile
+from tipbench.cli.sim.flags import Flags
+from tipbench.cli.workplace import err, note
+from tipbench.errors import InvalidInput
+from tipbench.untrusted import json_text
+
+INTERRUPTED = 130
+_LINES = 10  # in a log, from the first life to the last
+Watcher = Callable[[int, int], None]
+
+
+def carried_out(request: SimulationRequest, flags: Flags, told: ProgressFile) -> dict[str, Any]:
+    plan = request.plan()
+    if flags.out:
+        _check_out(flags.out)
+    beside = [arm.name for arm in plan.arms if request.http and not is_served(arm)]
+    if beside:
+        note(f"Not served over HTTP, so in process: {', '.join(beside)}.")
+    with _shown(err) as watch:
+
+        def progress(done: int, of: int) -> None:
+            watch(done, of)
+            told.simulated(done, of)
+
+        told.simulated(0, plan.lives)
+        found = simulated_apart(request, flags.processes(plan.lives), flags.timeout, progress)
+    if flags.out:
+        try:
+            write_whole(flags.out, f"{json_text(found)}\n".encode())
+        except OSError as error:
+            raise InvalidInput(f"--out {flags.out} can't be written: {error.strerror or error}") from error
+    return found
+
+
+def interrupted(told: ProgressFile) -> int:
+    told.begin("simulate", "interrupted; nothing is kept of it")
+    note("Interrupted. Nothing is kept of a simulation that was cut off.")
+    return INTERRUPTED
+
+
+def _check_out(path: Path) -> None:
+    """Said before minutes go into what can't be written."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise InvalidInput(f"--out {path} can't be written; name a file in a folder that is there")
+
+
+@contextmanager
+def _shown(console: Console) -> Iterator[Watcher]:
+    """A bar on a terminal, and a few lines elsewhere."""
+    if not console.is_terminal:
+        yield _Lines(console)
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("lives", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("ETA", markup=False),
+        TimeLeftColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("simulating", total=None)
+        yield lambda done, of: progress.update(task, completed=done, total=of)
+
+
+class _Lines:
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._started = monotonic()
+        self._told = 0
+
+    def __call__(self, done: int, of: int) -> None:
+        part = done * _LINES // of
+        if part == self._told:
+            return
+        self._told = part
+        left = (monotonic() - self._started) / done * (of - done)
+        soon = f", about {duration(left)} left" if left >= 1 else ""
+        print(f"[{done}/{of}] lives simulated{soon}", file=self._console.file)

@@ -1,0 +1,60 @@
+"""`tipbench sim replay`: what would a candidate have earned, by the log of what was served?"""
+
+import time
+from pathlib import Path
+
+import click
+
+from tipbench.bandit.earnings import decisions_folder
+from tipbench.bandit.replay.outcome import replay_data, replayed
+from tipbench.bandit.replay.record import keep_replay
+from tipbench.cli.sim.replay_report import kept_line, show_replay
+from tipbench.cli.workplace import note
+from tipbench.errors import InvalidInput
+from tipbench.settings import Settings
+from tipbench.untrusted import json_text
+
+_FAILED = 1
+
+
+@click.command(
+    epilog="Examples:\n\n\b\n"
+    "  tipbench sim replay --candidate egreedy/v2\n"
+    "  tipbench sim replay --candidate egreedy/v2 --log backup/decisions --share 0.3\n"
+    "  tipbench sim replay --candidate linucb --format json > replay.json\n\n"
+    "Exits with 0 if the candidate earns more, 1 if not or if the log can't tell, 2 if it could not be replayed."
+)
+@click.option("--candidate", required=True, metavar="POLICY", help="Who wants to go live.")
+@click.option(
+    "--log",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="The decision log.  [default: that of this machine's service]",
+)
+@click.option(
+    "--share",
+    type=float,
+    default=0.5,
+    show_default=True,
+    metavar="PART",
+    help="The part of each user's decisions, the earliest, that the candidate learns from.",
+)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def command(candidate: str, log: Path | None, share: float, form: str) -> int:
+    """What would a candidate have earned, had it chosen? From the log of what was served, without serving anybody.
+
+    The candidate learns from the first part of each user's decisions, and is put to the rest as it is then. What was
+    found is kept, and a promotion can name it.
+    """
+    home = Settings().home
+    if log and not log.is_dir():
+        raise InvalidInput(f"--log {log} is no folder; name the one that holds the log's .jsonl files")
+    replay = replayed(log or decisions_folder(home), candidate, share)
+    found = replay_data(replay)
+    kept_as = keep_replay(home, found, round(time.time() * 1000))
+    if form == "json":
+        click.echo(json_text(found))
+        note(kept_line(kept_as))
+    else:
+        show_replay(found, kept_as)
+    return 0 if replay.verdict.passed else _FAILED

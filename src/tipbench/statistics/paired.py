@@ -1,0 +1,50 @@
+"""Is one better than another, by differences of pairs? One-sided, by Student's t."""
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tipbench.statistics.student import t_quantile_at
+
+FEWEST = 10  # differences; below, the expansion of t's quantiles is not exact enough
+
+
+class Difference(NamedTuple):
+    """The mean of paired differences, and how sure it is."""
+
+    mean: float
+    error: float  # its standard error
+    degrees: int
+
+    def lower_bound(self, level: float) -> float:
+        """Above which the true mean is, with this confidence. Where all differences are the same, there is no doubt."""
+        return self.mean - t_quantile_at(level, self.degrees) * self.error
+
+    @property
+    def t(self) -> float:
+        """0 where nothing differs at all."""
+        if self.error == 0:
+            return 0.0 if self.mean == 0 else float("inf") if self.mean > 0 else float("-inf")
+        return self.mean / self.error
+
+
+def difference(values: Sequence[float] | NDArray[np.floating]) -> Difference:
+    found = np.asarray(values, dtype=np.float64)
+    if len(found) < FEWEST:
+        raise ValueError(f"{len(found)} differences, and {FEWEST} are the fewest that this can say something about")
+    return Difference(float(found.mean()), float(found.std(ddof=1) / sqrt(len(found))), len(found) - 1)
+
+
+def holm_wins(differences: Sequence[Difference], alpha: float) -> list[bool]:
+    """Which of the means are above 0, so that the chance of even one false claim is at most α (Holm's step-down)."""
+    order = sorted(range(len(differences)), key=lambda place: -differences[place].t)
+    wins = [False] * len(differences)
+    for rank, place in enumerate(order):
+        needed = t_quantile_at(1 - alpha / (len(differences) - rank), differences[place].degrees)
+        if not differences[place].t > needed:
+            break
+        wins[place] = True
+    return wins

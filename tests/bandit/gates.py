@@ -1,0 +1,63 @@
+"""Gates and replays that nobody had to hold, and acts, for tests."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.bandit.making import NOON
+from tipbench.bandit.gate_records import keep_gate
+from tipbench.bandit.promotions.interface import Act
+from tipbench.bandit.replay.record import keep_replay
+from tipbench.bandit.simulation.arms import arm
+from tipbench.bandit.simulation.builtin import built_in_world
+from tipbench.bandit.simulation.experiment import Plan
+from tipbench.bandit.simulation.gate import gate_arms
+from tipbench.bandit.simulation.outcome import arm_data, plan_data
+
+_seconds = itertools.count(NOON)
+Change = Callable[[dict[str, Any]], object]
+
+
+def a_result(candidate: str = "egreedy/v2", incumbent: str = "egreedy", passed: bool = True) -> dict[str, Any]:
+    """As a simulation gives it to be kept, but for what no promotion looks at."""
+    arms = gate_arms(arm(candidate), arm(incumbent))
+    plan = plan_data(Plan(built_in_world(), arms, range(30), 300, 10))
+    conditions = [{"name": "gains overall", "passed": passed, "reason": "it gains what it gains"}]
+    verdict = {"passed": passed, "pooled": {"gain": 0.1, "lower_bound": 0.08}, "conditions": conditions, "personas": []}
+    return {"schema": 1, "plan": plan, "gate": verdict}
+
+
+def held_gate(
+    home: Path,
+    candidate: str = "egreedy/v2",
+    incumbent: str = "egreedy",
+    passed: bool = True,
+    change: Change | None = None,
+) -> str:
+    """The id of a record that is newer than all that were made before."""
+    result = a_result(candidate, incumbent, passed)
+    if change:
+        change(result)
+    return keep_gate(home, result, lambda: next(_seconds))
+
+
+def held_replay(home: Path, status: str, candidate: str = "egreedy/v2") -> str:
+    found = {
+        "candidate": arm_data(arm(candidate)),
+        "verdict": {"passed": status == "passed", "status": status, "reason": "by DR it earns what it earns"},
+    }
+    return keep_replay(home, found, round(next(_seconds) * 1000))
+
+
+def promoted(left: str, to: str, at_ms: int = 1) -> Act:
+    return Act(at_ms=at_ms, act="promote", left=left, to=to, gate="0" * 16, replay=None, candidate=arm_data(arm(to)))
+
+
+def rolled_back(left: str, to: str, at_ms: int = 2) -> Act:
+    return Act(at_ms=at_ms, act="rollback", left=left, to=to, gate=None, replay=None, candidate=arm_data(arm(to)))
+
+
+V2 = promoted("egreedy", "egreedy/v2")
+LINUCB = promoted("egreedy/v2", "linucb", 3)
+BACK = rolled_back("egreedy/v2", "egreedy")

@@ -1,0 +1,143 @@
+"""The history in a file: durable, whole after a kill, one writer at a time."""
+
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.bandit.gates import BACK, LINUCB, V2, promoted
+from tipbench.bandit.promotions.files import FilePromotions
+from tipbench.bandit.promotions.interface import lineage
+from tipbench.errors import Conflict, StateDamaged
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "promotions.jsonl"
+
+
+@pytest.fixture
+def promotions(path: Path) -> FilePromotions:
+    return FilePromotions(path)
+
+
+def test_nothing_is_there_before_the_first_act(promotions: FilePromotions, path: Path) -> None:
+    assert promotions.history() == ()
+    assert promotions.mark() is None
+    assert not path.exists()
+
+
+def test_acts_are_added_and_the_mark_changes_with_each(promotions: FilePromotions, path: Path) -> None:
+    marks = [promotions.mark()]
+    for known, act in enumerate((V2, LINUCB)):
+        promotions.append(act, known)
+        marks.append(promotions.mark())
+    assert FilePromotions(path).history() == (V2, LINUCB)
+    assert len(set(marks)) == 3
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_whoever_decided_on_an_older_history_is_told(promotions: FilePromotions) -> None:
+    promotions.append(V2, 0)
+    with pytest.raises(Conflict, match="somebody else was quicker: egreedy/v2 is live now"):
+        promotions.append(promoted("egreedy", "linucb"), 0)
+    assert promotions.history() == (V2,)
+
+
+def test_an_act_that_does_not_follow_is_not_written(promotions: FilePromotions, path: Path) -> None:
+    promotions.append(V2, 0)
+    before = path.read_bytes()
+    with pytest.raises(StateDamaged, match="act 2"):
+        promotions.append(promoted("egreedy", "linucb"), 1)
+    assert path.read_bytes() == before
+
+
+def test_one_of_many_at_once_wins_and_all_others_are_told(path: Path) -> None:
+    def add(_: int) -> bool:
+        try:
+            FilePromotions(path).append(V2, 0)
+        except Conflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(add, range(8))) == [False] * 7 + [True]
+    assert FilePromotions(path).history() == (V2,)
+
+
+@pytest.mark.parametrize("part", [1, 40, -1])
+def test_a_line_without_an_end_never_counted_and_is_taken_away(
+    promotions: FilePromotions, path: Path, part: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    promotions.append(V2, 0)
+    with path.open("ab") as file:
+        file.write(LINUCB.as_json().encode()[:part])
+    assert promotions.history() == (V2,)
+    with caplog.at_level(logging.WARNING):
+        promotions.append(BACK, 1)
+    assert "was not written to its end" in caplog.text
+    assert promotions.history() == (V2, BACK)
+    assert path.read_bytes() == f"{V2.as_json()}\n{BACK.as_json()}\n".encode()
+
+
+@pytest.mark.parametrize("content", [b"\n", b"{}\n", b"\xff\xfe\n", b"null\n", b'{"schema": 1}\n'])
+def test_damage_is_told_with_its_place_and_nothing_is_added(
+    promotions: FilePromotions, path: Path, content: bytes
+) -> None:
+    promotions.append(V2, 0)
+    with path.open("ab") as file:
+        file.write(content)
+    before = path.read_bytes()
+    with pytest.raises(StateDamaged, match=rf"act 2 in {path} .*backup"):
+        promotions.history()
+    with pytest.raises(StateDamaged):
+        promotions.append(LINUCB, 1)
+    assert path.read_bytes() == before
+
+
+def test_a_full_disk_leaves_what_was_there(
+    promotions: FilePromotions, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    promotions.append(V2, 0)
+    whole = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda file, line, place: whole(file, line[:10], place))
+    with pytest.raises(OSError, match="took only a part"):
+        promotions.append(LINUCB, 1)
+    assert path.read_bytes() == V2.as_json().encode() + b"\n"
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+from tests.bandit.gates import BACK, V2
+from tipbench.bandit.promotions.files import FilePromotions
+promotions = FilePromotions(Path(sys.argv[1]))
+known = len(promotions.history())
+while True:
+    promotions.append((V2, BACK)[known % 2], known)
+    known += 1
+    print(known, flush=True)
+"""
+
+
+def test_killed_at_random_moments_the_history_is_whole(promotions: FilePromotions, path: Path) -> None:
+    generator = random.Random(9)
+    for _ in range(5):
+        writer = subprocess.Popen([sys.executable, "-c", _WRITER, str(path)], stdout=subprocess.PIPE)
+        assert writer.stdout
+        told = [int(writer.stdout.readline())]
+        time.sleep(generator.random() / 20)
+        writer.send_signal(signal.SIGKILL)
+        told += [int(line) for line in writer.stdout.read().splitlines()]
+        writer.wait()
+        writer.stdout.close()
+        acts = promotions.history()
+        assert told[-1] <= len(acts) <= told[-1] + 1
+        assert lineage(acts, "here")[-1] == ("egreedy", "egreedy/v2")[len(acts) % 2]

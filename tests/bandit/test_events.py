@@ -1,0 +1,66 @@
+"""Decisions and rewards come together; what is made of them is tested where it is read (earnings, replay)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bandit.served_events import Clock, Serving, tip
+from tipbench.bandit.events import Events, taken
+from tipbench.bandit.segments import SegmentLog, segments
+from tipbench.errors import StateDamaged
+
+
+class Chosen(Events):
+    """Keeps what was chosen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chosen: list[str | None] = []
+
+    def _add_place(self) -> None:
+        self.chosen.append(None)
+
+    def _set_decision(self, place: int, entry: Mapping[str, Any]) -> None:
+        self.chosen[place] = entry["chosen"]
+
+    def rewards(self) -> dict[str | None, float]:
+        return dict(zip(self.chosen, self._reward, strict=True))
+
+
+def test_a_reward_comes_to_its_decision_in_any_order(tmp_path: Path) -> None:
+    one = Serving(tmp_path, Clock())
+    one.serve("u1", "e1", [tip(1)])
+    one.serve("u2", "e1", [tip(2)])
+    one.reward("u2", "e1", -1.0)
+    one.reward("u1", "e1", 0.5)
+    [path] = segments(one.log)
+    lines = path.read_bytes().splitlines(keepends=True)
+    for order in (lines, lines[::-1], lines + lines):
+        path.write_bytes(b"".join(order))
+        events = Chosen()
+        ends = list(taken(events, path))
+        assert events.rewards() == {"t1": 0.5, "t2": -1.0}
+        assert ends[-1] == path.stat().st_size
+        assert len(ends) == len(order)
+
+
+def test_the_last_decision_counts(tmp_path: Path) -> None:
+    one, events = Serving(tmp_path, Clock()), Chosen()
+    one.serve("u1", "e1", [tip(1)])
+    [path] = segments(one.log)
+    first = path.read_bytes()
+    one.recommender.reset("u1")
+    one.serve("u1", "e1", [tip(2)])
+    path.write_bytes(path.read_bytes() + first)  # the older line is read last
+    list(taken(events, path))
+    assert events.chosen == ["t2"]
+
+
+def test_another_kind_of_line_is_refused_with_its_file(tmp_path: Path) -> None:
+    log = SegmentLog(tmp_path, lambda: 0.0)
+    log.append({"schema": 1, "kind": "decision", "policy": "egreedy"})
+    log.close()
+    with pytest.raises(StateDamaged, match=r"0001.jsonl holds a line of another kind of log"):
+        list(taken(Chosen(), segments(tmp_path)[0]))

@@ -1,0 +1,53 @@
+"""What a simulation may have found, made up for reports."""
+
+from typing import Any
+
+POLICIES = ("egreedy", "egreedy/v2")
+
+
+def _metric(mean: float, margin: float | None = 0.01) -> dict[str, Any]:
+    curve = [mean * step / 30 for step in range(1, 31)]
+    return {"mean": mean, "margin": margin, "total": mean * 300, "over_time": curve, "over_time_margin": curve}
+
+
+def _arms(margin: float | None) -> dict[str, Any]:
+    return {
+        name: {
+            "reward": _metric(0.1 + place / 10, margin),
+            "regret": _metric(0.2),
+            "completed": _metric(0.3),
+            "dismissed": _metric(0.25),
+        }
+        for place, name in enumerate(POLICIES)
+    }
+
+
+def found(margin: float | None = 0.01) -> dict[str, Any]:
+    return {
+        "plan": {
+            "world": {"name": "tips", "digest": "0" * 64},
+            "seeds": {"first": 5, "count": 30},
+            "steps": 300,
+            "offered": 10,
+        },
+        "overall": _arms(margin),
+        "personas": [
+            {"name": "specialist", "about": "", "control": False, "arms": _arms(margin)},
+            {"name": "chaotic", "about": "", "control": True, "arms": _arms(margin)},
+        ],
+    }
+
+
+def found_by_a_gate(passed: bool = True) -> dict[str, Any]:
+    conditions = [
+        {"name": "gains overall", "passed": passed, "reason": "it earns so much more"},
+        {"name": "egreedy, again fails", "passed": True, "reason": "it fails, as it must"},
+    ]
+    personas = [
+        {"persona": "specialist", "control": False, "gain": 0.3, "lower_bound": 0.2, "wins": True},
+        {"persona": "switcher", "control": False, "gain": -0.1, "lower_bound": -0.2, "wins": False},
+        {"persona": "chaotic", "control": True, "gain": 0.0, "lower_bound": 0.0, "wins": False},
+    ]
+    pooled = {"gain": 0.1, "lower_bound": 0.05}
+    verdict = {"passed": passed, "pooled": pooled, "conditions": conditions, "personas": personas}
+    return {**found(), "gate": verdict}

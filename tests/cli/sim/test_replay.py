@@ -1,0 +1,90 @@
+"""`tipbench sim replay`, as a user types it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.bandit.replay.logs import log_of_chance
+from tests.bandit.served_events import Clock, Serving, tip
+from tests.integration.command import tipbench
+from tipbench.bandit.earnings import decisions_folder
+from tipbench.bandit.segments import SegmentLog
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("decisions")
+    log_of_chance(folder, 60, 100)
+    return folder
+
+
+def kept(home: Path) -> list[dict[str, object]]:
+    return [json.loads(path.read_text()) for path in (home / "recommender" / "replays").iterdir()]
+
+
+def test_one_that_passes(log: Path, home: Path) -> None:
+    done = tipbench("sim", "replay", "--candidate", "egreedy/v2", "--log", str(log))
+    assert done.status == 0, done.err
+    assert done.out.startswith("PASSED: egreedy/v2 against what was served\nby DR the candidate earns +0.")
+    for part in (
+        "6,000 decisions can be replayed; the candidate learned from 3,000 and was put to 3,000 of 60 users.",
+        "Effective sample: ",
+        "Largest weight: ",
+        "egreedy/v2, DR (decides)",
+        "what was served",
+    ):
+        assert part in done.out
+    assert "Left out" not in done.out
+    assert "without profile_features" not in done.out
+    [record] = kept(home)
+    assert f"Kept as replay {record['id']}." in done.out
+
+
+def test_one_that_does_not(log: Path, home: Path) -> None:
+    done = tipbench("sim", "replay", "--candidate", "egreedy", "--log", str(log), "--format", "json")
+    assert done.status == 1
+    found = json.loads(done.out)
+    assert found["verdict"]["status"] == "failed"
+    [record] = kept(home)
+    assert {key: record[key] for key in found} == found
+    assert str(record["id"]) in done.err
+
+
+def test_a_log_that_can_not_tell(home: Path) -> None:
+    assert tipbench("sim", "replay", "--candidate", "linucb").status == 1  # where there is no log at all
+    one = Serving(home / "recommender", Clock())
+    assert one.log == decisions_folder(home)
+    for number in range(6):
+        one.serve("u1", f"e{number}", [tip(1), tip(2)], "linucb" if number == 5 else "egreedy")
+        one.reward("u1", f"e{number}", 0.5, "linucb" if number == 5 else "egreedy")
+    one.serve("u1", "e6", [tip(1)])
+    done = tipbench("sim", "replay", "--candidate", "egreedy/v2")
+    assert done.status == 1
+    assert "TOO THIN: egreedy/v2 against what was served" in done.out
+    assert "Left out: 1 left some candidates no chance, as LinUCB does; 1 had one candidate only." in done.out
+    assert "3 of these came without profile_features by category" in done.out
+    assert {record["verdict"]["status"] for record in kept(home)} == {"thin"}  # type: ignore[index]
+
+
+def test_refused_in_one_sentence(tmp_path: Path) -> None:
+    log = SegmentLog(tmp_path / "other", lambda: 0.0)
+    log.append({"schema": 99, "kind": "decision"})
+    log.close()
+    for words, told in (
+        (("--candidate", "egreedy/v9"), "there is no policy 'egreedy/v9' to replay; there are egreedy, egreedy/v2"),
+        (("--candidate", "egreedy", "--share", "1"), "a share of 1 leaves nothing to learn from"),
+        (("--candidate", "egreedy", "--share", "nan"), "a share of nan leaves nothing"),
+        (("--candidate", "egreedy", "--log", str(tmp_path / "nowhere")), "nowhere is no folder; name the one that"),
+        (("--candidate", "egreedy", "--log", str(tmp_path / "other")), "holds a line of another kind of log"),
+        ((), "Missing option '--candidate'"),
+    ):
+        refused = tipbench("sim", "replay", *words)
+        assert refused.status == 2
+        assert told in refused.err
+        assert "Traceback" not in refused.err
+
+
+def test_help_has_an_example() -> None:
+    assert "tipbench sim replay --candidate egreedy/v2" in tipbench("sim", "replay", "--help").out
+    assert "replay" in tipbench("sim", "--help").out

@@ -1,0 +1,91 @@
+"""`tipbench sim`, as a user types it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.bandit.simulation.worlds import a_world
+from tests.integration.command import tipbench
+from tipbench.bandit.gate_records import gates_folder
+from tipbench.bandit.simulation.builtin import world_file
+from tipbench.identity import data_digest
+from tipbench.progress import read_progress
+
+QUICK = ("--steps", "5", "--workers", "1")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> str:
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(a_world().model_dump(mode="json")), encoding="utf-8")
+    return str(path)
+
+
+def test_help_is_there_without_the_code() -> None:
+    assert re.search(r"run .*\n(.|\n)*gate ", tipbench("sim", "--help").out)
+    assert "tipbench sim gate --candidate egreedy/v2" in tipbench("sim", "gate", "--help").out
+
+
+def test_a_run_and_how_far_it_is(world: str, tmp_path: Path) -> None:
+    progress = tmp_path / "progress.json"
+    done = tipbench("sim", "run", "--world", world, "--seeds", "2", *QUICK, "--progress", str(progress))
+    assert done.status == 0, done.err
+    assert "likes-inbox" in done.out
+    assert "category-mean" in done.out
+    assert "[4/4] lives simulated" in done.err
+    told = read_progress(progress)
+    assert told
+    assert (told.phase, told.cells, told.done) == ("done", 4, 4)
+    assert told.message.startswith("reward a decision over all personas: egreedy ")
+
+
+def test_a_gate_and_its_record(world: str, home: Path) -> None:
+    done = tipbench(
+        "sim", "gate", "--candidate", "linucb", "--world", world, "--seeds", "10", *QUICK, "--format", "json"
+    )
+    assert done.status == 1, done.err
+    found = json.loads(done.out)
+    (kept,) = gates_folder(home).iterdir()
+    record = json.loads(kept.read_bytes())
+    assert record["verdict"] == found["gate"]
+    assert record["plan"] == found["plan"] == record["outcome"]["plan"]
+    assert [arm["name"] for arm in record["plan"]["arms"]] == ["linucb", "egreedy", "egreedy, again"]
+    assert set(record) == {"schema", "id", "made_ms", "tipbench", "plan", "rules", "verdict", "outcome"}
+    assert kept.stem == record["id"] == data_digest({key: record[key] for key in record if key != "id"})[:16]
+    assert f"Kept as gate {kept.stem}. Nothing changes: egreedy stays where it is." in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("run", "--policies", "egreedy,thompson"), "no policy 'thompson' to simulate; there are egreedy, egreedy/v2"),
+        (("run", "--policies", " , "), "--policies names nobody"),
+        (("run", "--personas", "nobody"), "no persona 'nobody'; there are early-planner"),
+        (("run", "--world", "none.yaml"), "the world none.yaml can't be read: No such file"),
+        (("run", "--offered", "61"), "61 candidates can't be offered from a pool of 60 tips"),
+        (("run", "--offered", "201"), "201 is not in the range"),
+        (("run", "--seeds", "0"), "0 is not in the range"),
+        (("run", "--timeout", "0"), "0.0 is not in the range"),
+        (("run", "--timeout", "0.05"), "took more than 0.05 s; give it more with --timeout, or fewer seeds"),
+        (("run", "--out", "none/found.json"), "--out none/found.json can't be written; name a file in a folder"),
+        (("run", "--progress", "none/progress.json"), "progress can't be written to none/progress.json"),
+        (("gate",), "Missing option '--candidate'"),
+        (("gate", "--candidate", "egreedy"), "egreedy is candidate and incumbent; name two policies"),
+        (("gate", "--candidate", "linucb", "--seeds", "9"), "9 seeds are too few for a gate; take 10 or more"),
+        (("gate", "--candidate", "linucb", "--incumbent", "me"), "no policy 'me' to simulate"),
+    ],
+)
+def test_refused_in_one_sentence(words: tuple[str, ...], told: str, home: Path) -> None:
+    refused = tipbench("sim", *words)
+    assert refused.status == 2
+    assert told in refused.err
+    assert refused.out == ""
+    assert not gates_folder(home).exists()
+
+
+def test_what_the_suite_brings_is_what_is_simulated() -> None:
+    assert world_file().name == "world.yaml"
+    assert world_file().parent.name == "tip"
