@@ -15,7 +15,7 @@ from tipbench.bandit.policies.catalog import SERVED
 from tipbench.bandit.promoting import changed_since
 from tipbench.bandit.recommender import Recommender
 from tipbench.bandit.shadows import check_names, open_shadows
-from tipbench.bandit.store.catalog import check_store, open_store
+from tipbench.bandit.store.catalog import check_not_left_behind, open_store
 from tipbench.serving.parts import Parts
 from tipbench.serving.routers import add_routes
 from tipbench.settings import Settings
@@ -69,8 +69,9 @@ def checked_parts(settings: Settings, shadows: Sequence[str]) -> Checked:
     _ = settings.reward_window_s  # raises for what is no time
     on = wanted_shadows(settings, shadows)
     check_names(on)
-    states = check_store(settings)
     with closing(open_store(settings)) as store:
+        check_not_left_behind(store, settings)
+        states = f"{store.name}: {store.address}"
         live = LivePolicy(store.promotions).current()
         changes = changed_since(store.promotions.history())
     return Checked(f"Live policy: {live}. Shadows: {', '.join(on) or 'none'}. States are in {states}", changes)

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tipbench.errors import TurnTaken
+from tipbench.progress import Progress
 from tipbench.runners.interface import Job
 from tipbench.runners.job_folder import JobFolder
 from tipbench.runners.job_store import JobStore
@@ -65,6 +67,14 @@ class LocalJobs:
 
     def job(self, job_id: str) -> Job:
         return self._store.get(job_id).job
+
+    def progress(self, job_id: str, unknown: Progress) -> Progress:
+        """What the job has told; while it has told nothing, what is known of one that has not."""
+        job = self.job(job_id)
+        if job.state == "queued":
+            return replace(unknown, phase="waiting", message=job.message)
+        told = self.folder(job_id).progress() or unknown
+        return replace(told, message=job.message, eta_s=None) if job.ended else told
 
     def log(self, job_id: str, last_bytes: int) -> str:
         self.job(job_id)

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from tipbench.errors import Conflict, NotFound
@@ -51,11 +50,7 @@ class SimulationRunner:
 
     def progress(self, job_id: str) -> Progress:
         """How far it is; what it says when it ended stays."""
-        job = self.simulation(job_id)
-        if job.state == "queued":
-            return Progress(phase="waiting", message=job.message)
-        told = self._jobs.folder(job_id).progress() or Progress()
-        return replace(told, message=job.message, eta_s=None) if job.ended else told
+        return self._jobs.progress(job_id, Progress())
 
     def outcome(self, job_id: str) -> bytes:
         """What it found, as JSON. Raises NotFound where it has found nothing, or not yet."""

@@ -1,7 +1,6 @@
 """Runs on this machine: each job is a process of its own, and goes on when the server dies."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from tipbench.options import Options
@@ -55,11 +54,7 @@ class SubprocessRunner:
         return self._jobs.job(job_id)
 
     def progress(self, job_id: str) -> Progress:
-        job = self.job(job_id)
-        if job.state == "queued":
-            return Progress(phase="waiting", message=job.message, experiment=job.experiment)
-        told = self._jobs.folder(job_id).progress() or Progress(experiment=job.experiment)
-        return replace(told, message=job.message, eta_s=None) if job.ended else told
+        return self._jobs.progress(job_id, Progress(experiment=self.job(job_id).experiment))
 
     def log(self, job_id: str, last_bytes: int = 20_000) -> str:
         return self._jobs.log(job_id, last_bytes)

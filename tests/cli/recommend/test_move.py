@@ -13,7 +13,7 @@ from tests.bandit.store.databases import new_schema
 from tests.integration.command import tipbench
 from tests.integration.postgres_server import PostgresServer
 from tipbench.bandit.live import live_now
-from tipbench.bandit.store.catalog import check_store, open_store
+from tipbench.bandit.store.catalog import check_not_left_behind, open_store
 from tipbench.errors import InvalidInput, MissingExtra, StateRefused
 from tipbench.settings import Settings
 
@@ -88,7 +88,8 @@ def test_an_empty_database_beside_states_in_files_is_not_served_from(
     assert "'tipbench recommend move files postgresql' moves them" in refused.err
     assert PASSWORD not in refused.err
     _serve(tmp_path, "e2")  # somebody began anew on purpose
-    assert check_store(Settings()).startswith("postgresql: postgresql://")
+    with closing(open_store(Settings())) as store:
+        check_not_left_behind(store, Settings())
 
 
 def test_not_under_a_running_service(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tipbench.bandit.store.interface import Movable, Store
+from tipbench.bandit.store.interface import Movable
 from tipbench.errors import InvalidInput, MissingExtra, StateRefused
 from tipbench.settings import Settings
 
@@ -34,24 +34,19 @@ def _postgresql(settings: Settings, alone: bool) -> Movable:
 STORES: Mapping[str, Callable[[Settings, bool], Movable]] = {"files": _files, "postgresql": _postgresql}
 
 
-def open_store(settings: Settings) -> Store:
+def open_store(settings: Settings) -> Movable:
     """The one that the settings name, to serve from."""
     return _opened(settings.get("TIPBENCH_STATE"), settings, alone=False)
 
 
-def check_store(settings: Settings) -> str:
-    """Where the states are. Refuses an empty store beside files that hold some: all would begin anew, unnoticed."""
-    store = _opened(settings.get("TIPBENCH_STATE"), settings, alone=False)
-    try:
-        folder = _folder(settings)
-        if store.name != "files" and _holds_states(folder) and next(iter(store.keys()), None) is None:
-            raise StateRefused(
-                f"the states of users are in {folder}, and there are none in {store.address}; 'tipbench recommend move "
-                f"files {store.name}' moves them, or move that folder away to begin anew"
-            )
-        return f"{store.name}: {store.address}"
-    finally:
-        store.close()
+def check_not_left_behind(store: Movable, settings: Settings) -> None:
+    """Refuses an empty store beside files that hold states: everybody would begin anew, unnoticed."""
+    folder = _folder(settings)
+    if store.name != "files" and _holds_states(folder) and next(iter(store.keys()), None) is None:
+        raise StateRefused(
+            f"the states of users are in {folder}, and there are none in {store.address}; 'tipbench recommend move "
+            f"files {store.name}' moves them, or move that folder away to begin anew"
+        )
 
 
 def _holds_states(folder: Path) -> bool:
