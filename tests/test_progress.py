@@ -59,3 +59,11 @@ def test_it_is_whole_whenever_one_looks(tmp_path: Path) -> None:
     assert None not in seen
     assert all(one and one.cells == one.done and len(one.failures) == one.cells % 21 for one in seen)
     assert len({one.cells for one in seen if one}) > 10, "it was being written meanwhile"
+
+
+def test_what_can_not_be_written_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    taken = tmp_path / "progress.json"
+    taken.mkdir()
+    with pytest.raises(IsADirectoryError):
+        Progress().write(taken)
+    assert list(tmp_path.iterdir()) == [taken]

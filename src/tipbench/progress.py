@@ -41,8 +41,12 @@ class Progress:
     def write(self, path: Path) -> None:
         """In one step: who reads it sees this moment or the one before."""
         scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
-        scratch.write_text(json_text(asdict(self), indent=None), encoding="utf-8")
-        scratch.replace(path)
+        try:
+            scratch.write_text(json_text(asdict(self), indent=None), encoding="utf-8")
+            scratch.replace(path)
+        except OSError:
+            scratch.unlink(missing_ok=True)  # a full disk leaves an empty one
+            raise
 
 
 def read_progress(path: Path) -> Progress | None:

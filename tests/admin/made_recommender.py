@@ -10,11 +10,13 @@ from tests.bandit.gates import a_result
 from tipbench.admin.gates import Gates
 from tipbench.admin.promotions import Promotions
 from tipbench.admin.recommender import RecommenderRoom
+from tipbench.admin.replays import Replays
 from tipbench.admin.simulations import Simulations
 from tipbench.bandit.agreement import AgreementReader, signals_folder
 from tipbench.bandit.features.v2 import NAMES
 from tipbench.bandit.gate_records import keep_gate
 from tipbench.bandit.promotions.interface import Act
+from tipbench.bandit.replay.record import keep_replay
 from tipbench.bandit.segments import SegmentLog
 from tipbench.bandit.simulation.arms import arm
 from tipbench.bandit.simulation.outcome import arm_data
@@ -75,7 +77,9 @@ def an_outcome(text: str = "", margin: float | None = 0.02, names: tuple[str, ..
     return {"schema": 1, "plan": plan, "bins": BINS, "overall": by_policy(arms, margin), "personas": personas}
 
 
-def a_gate(home: Path, passed: bool = True, text: str = "", candidate: str = "egreedy/v2") -> str:
+def a_gate(
+    home: Path, passed: bool = True, text: str = "", candidate: str = "egreedy/v2", world: str | None = None
+) -> str:
     """Kept as a real one is; its id. Newer than all that were made before."""
     result = a_result(candidate, "egreedy", passed)
     names = [f"{one['name']}{text}" for one in result["plan"]["arms"]]
@@ -84,6 +88,8 @@ def a_gate(home: Path, passed: bool = True, text: str = "", candidate: str = "eg
     if text:
         result["plan"]["arms"][0]["parameters"] = {text: text}
         result["plan"]["world"]["name"] = text
+    if world:
+        result["plan"]["world"]["digest"] = world
     conditions = [
         {"name": "gains overall", "passed": passed, "reason": text or "it gains what it gains"},
         {"name": f"{names[2]} fails", "passed": True, "reason": text or "the incumbent itself fails, as it must"},
@@ -98,6 +104,28 @@ def a_gate(home: Path, passed: bool = True, text: str = "", candidate: str = "eg
     for persona in told["personas"]:
         persona["arms"] = by_policy(names)
     return keep_gate(home, {**told, "plan": result["plan"], "gate": result["gate"]}, lambda: next(_seconds))
+
+
+def a_replay(home: Path, status: str = "passed", text: str = "", estimated: bool = True) -> str:
+    """Kept as a real one is; its id. Newer than all that were made before."""
+    value, gain = {"mean": 0.34, "margin": 0.09}, {"mean": 0.2, "margin": None}
+    found = {
+        "candidate": {**arm_data(arm("egreedy/v2")), "name": f"egreedy/v2{text}"},
+        "share": 0.5,
+        "log": {"decisions": 8000, "first_ms": 0, "last_ms": 86_400_000, "left_out": {"no_reward": 3, "no_chance": 0}},
+        "learned": 4000,
+        "evaluated": 4000 if estimated else 0,
+        "with_profile": 3990 if estimated else 0,
+        "users": 40 if estimated else 0,
+        "rules": {"least_effective": 200.0, "fewest_users": 10},
+        "decides": "DR",
+        "effective_sample": 455.2 if estimated else 0.0,
+        "largest_weight": 9.1 if estimated else 0.0,
+        "served": {"mean": 0.14, "margin": 0.03} if estimated else None,
+        "estimates": {f"{name}{text}": {"value": value, "gain": gain} for name in ("IPS", "DR")} if estimated else {},
+        "verdict": {"passed": status == "passed", "status": status, "reason": text or "by DR it earns what it earns"},
+    }
+    return keep_replay(home, found, next(_seconds) * 1000)
 
 
 def record(settings: Settings, act: str, left: str, to: str, gate: str | None = None) -> None:
@@ -182,6 +210,7 @@ def made_room(runner: SimulationRunner | None = None, settings: Settings | None 
     return RecommenderRoom(
         simulations=Simulations(runner or MadeSimulations(), promotions.live),
         gates=Gates(settings.home),
+        replays=Replays(settings.home),
         promotions=promotions,
         agreement=AgreementReader(signals_folder(settings.home)),
     )

@@ -25,6 +25,7 @@ def test_the_newest_is_the_first(tmp_path: Path) -> None:
     assert (newest.id, newest.candidate, newest.incumbent, newest.passed) == (second, "linucb", "egreedy", True)
     assert (oldest.id, oldest.passed, oldest.failed) == (first, False, ("gains overall",))
     assert (newest.gain, newest.lower_bound) == (0.1, 0.08)
+    assert (newest.seeds, newest.steps) == (30, 300)
 
 
 def test_one_that_was_edited_is_told_and_hides_no_other(tmp_path: Path) -> None:
@@ -42,6 +43,17 @@ def test_one_that_was_edited_is_told_and_hides_no_other(tmp_path: Path) -> None:
         gates.gate(edited)
     path.unlink()
     assert [line.id for line in gates.lines()] == [whole]
+
+
+def test_one_that_is_removed_while_they_are_listed_hides_no_other(tmp_path: Path) -> None:
+    whole = a_gate(tmp_path)
+    (gates_folder(tmp_path) / "0123456789abcdef.json").symlink_to(tmp_path / "gone")
+    assert [line.id for line in Gates(tmp_path).lines()] == [whole]
+
+
+def test_one_whose_policies_have_no_names_hides_no_other(tmp_path: Path) -> None:
+    nameless, whole = held_gate(tmp_path, change=lambda result: result["plan"]["arms"][0].pop("name")), a_gate(tmp_path)
+    assert {line.id for line in Gates(tmp_path).lines()} == {nameless, whole}
 
 
 def test_a_gate_with_all_that_it_found(tmp_path: Path) -> None:

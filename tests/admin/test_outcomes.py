@@ -17,7 +17,7 @@ def test_what_a_real_simulation_wrote_is_read(seeds: int) -> None:
     found = read_outcome(to_json(data, inf_nan_mode="null"), "it")
     assert found.policies == ["egreedy", "egreedy/v2"]
     assert (found.plan.steps, found.bins[-1], len(found.bins)) == (12, 12, 12)
-    assert [one.name for one in found.personas] == ["likes-inbox", "blind"]
+    assert [one.name for one in found.personas] == ["likes-inbox", "moody"]
     reward = found.personas[0].arms["egreedy"]["reward"]
     assert reward.total == pytest.approx(12 * reward.mean)
     assert (reward.margin is None) == (seeds == 1)

@@ -1,4 +1,4 @@
-"""The recommender as the API tells it: rewards, gates, promotions and shadows."""
+"""The recommender as the API tells it: rewards, gates, replays, promotions and shadows."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from tests.admin.conftest import EXPERIMENT
-from tests.admin.made_recommender import a_gate, a_signal, made_room, record, signal
+from tests.admin.made_recommender import a_gate, a_replay, a_signal, made_room, record, signal
 from tests.admin.served_rows import candidate_of, serve
 from tests.ui.asgi_client import Client
 from tipbench.admin.boards import Boards, RunFilter
@@ -36,7 +36,7 @@ def test_rewards_of_an_experiment(place: Place, looks: Looks) -> None:
         client.get("/api/recommend/rewards/no-such")
 
 
-def test_gates_promotions_and_shadows(home: Path) -> None:
+def test_gates_replays_promotions_and_shadows(home: Path) -> None:
     app = FastAPI()
     app.include_router(router(cast(Parts, SimpleNamespace(recommender=made_room()))))
     client = Client(app)
@@ -45,6 +45,13 @@ def test_gates_promotions_and_shadows(home: Path) -> None:
     assert client.get(f"/api/recommend/gates/{kept}").json()["verdict"]["personas"][0]["persona"] == "planner"
     with pytest.raises(NotFound):
         client.get("/api/recommend/gates/0123456789abcdef")
+
+    replay = a_replay(home, "thin")
+    (line,) = client.get("/api/recommend/replays").json()["replays"]
+    assert (line["id"], line["candidate"], line["status"]) == (replay, "egreedy/v2", "thin")
+    assert client.get(f"/api/recommend/replays/{replay}").json()["effective_sample"] == 455.2
+    with pytest.raises(NotFound):
+        client.get("/api/recommend/replays/0123456789abcdef")
 
     assert client.get("/api/recommend/promotions").json() == {"live": "egreedy", "acts": []}
     record(Settings(), "promote", "egreedy", "egreedy/v2", kept)

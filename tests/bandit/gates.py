@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.bandit.making import NOON
 from tipbench.bandit.gate_records import keep_gate
 from tipbench.bandit.promotions.interface import Act
 from tipbench.bandit.replay.record import keep_replay
@@ -15,14 +14,15 @@ from tipbench.bandit.simulation.experiment import Plan
 from tipbench.bandit.simulation.gate import gate_arms
 from tipbench.bandit.simulation.outcome import arm_data, plan_data
 
-_seconds = itertools.count(NOON)
+HELD = 1_700_000_000  # when the first was; long past
+_seconds = itertools.count(HELD)
 Change = Callable[[dict[str, Any]], object]
 
 
 def a_result(candidate: str = "egreedy/v2", incumbent: str = "egreedy", passed: bool = True) -> dict[str, Any]:
     """As a simulation gives it to be kept, but for what no promotion looks at."""
     arms = gate_arms(arm(candidate), arm(incumbent))
-    plan = plan_data(Plan(built_in_world(), arms, range(30), 300, 10))
+    plan = plan_data(Plan(built_in_world(), arms, range(10_000, 10_030), 300, 10))
     conditions = [{"name": "gains overall", "passed": passed, "reason": "it gains what it gains"}]
     verdict = {"passed": passed, "pooled": {"gain": 0.1, "lower_bound": 0.08}, "conditions": conditions, "personas": []}
     return {"schema": 1, "plan": plan, "gate": verdict}

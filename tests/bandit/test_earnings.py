@@ -72,6 +72,16 @@ def test_propensities_are_those_of_choices_that_leave_something_to_chance(tmp_pa
     assert np.isnan(found.propensity[1])
 
 
+@pytest.mark.parametrize("propensity", [b"0.0", b"-0.5", b"1.5", b"NaN"])
+def test_a_propensity_that_can_not_be_is_refused(tmp_path: Path, propensity: bytes) -> None:
+    one = Serving(tmp_path, Clock())
+    one.serve("u1", "e1", [A])
+    [path] = segments(one.log)
+    path.write_bytes(path.read_bytes().replace(b'"propensity":1.0', b'"propensity":' + propensity))
+    with pytest.raises(StateDamaged, match=r"another kind of log .*a choice with the propensity"):
+        read(path.parent)
+
+
 def test_a_late_reward_is_what_a_user_did_all_the_same(tmp_path: Path) -> None:
     clock = Clock()
     one = Serving(tmp_path, clock)

@@ -1,5 +1,6 @@
 """Decisions and rewards come together; what is made of them is tested where it is read (earnings, replay)."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -64,3 +65,23 @@ def test_another_kind_of_line_is_refused_with_its_file(tmp_path: Path) -> None:
     log.close()
     with pytest.raises(StateDamaged, match=r"0001.jsonl holds a line of another kind of log"):
         list(taken(Chosen(), segments(tmp_path)[0]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        *(("decision", {"at_ms": at_ms}) for at_ms in (-5, 2**63, 10**30)),
+        *(("reward", {"at_ms": at_ms}) for at_ms in (-5, 2**63)),
+        *(("reward", {"reward": reward}) for reward in (1.5, -1e308, 10**400, float("nan"), float("inf"))),
+    ],
+)
+def test_numbers_that_nobody_of_ours_writes_are_refused(tmp_path: Path, kind: str, change: dict[str, Any]) -> None:
+    one = Serving(tmp_path, Clock())
+    one.serve("u1", "e1", [tip(1)])
+    one.reward("u1", "e1", 0.5)
+    [path] = segments(one.log)
+    entries = [json.loads(line) for line in path.read_bytes().splitlines()]
+    edited = [{**entry, **change} if entry["kind"] == kind else entry for entry in entries]
+    path.write_text("".join(f"{json.dumps(entry)}\n" for entry in edited), encoding="utf-8")
+    with pytest.raises(StateDamaged, match="holds a line of another kind of log"):
+        list(taken(Chosen(), path))

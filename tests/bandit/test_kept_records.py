@@ -1,6 +1,8 @@
 """Records that are written once: whoever edits one is found out."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ def test_what_was_kept_is_read_and_the_same_has_one_id(tmp_path: Path) -> None:
     assert keep_record(folder, dict(reversed(CONTENT.items()))) == name
     assert read_record(folder, name) == {"id": name, **CONTENT}
     assert [path.name for path in folder.iterdir()] == [f"{name}.json"]
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize(
@@ -42,6 +45,14 @@ def test_what_is_no_record_is_refused(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(StateDamaged, match="was changed after"):
         read_record(tmp_path, path.stem)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    path = tmp_path / "0123456789abcdef.json"
+    make(path)
+    with pytest.raises(StateDamaged, match="was changed after"):
+        list(read_records(tmp_path))
 
 
 def test_one_that_is_not_there(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.bandit.gates import BACK, LINUCB, V2, Change, held_gate, held_replay, promoted
+from tests.bandit.gates import BACK, HELD, LINUCB, V2, Change, held_gate, held_replay, promoted
 from tipbench.bandit import promoting
+from tipbench.bandit.gate_records import read_gate
 from tipbench.bandit.promoting import Decided, PromotionRefused, changed_since, promotion, rollback
 from tipbench.bandit.promotions.files import FilePromotions
 from tipbench.bandit.simulation import gate
@@ -17,6 +18,7 @@ from tipbench.bandit.simulation.builtin import world_file
 from tipbench.bandit.simulation.gate import Rules
 from tipbench.errors import Conflict, NotFound, StateDamaged, StateRefused
 
+AT_MS = (HELD + 10**6) * 1000
 HOLD = "tipbench sim gate --candidate egreedy/v2 --incumbent egreedy"
 
 
@@ -28,7 +30,7 @@ def promotions(tmp_path: Path) -> FilePromotions:
 @pytest.fixture
 def promote(promotions: FilePromotions, home: Path) -> Callable[..., Decided]:
     def decide(policy: str = "egreedy/v2", world: Path | None = None, gate_id: str | None = None) -> Decided:
-        return promotion(policy, promotions, home, 5, world, gate_id)
+        return promotion(policy, promotions, home, AT_MS, world, gate_id)
 
     return decide
 
@@ -39,10 +41,18 @@ Promote = Callable[..., Decided]
 def test_a_passed_gate_for_exactly_this_lets_it_go_live(promote: Promote, home: Path) -> None:
     name = held_gate(home)
     decided = promote()
-    assert decided.act == V2.model_copy(update={"at_ms": 5, "gate": name})
+    assert decided.act == V2.model_copy(update={"at_ms": AT_MS, "gate": name})
     assert decided.known == 0
     assert decided.gate
     assert decided.gate.id == name
+
+
+def test_a_gate_that_was_held_after_now_leaves_the_newest_unknown(promotions: FilePromotions, home: Path) -> None:
+    held_gate(home)
+    name = held_gate(home, passed=False)
+    made_ms = read_gate(home, name).made_ms
+    with pytest.raises(PromotionRefused, match=f"the gate {name} was held 3 minutes after now, by its record; set"):
+        promotion("egreedy/v2", promotions, home, made_ms - 180_000, None, None)
 
 
 def test_without_a_gate_it_is_refused_with_the_command_to_hold_one(promote: Promote, home: Path) -> None:
@@ -99,7 +109,7 @@ def test_a_gate_for_something_else_is_refused_with_what_is_another(
     for asked in (None, name):
         with pytest.raises(PromotionRefused, match=re.escape(told)) as refused:
             promote(gate_id=asked)
-        assert str(refused.value).startswith(f"the gate {name} is for something else: ")
+        assert str(refused.value).startswith(f"the gate {name} does not count here: ")
         assert str(refused.value).endswith(f"Hold another: {HOLD}")
 
 
@@ -125,16 +135,26 @@ def test_rules_have_to_be_as_strict_as_todays(
     ("place", "value", "told"),
     [
         (("plan", "seeds", "count"), 10, "it had 10 seeds, and 30 are the fewest"),
-        (("plan", "steps"), 199, "it had 199 steps, and 200 are the fewest"),
-        (("plan", "offered"), 2, "it had 2 offered, and 10 are the fewest"),
+        (("plan", "steps"), 199, "it had 199 decisions a life, and 200 are the fewest"),
+        (("plan", "offered"), 2, "it had 2 tips to choose from, and 10 are the fewest"),
+        (("plan", "seeds", "first"), 9_999, "its seeds count from 9999, and those below 10000 set the thresholds"),
     ],
 )
-def test_a_gate_has_to_be_large_enough(
+def test_a_gate_has_to_be_large_enough_and_on_seeds_that_set_no_threshold(
     promote: Promote, home: Path, place: tuple[str, ...], value: int, told: str
 ) -> None:
     held_gate(home, change=_set(*place, to=value))
     with pytest.raises(PromotionRefused, match=told):
         promote()
+
+
+def test_a_gate_of_another_candidate_is_told_by_its_name_alone(promote: Promote, home: Path) -> None:
+    name = held_gate(home, "linucb")
+    told = (
+        f"^the gate {name} does not count here: it was held for 'linucb', and not for egreedy/v2. Hold another: {HOLD}$"
+    )
+    with pytest.raises(PromotionRefused, match=told):
+        promote(gate_id=name)
 
 
 def test_the_direction_of_every_rule_is_known() -> None:

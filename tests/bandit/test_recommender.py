@@ -154,6 +154,17 @@ def test_who_is_live_is_asked_each_time_and_rewards_go_to_whoever_served(tmp_pat
     assert recommender.reward_served(a_reward("e2"))[0] == "egreedy/v2"
 
 
+def test_an_event_that_is_sent_again_after_a_promotion_is_rewarded_with_the_live_policy(tmp_path: Path) -> None:
+    live = ["egreedy"]
+    recommender = a_recommender(tmp_path, live=lambda: live[-1])
+    recommender.score(recommender.live, a_request("e1"))
+    live.append("egreedy/v2")
+    assert recommender.score(recommender.live, a_request("e1")).policy == "egreedy/v2"
+    assert recommender.reward_served(a_reward("e1"))[0] == "egreedy/v2"
+    assert recommender.stats("egreedy", "u1").n == 0
+    assert recommender.reward("egreedy", a_reward("e1")).n == 1
+
+
 def test_a_policy_that_is_named_is_served_whoever_is_live(tmp_path: Path) -> None:
     def nobody() -> str:
         raise StateDamaged("the history is damaged")

@@ -40,3 +40,12 @@ def test_every_command_has_help_with_an_example(name: str, capsys: pytest.Captur
 def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["colect"]) == 2
     assert "colect" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_closed_outputs_are_no_file_of_ours(closed: str) -> None:
+    for arguments, status in (("--version", 0), ("sim gate --candidate nobody", 2)):
+        command = f"exec {sys.executable} -m tipbench {arguments} {closed}"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        assert done.returncode == status
+        assert "Traceback" not in done.stderr

@@ -147,7 +147,7 @@ def test_a_judge_sees_nothing_but_judging(client: httpx.Client, served: Served) 
         batch = judge.post("/api/judging/next").json()["batch"]["batch"]
         told = [judge.get("/api/judging/status").text, judge.get(f"/api/judging/batches/{batch}").text]
         for method, path in operations:
-            ids = dict.fromkeys(("run_id", "job_id", "slot", "gate_id", "simulation_id"), "x")
+            ids = dict.fromkeys(("run_id", "job_id", "slot", "gate_id", "replay_id", "simulation_id"), "x")
             answer = judge.request(method, path.format(experiment=experiment, batch=batch, name="anna", **ids))
             told.append(answer.text)
             if not path.startswith(("/api/judging", "/health")):

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.admin.made_recommender import a_gate
+from tests.admin.made_recommender import a_gate, a_replay
 from tests.integration.serving import TOKEN, Served, ended_job, serving, start_run, until
 
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance, status_code_conformance]
@@ -55,7 +55,7 @@ def there(served: Served, its_home: Path) -> dict[str, str]:
         until(lambda: client.get(f"/api/recommend/simulations/{simulation}").json()["ended_ms"])
         return {
             **{"experiment": EXPERIMENT, "job_id": job["id"], "batch": batch, "slot": slot, "run_id": run},
-            **{"simulation_id": simulation, "gate_id": a_gate(its_home)},
+            **{"simulation_id": simulation, "gate_id": a_gate(its_home), "replay_id": a_replay(its_home)},
         }
 
 

@@ -112,8 +112,8 @@ def test_a_killed_child_is_told_and_leaves_nothing(tmp_path: Path) -> None:
     assert "the simulation ended without a result: signal 9 ended it" in (tmp_path / "said").read_text(encoding="utf-8")
 
 
-def test_workers_do_not_outlive_command_and_child(tmp_path: Path) -> None:
-    with _halfway(tmp_path) as (running, processes):
+def test_workers_and_service_do_not_outlive_command_and_child(tmp_path: Path) -> None:
+    with _halfway(tmp_path, "--http") as (running, processes):
         for process in (running, processes[1]):
             process.kill()
         _until(lambda: all(_gone(process) for process in processes))

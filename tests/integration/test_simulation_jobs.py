@@ -35,7 +35,7 @@ def seen(client: httpx.Client, simulation: str) -> dict[str, Any]:
 
 
 def ended(client: httpx.Client, simulation: str) -> dict[str, Any]:
-    until(lambda: seen(client, simulation)["ended_ms"])
+    until(lambda: seen(client, simulation)["ended_ms"], patience_s=200)
     return seen(client, simulation)
 
 
@@ -68,7 +68,13 @@ def test_a_gate_goes_on_without_its_server_and_comes_to_its_verdict(home: Path, 
 def look_at_everything(served: Served, simulation: str, gate: str, pictures: str | None) -> None:
     with opened_browser() as browser, touring(browser, served, TOKEN, 375) as tourist:
         shown = tourist.follow_all_links(urls.RECOMMENDER)
-        assert {urls.simulation(simulation), urls.gate(gate), urls.SHADOWS, urls.PROMOTIONS} <= shown.keys()
+        assert {
+            urls.simulation(simulation),
+            urls.gate(gate),
+            urls.REPLAYS,
+            urls.SHADOWS,
+            urls.PROMOTIONS,
+        } <= shown.keys()
         assert "Does the gate itself work?" in shown[urls.gate(gate)]
         take_pictures(tourist, gate, pictures)
         page = tourist.page

@@ -32,9 +32,9 @@ STOPPED = Progress(phase="collect", message="Ollama is away")
             "failed",
             "its process ended without a word (the machine or somebody killed it).*",
         ),
-        (130, STOPPED, True, False, "cancelled", "cancelled; it ended when it was asked to; what it stored is kept.*"),
-        (-15, None, True, False, "cancelled", "cancelled; it ended when it was asked to; .*"),
-        (None, STOPPED, True, True, "cancelled", "cancelled; it did not end within 30 s and was killed; what .*"),
+        (130, STOPPED, True, False, "cancelled", "it ended when it was asked to; what it stored is kept.*"),
+        (-15, None, True, False, "cancelled", "it ended when it was asked to; .*"),
+        (None, STOPPED, True, True, "cancelled", "it did not end within 30 s and was killed; what .*"),
     ],
 )
 def test_every_end(

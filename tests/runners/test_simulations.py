@@ -77,6 +77,9 @@ def test_from_the_request_to_the_outcome_one_after_the_other(opened: Open, home:
     assert (progress.phase, progress.done, progress.message) == ("done", progress.cells, judged.message)
     assert (home / "recommender" / "gates" / f"{progress.kept_as}.json").is_file()
     assert b'"gate"' in runner.outcome(second.id)
+    (home / "server" / "simulations" / second.id / "outcome.json").unlink()
+    with pytest.raises(NotFound, match="was removed from its folder; start it again"):
+        runner.outcome(second.id)
     assert [job.id for job in runner.simulations()] == [second.id, first.id]
     assert (home / "server" / "simulations").stat().st_mode & 0o777 == 0o700
 

@@ -27,7 +27,7 @@ def test_the_lower_bound_is_scipys(count: int, level: float) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10**6), means=st.lists(st.floats(-1, 1), min_size=1, max_size=10))
+@given(seed=st.integers(0, 10**6), means=st.lists(st.floats(0, 0.8), min_size=1, max_size=10))
 def test_wins_are_holms(seed: int, means: list[float]) -> None:
     differences, p_values = _differences(seed, means)
     order = np.argsort(p_values)
@@ -36,6 +36,14 @@ def test_wins_are_holms(seed: int, means: list[float]) -> None:
     wins[order] = np.maximum.accumulate(needed) <= 0.05
     if np.abs(needed - 0.05).min() > 1e-4:  # quantiles are right to some digits, so a tie may fall either way
         assert holm_wins(differences, 0.05) == wins.tolist()
+
+
+def test_holm_step_by_step() -> None:
+    """With 29 degrees of freedom the better of two needs t > 2.045; then the other needs 1.699, and not before."""
+    sure, likely = Difference(3.0, 1.0, 29), Difference(1.9, 1.0, 29)
+    assert holm_wins([likely, sure], 0.05) == [True, True]
+    assert holm_wins([likely, likely], 0.05) == [False, False]
+    assert holm_wins([likely, sure, Difference(1.6, 1.0, 29)], 0.05) == [False, True, False]
 
 
 def test_no_differences_at_all() -> None:

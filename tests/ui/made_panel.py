@@ -40,6 +40,7 @@ from tipbench.ui import (
     judges,
     leaderboard,
     recommender,
+    replays,
     run_form,
     runs,
     simulations,
@@ -304,7 +305,7 @@ class Arrived:
 def app_of(parts: Parts, visitor: Visitor | None = ADMIN) -> FastAPI:
     app = FastAPI()
     bench = (entrance, experiments, leaderboard, runs, run_form, jobs, judges)
-    for module in (*bench, recommender, simulations, gates):
+    for module in (*bench, recommender, simulations, gates, replays):
         app.include_router(module.router(parts))
     app.mount("/static", PanelFiles())
     app.add_middleware(Arrived, visitor=visitor)

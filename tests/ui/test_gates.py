@@ -21,7 +21,7 @@ def test_a_gate_that_was_passed_says_how_to_go_live(home: Path) -> None:
     assert "can’t go live" not in verdict.words
     assert "Met: gains overall: it gains what it gains." in page.words
     assert "Does the gate itself work? Met: egreedy, again fails: the incumbent itself fails, as it must." in page.words
-    assert "seeds 0 to 29: 30 lives a persona" in page.words
+    assert "seeds 10000 to 10029: 30 lives a persona" in page.words
     assert "no persona’s lower bound may be below minus" in page.words
     assert len(list(page.all("svg", "curves"))) == 2, "a plot a persona"
 
@@ -31,6 +31,24 @@ def test_one_that_lets_nobody_go_live_any_more_says_why(home: Path) -> None:
     record(Settings(), "promote", "egreedy", "egreedy/v2", kept)
     (verdict,) = page_at(visit(), urls.gate(kept)).all("section", "verdict")
     assert "It can’t go live by this gate now: egreedy/v2 is live already" in verdict.words
+    assert "tipbench recommend promote" not in verdict.words
+
+
+def test_a_world_of_ones_own_has_to_be_named(home: Path) -> None:
+    kept = a_gate(home, world="0" * 64)
+    (verdict,) = page_at(visit(), urls.gate(kept)).all("section", "verdict")
+    assert "It was held in a world of your own: name its file with --world." in verdict.words
+    assert f"tipbench recommend promote egreedy/v2 --gate {kept} --world FILE" in verdict.words
+
+
+def test_its_verdict_is_shown_when_the_store_of_states_can_not_be_opened(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = a_gate(home)
+    monkeypatch.setenv("TIPBENCH_STATE", "parchment")
+    (verdict,) = page_at(visit(), urls.gate(kept)).all("section", "verdict")
+    assert verdict.words.startswith("Passed ")
+    assert "It can’t go live by this gate now: there is no store 'parchment' for states" in verdict.words
 
 
 def test_one_that_was_not_passed_changes_nothing(home: Path) -> None:
@@ -49,7 +67,7 @@ def test_the_list_tells_verdicts_and_what_was_changed(home: Path) -> None:
     page = page_at(visit(), urls.GATES)
     first, second = [row.words for row in next(page.all("tbody")).all("tr")]
     assert first.startswith("egreedy/v2 against egreedy")
-    assert "not passed +0.1000 +0.0800 gains overall" in first
+    assert "not passed +0.1000 +0.0800 gains overall 30 × 300" in first
     assert second.startswith(edited)
     assert "so it proves nothing" in second
     assert urls.gate(kept) in [node.attributes.get("href") for node in page.all("a")]

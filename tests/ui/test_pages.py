@@ -11,6 +11,7 @@ from tests.admin.made_recommender import (
     GATE,
     MadeSimulations,
     a_gate,
+    a_replay,
     a_signal,
     a_simulation,
     an_outcome,
@@ -68,13 +69,18 @@ def room_with(text: str) -> RecommenderRoom:
     told = {"run": Progress("simulate", text, cells=9, done=3, eta_s=5.0), "end": Progress("done", text)}
     runner = MadeSimulations({"end": ended, "run": going}, told, {"end": an_outcome(text)}, text)
     a_gate(settings.home, text=text)
+    a_replay(settings.home, text=text)
     signal(settings.home, a_signal(shadow=text))
     return made_room(runner, settings)
 
 
-def gate_pages(parts: Parts) -> list[str]:
-    """Of the one gate, whose id depends on what is in it."""
-    return [urls.gate(line.id) for line in parts.recommender.gates.lines()]
+def record_pages(parts: Parts) -> list[str]:
+    """Of the one gate and the one replay, whose ids depend on what is in them."""
+    room = parts.recommender
+    return [
+        *(urls.gate(line.id) for line in room.gates.lines()),
+        *(urls.replay(line.id) for line in room.replays.lines()),
+    ]
 
 
 def pages_with(text: str) -> list[str]:
@@ -101,6 +107,7 @@ def pages_with(text: str) -> list[str]:
         "/recommender/simulations/run",
         "/recommender/simulations/run/live",
         "/recommender/gates",
+        "/recommender/replays",
         "/recommender/shadows",
         "/recommender/promotions",
     ]
@@ -109,7 +116,7 @@ def pages_with(text: str) -> list[str]:
 def structures(text: str) -> list[list[tuple[str, tuple[str, ...]]]]:
     parts = panel_with(text)
     client = visit(parts)
-    return [structure(page_at(client, url)) for url in (*pages_with(text), *gate_pages(parts))]
+    return [structure(page_at(client, url)) for url in (*pages_with(text), *record_pages(parts))]
 
 
 @cache

@@ -120,7 +120,7 @@ def test_the_form_starts_one(form: dict[str, object], asked: dict[str, object], 
     [
         ({"kind": "gate", "candidate": "linucb", "seeds": "many"}, "seeds: should be a whole number (given: 'many')"),
         ({"kind": "gate", "candidate": "egreedy"}, "egreedy is candidate and incumbent; name two policies"),
-        ({"kind": "run"}, "a run names its policies, and neither a candidate nor an incumbent"),
+        ({"kind": "run"}, "policies: should have at least 1 entry (given: 0)"),
         ({}, "kind: should be 'run' or 'gate'"),
     ],
 )

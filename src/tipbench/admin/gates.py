@@ -1,6 +1,5 @@
 """The gates that were held: a list, and one with all its reasons."""
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,13 +7,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from tipbench.admin.kept_lines import KeptLines
 from tipbench.admin.outcomes import Outcome, Plan
 from tipbench.bandit.gate_records import GateCondition, GatePooled, gates_folder, read_gate
 from tipbench.bandit.kept_records import read_record
 from tipbench.errors import NotFound, StateError, StateRefused
-
-_ID = "[0-9a-f]" * 16 + ".json"
-_Mark = tuple[int, int]
 
 
 class _Part(BaseModel):
@@ -67,6 +64,8 @@ class GateLine:
     passed: bool
     gain: float
     lower_bound: float
+    seeds: int
+    steps: int
     failed: tuple[str, ...]  # conditions
     problem: str = ""  # why its record can't be read; then nothing else is known
 
@@ -77,19 +76,11 @@ class Gates:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._folder = gates_folder(home)
-        self._turn = threading.Lock()
-        self._lines: dict[str, tuple[_Mark, GateLine]] = {}
+        self._lines = KeptLines(self._folder, self._line)
 
     def lines(self) -> list[GateLine]:
         """The newest first; those that can't be read are named all the same, at the end."""
-        with self._turn:
-            found = {path.stem: path.stat() for path in self._folder.glob(_ID)}
-            for name, stat in found.items():
-                mark = (stat.st_mtime_ns, stat.st_size)
-                if name not in self._lines or self._lines[name][0] != mark:
-                    self._lines[name] = (mark, self._line(name))
-            self._lines = {name: self._lines[name] for name in found}
-            return sorted((line for _, line in self._lines.values()), key=lambda one: (-one.made_ms, one.id))
+        return sorted(self._lines.read(), key=lambda one: (-one.made_ms, one.id))
 
     def data(self, gate_id: str) -> Mapping[str, Any]:
         """The record, as it was kept."""
@@ -112,10 +103,11 @@ class Gates:
         try:
             gate = read_gate(self._home, name)
         except StateError as error:
-            return GateLine(name, 0, "", "", False, 0.0, 0.0, (), str(error))
+            return GateLine(name, 0, "", "", False, 0.0, 0.0, 0, 0, (), str(error))
         verdict = gate.verdict
         failed = tuple(one.name for one in verdict.conditions if not one.passed)
         return GateLine(
-            *(gate.id, gate.made_ms, str(gate.candidate["name"]), str(gate.incumbent["name"])),
-            *(verdict.passed, verdict.pooled.gain, verdict.pooled.lower_bound, failed),
+            *(gate.id, gate.made_ms, str(gate.candidate.get("name")), str(gate.incumbent.get("name"))),
+            *(verdict.passed, verdict.pooled.gain, verdict.pooled.lower_bound),
+            *(gate.plan.seeds.count, gate.plan.steps, failed),
         )

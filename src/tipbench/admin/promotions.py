@@ -32,9 +32,9 @@ class Promotions:
 
     def why_not(self, policy: str, gate_id: str, at_ms: int) -> str:
         """Why this policy may not go live by this gate now; nothing where it may. Nothing is changed."""
-        with closing(open_store(self._settings)) as store:
-            try:
+        try:
+            with closing(open_store(self._settings)) as store:
                 promotion(policy, store.promotions, self._settings.home, at_ms, None, gate_id)
-            except TipbenchError as error:
-                return str(error)
-            return ""
+        except TipbenchError as error:
+            return str(error)
+        return ""

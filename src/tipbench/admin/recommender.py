@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tipbench.admin.gates import Gates
 from tipbench.admin.promotions import Promotions
+from tipbench.admin.replays import Replays
 from tipbench.admin.simulations import Simulations
 from tipbench.bandit.agreement import AgreementReader, signals_folder
 from tipbench.runners.simulations import SimulationRunner
@@ -15,6 +16,7 @@ from tipbench.settings import Settings
 class RecommenderRoom:
     simulations: Simulations
     gates: Gates
+    replays: Replays
     promotions: Promotions
     agreement: AgreementReader
 
@@ -26,6 +28,7 @@ def open_room(settings: Settings, clock: Callable[[], float], new_id: Callable[[
     return RecommenderRoom(
         simulations=Simulations(runner, promotions.live),
         gates=Gates(settings.home),
+        replays=Replays(settings.home),
         promotions=promotions,
         agreement=AgreementReader(signals_folder(settings.home)),
     )

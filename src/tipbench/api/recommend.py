@@ -1,4 +1,4 @@
-"""The recommender: what it served, beside the bench; its gates, promotions and shadows."""
+"""The recommender: what it served, beside the bench; its gates, replays, promotions and shadows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from tipbench.admin.gates import GateLine
+from tipbench.admin.replays import ReplayLine
 from tipbench.admin.rewards_report import as_data
 from tipbench.api.experiments import ExperimentName
 from tipbench.api.parts import Parts
@@ -15,6 +16,10 @@ from tipbench.bandit.agreement import ShadowDay
 
 class Gates(BaseModel):
     gates: list[GateLine]
+
+
+class Replays(BaseModel):
+    replays: list[ReplayLine]
 
 
 class Promotions(BaseModel):
@@ -61,6 +66,16 @@ def router(parts: Parts) -> APIRouter:
     @recommend.get("/gates/{gate_id}", summary="One of them, as it was kept: verdict, reasons, plan, rules and outcome")
     def gate(gate_id: str) -> Mapping[str, Any]:
         return parts.recommender.gates.data(gate_id)
+
+    @recommend.get("/replays", summary="The replays of the decision log, the newest first")
+    def replays() -> Replays:
+        return Replays(replays=parts.recommender.replays.lines())
+
+    @recommend.get(
+        "/replays/{replay_id}", summary="One of them, as it was kept: verdict, estimates and what they rest on"
+    )
+    def replay(replay_id: str) -> Mapping[str, Any]:
+        return parts.recommender.replays.data(replay_id)
 
     @recommend.get("/promotions", summary="Which policy is live, and how it came to be")
     def promotions() -> Promotions:

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from tipbench.bandit.events import Events, taken
 from tipbench.bandit.records import Source
 from tipbench.bandit.segments import segments
+from tipbench.untrusted import shown
 
 _NOT_SERVED, _NO_SOURCE = -2, -1
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,15 @@ class _Events(Events):
     def _set_decision(self, place: int, entry: Mapping[str, Any]) -> None:
         [source] = [one["source"] for one in entry["request"]["candidates"] if one["id"] == entry["chosen"]]
         self._source[place] = self._source_number(source)
-        self._propensity[place] = entry["propensity"] if entry["epsilon"] > 0 else nan
+        self._propensity[place] = _weighable(entry["propensity"]) if entry["epsilon"] > 0 else nan
 
     def _source_number(self, source: Mapping[str, str] | None) -> int:
         if source is None:
             return _NO_SOURCE
         return self._sources.setdefault((source["run_id"], source["cell"]), len(self._sources))
+
+
+def _weighable(propensity: float) -> float:
+    if not 0 < propensity <= 1 + _ROUNDING:
+        raise ValueError(f"a choice with the propensity {shown(propensity)}")
+    return min(propensity, 1.0)

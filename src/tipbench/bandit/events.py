@@ -15,9 +15,10 @@ from typing import Any
 from tipbench.bandit.decisions import SCHEMA
 from tipbench.bandit.segments import entries_of
 from tipbench.errors import StateDamaged
-from tipbench.untrusted import shown
+from tipbench.untrusted import printable, shown
 
 _LONG_AGO = -1
+_END_OF_TIME_MS = 2**63  # of the columns
 
 
 class Events:
@@ -49,15 +50,19 @@ class Events:
 
     def _decided(self, entry: Mapping[str, Any], request: Mapping[str, Any]) -> None:
         place = self._place(entry["policy"], request["user_id"], request["event_id"])
-        if entry["at_ms"] >= self._decided_ms[place]:
+        at_ms = _at_ms(entry)
+        if at_ms >= self._decided_ms[place]:
             self._set_decision(place, entry)
-            self._decided_ms[place] = entry["at_ms"]
+            self._decided_ms[place] = at_ms
 
     def _rewarded(self, entry: Mapping[str, Any]) -> None:
         place = self._place(entry["policy"], entry["user_id"], entry["event_id"])
-        if entry["at_ms"] >= self._rewarded_ms[place]:
-            self._rewarded_ms[place] = entry["at_ms"]
-            self._reward[place] = entry["reward"]
+        at_ms, reward = _at_ms(entry), entry["reward"]
+        if not -1 <= reward <= 1:
+            raise ValueError(f"a reward of {shown(reward)}")
+        if at_ms >= self._rewarded_ms[place]:
+            self._rewarded_ms[place] = at_ms
+            self._reward[place] = reward
 
     def _place(self, policy: str, user_id: str, event_id: str) -> int:
         key = blake2b(f"{policy}\n{user_id}\n{event_id}".encode(), digest_size=16).digest()
@@ -69,6 +74,13 @@ class Events:
             self._rewarded_ms.append(_LONG_AGO)
             self._add_place()
         return place
+
+
+def _at_ms(entry: Mapping[str, Any]) -> int:
+    at_ms: int = entry["at_ms"]
+    if not 0 <= at_ms < _END_OF_TIME_MS:
+        raise ValueError(f"a moment of {shown(at_ms)} ms")
+    return at_ms
 
 
 def taken(events: Events, path: Path, start: int = 0) -> Iterator[int]:
@@ -83,6 +95,6 @@ def taken(events: Events, path: Path, start: int = 0) -> Iterator[int]:
 
 def of_another_kind(path: Path, error: Exception) -> StateDamaged:
     return StateDamaged(
-        f"{path} holds a line of another kind of log ({error!r}); move it elsewhere, "
+        f"{path} holds a line of another kind of log ({printable(repr(error), 200)}); move it elsewhere, "
         "or read it with the tipbench that wrote it"
     )

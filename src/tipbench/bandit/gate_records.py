@@ -26,6 +26,7 @@ class GateWorld(_Part):
 
 
 class GateSeeds(_Part):
+    first: int
     count: int
 
 
@@ -108,5 +109,6 @@ def _gate(data: dict[str, Any]) -> GateRecord:
         return GateRecord.model_validate(data)
     except ValidationError as error:
         raise StateRefused(
-            f"the gate {data['id']} was kept in a form that this tipbench does not know; hold it again"
+            f"the gate {data['id']} was kept in a form that this tipbench does not know; remove it from "
+            "recommender/gates in TIPBENCH_HOME, and hold it again"
         ) from error

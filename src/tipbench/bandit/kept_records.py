@@ -4,6 +4,7 @@ The id is the beginning of a digest of all the rest, so a record that was edited
 """
 
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ def keep_record(folder: Path, content: Mapping[str, Any]) -> str:
     """Its id."""
     name = data_digest(content)[:_DIGITS]
     folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
     write_whole(folder / f"{name}.json", to_json({"id": name, **content}, indent=2) + b"\n")
     return name
 
@@ -32,7 +34,7 @@ def read_record(folder: Path, name: str) -> dict[str, Any]:
         raise InvalidInput(f"{shown(name)} is no id of a record; an id has {_DIGITS} digits and letters from a to f")
     path = folder / f"{name}.json"
     try:
-        record = from_json(path.read_bytes(), allow_inf_nan=False)
+        record = from_json(_content(path), allow_inf_nan=False)
     except FileNotFoundError:
         raise NotFound(f"there is no record {name} in {folder}") from None
     except ValueError as error:
@@ -47,6 +49,13 @@ def read_records(folder: Path) -> Iterator[dict[str, Any]]:
     for path in folder.glob("*.json"):
         if _ID.fullmatch(path.stem):
             yield read_record(folder, path.stem)
+
+
+def _content(path: Path) -> bytes:
+    """A pipe or a device of that name would be read for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("no plain file")
+    return path.read_bytes()
 
 
 def _edited(path: Path) -> StateDamaged:

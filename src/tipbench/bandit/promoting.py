@@ -13,7 +13,7 @@ from tipbench.bandit.replay.record import ReplayRecord, read_replays
 from tipbench.bandit.simulation.arms import arm
 from tipbench.bandit.simulation.builtin import built_in_world
 from tipbench.bandit.simulation.draws import SIMULATOR
-from tipbench.bandit.simulation.gate import RULES, USUAL
+from tipbench.bandit.simulation.gate import FIRST_SEED, RULES, USUAL
 from tipbench.bandit.simulation.outcome import arm_data
 from tipbench.bandit.simulation.world import World, load_world
 from tipbench.errors import Conflict, InvalidInput, NotFound, StateRefused
@@ -21,6 +21,7 @@ from tipbench.untrusted import printable, shown
 
 _MORE_IS_STRICTER = ("least_gain", "least_wins", "level")
 _LESS_IS_STRICTER = ("worst_loss",)
+_CLOCKS_DIFFER_MS = 60_000
 
 
 class PromotionRefused(InvalidInput):
@@ -66,7 +67,9 @@ def promotion(
         raise Conflict(f"{policy} is live already; 'tipbench recommend promotions' says since when")
     world = load_world(world_file) if world_file else built_in_world()
     wanted = Wanted(arm_data(arm(policy)), _live_data(live), world, world_file)
-    gate = fitting_gate(_gates(home, gate_id, wanted), wanted)
+    gates = _gates(home, gate_id, wanted)
+    _check_clock(gates, at_ms)
+    gate = fitting_gate(gates, wanted)
     replay = last_replay(read_replays(home), wanted.candidate)
     act = Act(
         at_ms=at_ms,
@@ -112,7 +115,7 @@ def fitting_gate(newest_first: Sequence[GateRecord], wanted: Wanted) -> GateReco
     if fitting is None:
         newest = newest_first[0]
         raise PromotionRefused(
-            f"the gate {newest.id} is for something else: {'; '.join(differences(newest, wanted))}. "
+            f"the gate {newest.id} does not count here: {'; '.join(differences(newest, wanted))}. "
             f"Hold another: {wanted.command}"
         )
     if not fitting.verdict.passed:
@@ -127,7 +130,7 @@ def fitting_gate(newest_first: Sequence[GateRecord], wanted: Wanted) -> GateReco
 def differences(gate: GateRecord, wanted: Wanted) -> list[str]:
     """What it was held for and is not what is wanted now; none where it fits."""
     found = [
-        *_of_arm("the candidate", gate.candidate, wanted.candidate),
+        *_of_candidate(gate.candidate, wanted.candidate),
         *_of_incumbent(gate.incumbent, wanted.incumbent),
     ]
     if gate.plan.simulator != wanted.simulator:
@@ -139,11 +142,23 @@ def differences(gate: GateRecord, wanted: Wanted) -> list[str]:
             f"{shown(wanted.world.name)} ({wanted.world.digest[:12]})"
         )
     plan = gate.plan
-    sizes = {"seeds": plan.seeds.count, "steps": plan.steps, "offered": plan.offered}
-    small = [name for name, least in asdict(USUAL).items() if sizes[name] < least]
-    found += [f"it had {sizes[name]} {name}, and {asdict(USUAL)[name]} are the fewest" for name in small]
+    found += unfit(plan.seeds.first, plan.seeds.count, plan.steps, plan.offered)
     laxer = [name for name, value in asdict(RULES).items() if not _as_strict(name, gate.rules.get(name), value)]
     found += [f"its rule {name} was {shown(gate.rules.get(name))}, and is {asdict(RULES)[name]} now" for name in laxer]
+    return found
+
+
+def unfit(first_seed: int, seeds: int, steps: int, offered: int) -> list[str]:
+    """Why no gate of this size and on these seeds counts; nothing where it is as large as the one whose error rates are
+    known, and its seeds set no threshold."""
+    sizes = (
+        (seeds, USUAL.seeds, "seeds"),
+        (steps, USUAL.steps, "decisions a life"),
+        (offered, USUAL.offered, "tips to choose from"),
+    )
+    found = [f"it had {size} {of_what}, and {least} are the fewest" for size, least, of_what in sizes if size < least]
+    if first_seed < FIRST_SEED:
+        found.append(f"its seeds count from {first_seed}, and those below {FIRST_SEED} set the thresholds")
     return found
 
 
@@ -170,6 +185,16 @@ def _gates(home: Path, gate_id: str | None, wanted: Wanted) -> list[GateRecord]:
         raise PromotionRefused(f"{error}; hold a gate: {wanted.command}") from error
 
 
+def _check_clock(gates: Sequence[GateRecord], at_ms: int) -> None:
+    """Which one is the newest can't be told where one was held after now."""
+    ahead = next((gate for gate in gates if gate.made_ms > at_ms + _CLOCKS_DIFFER_MS), None)
+    if ahead:
+        raise PromotionRefused(
+            f"the gate {ahead.id} was held {(ahead.made_ms - at_ms) / 60_000:,.0f} minutes after now, by its record; "
+            "set this machine's clock right, or remove the record from recommender/gates in TIPBENCH_HOME"
+        )
+
+
 def _live_data(live: str) -> dict[str, Any]:
     if live not in SERVED:
         raise StateRefused(
@@ -177,6 +202,12 @@ def _live_data(live: str) -> dict[str, Any]:
             "back: tipbench recommend rollback"
         )
     return arm_data(arm(live))
+
+
+def _of_candidate(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    if held.get("name") != wanted["name"]:
+        return [f"it was held for {shown(held.get('name'))}, and not for {wanted['name']}"]
+    return _of_arm("the candidate", held, wanted)
 
 
 def _of_incumbent(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ from tipbench.bandit.records import Request, Reward
 from tipbench.bandit.shadows import Served, Shadows
 from tipbench.bandit.states import known_state
 from tipbench.bandit.store.interface import Event, Held, Kept, Key, Store
-from tipbench.errors import Conflict, NotFound, StateDamaged
+from tipbench.errors import Conflict, NotFound, StateDamaged, StateError
 
 REWARD_WINDOW_S = 7 * 86_400.0
 Status = Literal["applied", "duplicate", "late"]
@@ -97,7 +97,7 @@ class Recommender:
     def score(self, policy_name: str, request: Request) -> Answer:
         """Chooses for this request; asked for the same event again, it says again what it said."""
         policy = self._policy(policy_name)
-        shadowed = self._shadows.any_on and policy.name == self.live
+        shadowed = self._shadows.any_on and policy.name == self._live_if_known()
         digest = _digest(request)
         with self._store.held(Key(request.user_id, policy.name), request.event_id) as held:
             event = held.event(request.event_id)
@@ -145,7 +145,7 @@ class Recommender:
 
     def reward_served(self, reward: Reward) -> tuple[str, Outcome]:
         """By whichever policy served the event: another one may be live by now."""
-        live = self.live
+        live = self._live_if_known()
         for name in sorted(self._policies, key=lambda name: name != live):
             try:
                 return name, self.reward(name, reward)
@@ -187,6 +187,13 @@ class Recommender:
         self._shadows.close()
         self._decisions.close()
         self._store.close()
+
+    def _live_if_known(self) -> str | None:
+        """For what can be done without knowing it: whoever needs to know asks `live`, and is told what is wrong."""
+        try:
+            return self.live
+        except StateError:
+            return None
 
     def _policy(self, name: str) -> Policy[Any]:
         if name not in self._policies:

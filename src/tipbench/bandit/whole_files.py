@@ -17,5 +17,7 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         scratch.replace(path)
         sync_folder(path.parent)
+    except OSError as error:  # a full disk does not say which file had no room on it
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         scratch.unlink(missing_ok=True)

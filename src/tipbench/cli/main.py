@@ -66,8 +66,20 @@ def cli() -> None:
 def main() -> None:
     """Runs the command line: 0 done, 1 done with failed cells, 2 refused, 130 interrupted."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads cost more than they save on a few numbers
+    _open_what_is_closed()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # TERM ends a run as tidily as Ctrl-C
     sys.exit(run(sys.argv[1:]))
+
+
+def _open_what_is_closed() -> None:
+    """Started with `>&-`: the next file that is opened would get its number, and what is printed would end up there."""
+    for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8"))
 
 
 def run(arguments: list[str]) -> int:
@@ -87,7 +99,9 @@ def run(arguments: list[str]) -> int:
         return 2
     except click.Abort as abort:  # how click passes Ctrl-C on, and the end of input before an answer
         if isinstance(abort.__cause__, KeyboardInterrupt):
-            click.echo("Interrupted. What was done is stored; the same command goes on from there.", err=True)
+            click.echo(
+                "Interrupted. What was stored until then is kept; give the same command again to go on.", err=True
+            )
             return 130
         click.echo("Nobody answered, so nothing was done.", err=True)
         return 2

@@ -28,7 +28,7 @@ def ending_of(
     status = ended.status if ended else -signal.SIGKILL if killed else None
     if cancelled:
         how = f"did not end within {killed_after_s:g} s and was killed" if killed else "ended when it was asked to"
-        return Ending("cancelled", status, f"cancelled; it {how}; {kept}")
+        return Ending("cancelled", status, f"it {how}; {kept}")
     return Ending("failed", status, _why(ended, progress, kept))
 
 

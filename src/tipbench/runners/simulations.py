@@ -57,7 +57,10 @@ class SimulationRunner:
         job = self.simulation(job_id)
         if job.state != "finished":
             raise NotFound(f"simulation {job.id} is {job.state}, so there is no outcome")
-        return (self._jobs.folder(job_id).path / OUTCOME).read_bytes()
+        try:
+            return (self._jobs.folder(job_id).path / OUTCOME).read_bytes()
+        except FileNotFoundError:
+            raise NotFound(f"what simulation {job.id} found was removed from its folder; start it again") from None
 
     def log(self, job_id: str, last_bytes: int = 20_000) -> str:
         """The end of what it printed, from a line's beginning; printable."""

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from tipbench.admin.gates import Gate
 from tipbench.bandit.gate_records import GateCondition
+from tipbench.bandit.simulation.builtin import built_in_world
 from tipbench.ui import urls
 from tipbench.ui.gate_bars import gate_bars
 from tipbench.ui.pages import page
@@ -50,6 +51,7 @@ def router(parts: Parts) -> APIRouter:
             gate=found,
             reasons=reasons_of(found),
             why_not=room.promotions.why_not(found.candidate, found.id, now_ms) if found.verdict.passed else "",
+            own_world=found.plan.world.digest != built_in_world().digest,
             promote=shlex.join(("tipbench", "recommend", "promote", found.candidate, "--gate", found.id)),
             rules=[(_RULES.get(name, name), value) for name, value in found.rules.items()],
             bars=[Markup(gate_bars(found, narrow)) for narrow in (False, True)],

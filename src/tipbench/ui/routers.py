@@ -11,6 +11,7 @@ from tipbench.ui import (
     judging,
     leaderboard,
     recommender,
+    replays,
     run_form,
     runs,
     simulations,
@@ -19,7 +20,7 @@ from tipbench.ui.parts import Parts
 
 _PAGES = (
     *(entrance, experiments, leaderboard, runs, run_form, jobs, judging, judges),
-    *(recommender, simulations, gates),
+    *(recommender, simulations, gates, replays),
 )
 
 

@@ -122,8 +122,8 @@ def _asked(form: Fields) -> SimulationAsked:
     given: dict[str, Any] = {"kind": only(form, "kind")}
     given |= {name: _number(only(form, name)) for name in _NUMBERS if only(form, name).strip()}
     given |= {name: only(form, name) for name in ("candidate", "incumbent") if only(form, name)}
-    if "policies" in form:
-        given["policies"] = list(form["policies"])
+    if given["kind"] == "run":
+        given["policies"] = list(form.get("policies", ()))
     try:
         return SimulationAsked.model_validate(given)
     except ValidationError as error:

@@ -12,6 +12,7 @@ MLFLOW = "/mlflow/"
 RECOMMENDER = "/recommender"
 SIMULATIONS = "/recommender/simulations"
 GATES = "/recommender/gates"
+REPLAYS = "/recommender/replays"
 SHADOWS = "/recommender/shadows"
 PROMOTIONS = "/recommender/promotions"
 LEADERBOARD = "/experiments/leaderboard"
@@ -62,6 +63,10 @@ def simulation(simulation_id: str) -> str:
 
 def gate(gate_id: str) -> str:
     return f"{GATES}/{quote(gate_id, safe='')}"
+
+
+def replay(replay_id: str) -> str:
+    return f"{REPLAYS}/{quote(replay_id, safe='')}"
 
 
 def static(name: str) -> str:

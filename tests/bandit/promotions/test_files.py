@@ -1,21 +1,26 @@
 """The history in a file: durable, whole after a kill, one writer at a time."""
 
+import fcntl
 import logging
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.bandit.gates import BACK, LINUCB, V2, promoted
+from tipbench.bandit.promotions import files
 from tipbench.bandit.promotions.files import FilePromotions
 from tipbench.bandit.promotions.interface import lineage
-from tipbench.errors import Conflict, StateDamaged
+from tipbench.errors import Conflict, StateDamaged, StoreUnreachable
 
 
 @pytest.fixture
@@ -72,6 +77,33 @@ def test_one_of_many_at_once_wins_and_all_others_are_told(path: Path) -> None:
     assert FilePromotions(path).history() == (V2,)
 
 
+def test_readers_and_writers_wait_until_an_act_is_synced(
+    promotions: FilePromotions, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them is let go on only after the sync, which is kept waiting here."""
+    syncing, may_end = threading.Event(), threading.Event()
+    synced: list[bool] = []
+
+    def sync(file: int) -> None:
+        synced.append(stat.S_ISREG(os.fstat(file).st_mode))
+        syncing.set()
+        assert may_end.wait(20)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(promotions.append, V2, 0)
+        assert syncing.wait(60)
+        read = pool.submit(FilePromotions(path).history)
+        second = pool.submit(FilePromotions(path).append, LINUCB, 0)
+        time.sleep(0.2)
+        assert [one.done() for one in (first, read, second)] == [False] * 3
+        may_end.set()
+        first.result()
+        assert read.result() == (V2,)
+        assert isinstance(second.exception(), Conflict)
+    assert synced == [True, False]  # the file, then its folder
+
+
 @pytest.mark.parametrize("part", [1, 40, -1])
 def test_a_line_without_an_end_never_counted_and_is_taken_away(
     promotions: FilePromotions, path: Path, part: int, caplog: pytest.LogCaptureFixture
@@ -85,6 +117,42 @@ def test_a_line_without_an_end_never_counted_and_is_taken_away(
     assert "was not written to its end" in caplog.text
     assert promotions.history() == (V2, BACK)
     assert path.read_bytes() == f"{V2.as_json()}\n{BACK.as_json()}\n".encode()
+
+
+def test_a_whole_act_without_a_line_break_is_told(promotions: FilePromotions, path: Path) -> None:
+    promotions.append(V2, 0)
+    before = path.read_bytes() + LINUCB.as_json().encode()
+    path.write_bytes(before)
+    with pytest.raises(StateDamaged, match="ends with an act without a line break"):
+        promotions.history()
+    with pytest.raises(StateDamaged, match="ends with an act without a line break"):
+        promotions.append(LINUCB, 1)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_plain_file_is_told_and_not_waited_for(
+    promotions: FilePromotions, path: Path, make: Callable[[Path], None]
+) -> None:
+    make(path)
+    with pytest.raises(StateDamaged, match=f"{path} is no plain file"):
+        promotions.history()
+    with pytest.raises(StateDamaged, match=f"{path} is no plain file"):
+        promotions.append(V2, 0)
+
+
+def test_a_frozen_writer_is_not_waited_for(
+    promotions: FilePromotions, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    promotions.append(V2, 0)
+    monkeypatch.setattr(files, "_PATIENCE_S", 0.1)
+    with path.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(StoreUnreachable, match=r"held .* try again, and see whether a process is frozen"):
+            promotions.history()
+        with pytest.raises(StoreUnreachable):
+            promotions.append(LINUCB, 1)
+    assert promotions.history() == (V2,)
 
 
 @pytest.mark.parametrize("content", [b"\n", b"{}\n", b"\xff\xfe\n", b"null\n", b'{"schema": 1}\n'])

@@ -9,22 +9,9 @@ import pytest
 
 from tests.bandit.gates import BACK, LINUCB, V2, promoted
 from tests.bandit.making import Clock
-from tests.bandit.store.databases import new_schema
-from tests.integration.postgres_server import PostgresServer
 from tipbench.bandit.live import LivePolicy
 from tipbench.bandit.store.postgresql import PostgresStore
 from tipbench.errors import Conflict, StateDamaged
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[PostgresServer]:
-    with PostgresServer.start() as server:
-        yield server
-
-
-@pytest.fixture
-def url(postgres: PostgresServer) -> str:
-    return new_schema(postgres)
 
 
 @pytest.fixture

@@ -59,6 +59,7 @@ def test_a_log_of_one_user_has_no_margins(tmp_path: Path) -> None:
 def test_a_log_with_nothing_in_it(tmp_path: Path) -> None:
     found = replay_data(replayed(tmp_path, "egreedy", 0.5))
     assert found["log"] == {
+        "folder": str(tmp_path),
         "decisions": 0,
         "first_ms": None,
         "last_ms": None,

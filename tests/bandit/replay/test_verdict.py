@@ -38,6 +38,12 @@ def test_one_that_does_not_fails(gain: float) -> None:
     assert verdict(asked=0.9, gain=gain).status == "failed"
 
 
+def test_one_that_may_earn_less_fails_although_it_seems_to_earn_more() -> None:
+    said = verdict(asked=0.9, gain=0.04)
+    assert said.status == "failed"
+    assert f"by {DR} the candidate earns +0.0" in said.reason
+
+
 def test_one_that_earns_more_by_too_little_evidence_is_too_thin() -> None:
     said = verdict(asked=1.0, gain=0.5, decisions=200)
     assert said == Verdict(

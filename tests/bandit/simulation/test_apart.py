@@ -1,5 +1,6 @@
 """A simulation in a process of its own: what comes back, and what goes wrong."""
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -74,6 +75,15 @@ def test_killed_in_the_middle_of_its_result(monkeypatch: pytest.MonkeyPatch) -> 
     _instead(monkeypatch, r"""sys.stdout.write('{"result": {"half": '); sys.stdout.flush(); os.kill(os.getpid(), 9)""")
     with pytest.raises(SimulationFailed, match="signal 9 ended it"):
         simulated_apart(a_request(), 1, 60, _silent)
+
+
+def test_a_question_that_nobody_reads_is_not_asked_again() -> None:
+    """What stays in the buffer would be tried once more when the pipe is closed, and fail there."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    asked = os.fdopen(writes, "wb")
+    apart._ask(asked, b"a short question")
+    asked.close()
 
 
 def test_it_ends_before_it_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.bandit.simulation.worlds import BLIND, LIKES_INBOX, a_life, a_plan, a_world
+from tests.bandit.simulation.worlds import LIKES_INBOX, MOODY, a_life, a_plan, a_world
 from tipbench.bandit.simulation.arms import arm
 from tipbench.bandit.simulation.experiment import METRICS, Plan, bin_sizes, simulate
 from tipbench.bandit.simulation.play import InProcess, play
@@ -44,6 +44,6 @@ def test_any_number_of_workers_gives_the_same_to_the_bit() -> None:
 
 
 def test_a_persona_alone_lives_as_in_company() -> None:
-    alone = simulate(a_plan("egreedy", world=a_world(BLIND)), 1, _silent)
-    together = simulate(a_plan("egreedy", world=a_world(LIKES_INBOX, BLIND)), 1, _silent)
+    alone = simulate(a_plan("egreedy", world=a_world(MOODY)), 1, _silent)
+    together = simulate(a_plan("egreedy", world=a_world(LIKES_INBOX, MOODY)), 1, _silent)
     assert np.array_equal(alone.sums[:, 0], together.sums[:, 1])

@@ -1,14 +1,16 @@
 """The service serves simulated users."""
 
+import json
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
-from tests.bandit.making import a_request
+from tests.bandit.making import a_profile, a_request
 from tipbench.bandit.simulation import over_http
 from tipbench.bandit.simulation.arms import ARMS, arm, placebo_of
-from tipbench.bandit.simulation.over_http import Service, is_served, service
+from tipbench.bandit.simulation.over_http import OverHttp, Service, is_served, service
 from tipbench.bandit.simulation.play import InProcess
 from tipbench.errors import SimulationFailed
 
@@ -24,6 +26,25 @@ def test_what_the_service_knows() -> None:
     assert placebo
     assert not is_served(placebo)
     assert isinstance(Service("http://127.0.0.1:1", "key")(placebo), InProcess)
+
+
+def test_the_profile_goes_along_with_score_and_reward() -> None:
+    sent: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200, json={"chosen": "t3"})
+
+    server = OverHttp(httpx.Client(base_url="http://test", transport=httpx.MockTransport(answer)), "egreedy/v2")
+    for profile in (a_profile(), None):
+        request = a_request(profile=profile)
+        assert server.choose(request) == 3
+        server.learn(request, 0.5)
+        score, reward = (json.loads(one.content) for one in sent[-2:])
+        told = None if profile is None else profile.model_dump(mode="json")
+        assert score["profile_features"] == told
+        assert reward == {"user_id": "u1", "event_id": "e1", "reward": 0.5, "profile_features": told}
+    assert [one.url.path for one in sent] == ["/score/egreedy/v2", "/reward/egreedy/v2"] * 2
 
 
 def test_nobody_answers() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.bandit.simulation.worlds import BLIND, CATEGORIES, LIKES_INBOX, Recording, a_life, a_world, served
+from tests.bandit.simulation.worlds import CATEGORIES, LIKES_ALL_ALIKE, LIKES_INBOX, Recording, a_life, a_world, served
 from tipbench.bandit.records import Profile
 from tipbench.bandit.simulation.arms import FLAT, arm
 from tipbench.bandit.simulation.play import Trajectory, play
@@ -78,7 +78,7 @@ def test_completed_dismissed_and_rewards_agree() -> None:
 
 
 def test_with_a_control_all_policies_earn_the_same() -> None:
-    rewards = [served(BLIND, name, steps=60).rewards.tolist() for name in ("egreedy", "egreedy/v2", "linucb")]
+    rewards = [served(LIKES_ALL_ALIKE, name, steps=60).rewards.tolist() for name in ("egreedy", "egreedy/v2", "linucb")]
     assert rewards[0] == rewards[1] == rewards[2]
 
 

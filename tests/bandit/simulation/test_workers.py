@@ -13,6 +13,8 @@ from tipbench.errors import InvalidInput, SimulationFailed
 def _square(number: int) -> int:
     if number == 13:
         raise InvalidInput("thirteen")
+    if number == 77:
+        return 1 // 0
     if number == 99:
         os.kill(os.getpid(), signal.SIGKILL)
     return number * number
@@ -31,6 +33,12 @@ def test_more_workers_than_tasks() -> None:
 def test_an_error_of_ours_is_raised_here() -> None:
     with pytest.raises(InvalidInput, match="thirteen"):
         list(worked_off(_square, range(10, 20), 2))
+
+
+def test_an_error_that_nobody_foresaw_is_raised_here_with_where_it_happened() -> None:
+    with pytest.raises(ZeroDivisionError) as raised:
+        list(worked_off(_square, range(76, 80), 2))
+    assert "in _square" in raised.value.__notes__[0]
 
 
 def test_a_worker_that_is_killed_is_told() -> None:

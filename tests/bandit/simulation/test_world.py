@@ -8,14 +8,14 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.bandit.simulation.worlds import BLIND, LIKES_INBOX, POOL, a_persona, a_world
+from tests.bandit.simulation.worlds import LIKES_INBOX, MOODY, POOL, a_persona, a_world
 from tipbench.bandit.simulation.builtin import built_in_world, world_file
 from tipbench.bandit.simulation.world import World, load_world
 from tipbench.errors import InvalidInput
 
 GOOD = yaml.safe_load(world_file().read_text(encoding="utf-8"))
 SMALL = a_world().model_dump(mode="json")
-KEYS = ("name", "categories", "pool", "personas", "about", "base", "taste", "wakes", "sleeps", "control", "blind")
+KEYS = ("name", "categories", "pool", "personas", "about", "base", "taste", "wakes", "sleeps", "control", "moods")
 
 
 def _written(folder: Path, data: Any) -> Path:
@@ -40,28 +40,25 @@ def test_a_digest_is_of_the_content(tmp_path: Path) -> None:
 
 
 def test_some_of_the_personas() -> None:
-    world = a_world(LIKES_INBOX, BLIND)
-    assert world.only(["blind"]).personas == (BLIND,)
-    with pytest.raises(InvalidInput, match="no persona 'nobody'; there are likes-inbox, blind"):
+    world = a_world(LIKES_INBOX, MOODY)
+    assert world.only(["moody"]).personas == (MOODY,)
+    with pytest.raises(InvalidInput, match="no persona 'nobody'; there are likes-inbox, moody"):
         world.only(["nobody"])
-    with pytest.raises(InvalidInput, match="each persona once; given: blind, blind"):
-        world.only(["blind", "blind"])
+    with pytest.raises(InvalidInput, match="each persona once; given: moody, moody"):
+        world.only(["moody", "moody"])
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
         ({"categories": ["inbox"]}, "categories"),
-        ({"categories": ["inbox", "inbox"], "personas": [{"name": "a", "about": "", "base": 0}]}, "two categories"),
         ({"personas": []}, "personas"),
         ({"personas": [{"name": "A b", "about": "", "base": 0}]}, r"personas\.0\.name"),
         ({"personas": [{"name": "a", "about": "", "base": 99}]}, r"personas\.0\.base"),
         ({"personas": [{"name": "a", "about": "", "base": float("nan")}]}, r"personas\.0\.base"),
         ({"personas": [{"name": "a", "about": "", "base": 0, "tastes": {}}]}, r"personas\.0\.tastes"),
-        ({"personas": [{"name": "a", "about": "", "base": 0, "taste": {"work": 1}}]}, "a speaks of work"),
-        ({"personas": [{"name": "a", "about": "", "base": 0, "wakes": 9, "sleeps": 8}]}, "a sleeps before waking"),
-        ({"personas": [{"name": "a", "about": "", "base": 0}] * 2}, "two personas have one name"),
-        ({"pool": {**POOL, "shortest": 500}}, "the shortest tip has 500 characters, the longest 400"),
+        ({"personas": [{"name": "a", "about": "", "base": True}]}, r"personas\.0\.base"),
+        ({"personas": [{"name": "a", "about": "", "base": "3"}]}, r"personas\.0\.base"),
         ({"pool": {**POOL, "tips_per_category": 0}}, r"pool\.tips_per_category"),
     ],
 )
@@ -71,13 +68,35 @@ def test_what_does_not_fit_is_told_with_its_place(tmp_path: Path, changes: dict[
 
 
 @pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"categories": ["inbox", "inbox"], "personas": [{"name": "a", "about": "", "base": 0}]}, "two categories"),
+        ({"personas": [{"name": "a", "about": "", "base": 0, "taste": {"work": 1}}]}, "a speaks of work"),
+        ({"personas": [{"name": "a", "about": "", "base": 0, "wakes": 9, "sleeps": 8}]}, "a sleeps before waking"),
+        ({"personas": [{"name": "a", "about": "", "base": 0}] * 2}, "two personas have one name"),
+        ({"pool": {**POOL, "shortest": 500}}, "the shortest tip has 500 characters, the longest 400"),
+        *(
+            (
+                {"personas": [{"name": "a", "about": "", "base": 0, "control": True, **cares}]},
+                "a is a control and cares",
+            )
+            for cares in ({"taste": {"inbox": 1}}, {"taste_after": {"inbox": 1}}, {"fatigue": 1}, {"focus_weight": -1})
+        ),
+    ],
+)
+def test_what_does_not_fit_together_is_told(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"world\.yaml is no world: {told}"):
+        load_world(_written(tmp_path, {**GOOD, **changes}))
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "line 1"),
+        ("", "it needs the keys name, categories, pool, personas"),
         ("[1, 2", "not valid YAML"),
         ("[" * 500, "not valid YAML"),
         ("name: 2024-99-99", "line 1"),
-        ("!!python/object/apply:os.system ['true']", "line 1"),
+        ("!!python/object/apply:os.system ['true']", "it needs the keys"),
         ("{a: 1, a: 2}", "a second time"),
     ],
 )

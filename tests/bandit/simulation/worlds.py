@@ -22,12 +22,12 @@ LIKES_INBOX = a_persona("likes-inbox", taste={"inbox": 2.0, "rest": -1.0})
 SWITCHES = a_persona("switches", taste={"inbox": 3.0}, taste_after={"rest": 3.0})
 TIRES = a_persona("tires", fatigue=1.0)
 LIKES_ALL_ALIKE = a_persona("alike", control=True)
-BLIND = a_persona("blind", control=True, blind=True, taste={"inbox": 3.0})
+MOODY = a_persona("moody", control=True, moods=2.0)
 
 
 def a_world(*personas: Persona) -> World:
     return World.model_validate(
-        {"name": "small", "categories": CATEGORIES, "pool": POOL, "personas": personas or (LIKES_INBOX, BLIND)}
+        {"name": "small", "categories": CATEGORIES, "pool": POOL, "personas": personas or (LIKES_INBOX, MOODY)}
     )
 
 

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from tests.bandit.making import a_recommender, a_request, a_reward
-from tests.bandit.store.databases import connection_url, new_schema
+from tests.bandit.store.databases import connection_url
 from tests.bandit.store.test_document import EVENT, KEPT
 from tests.integration.postgres_server import STOP_SECONDS, PostgresServer, _not_root
 from tipbench.bandit.store import postgresql_connections, postgresql_tables
@@ -27,17 +27,6 @@ from tipbench.errors import InvalidInput, StateDamaged, StateRefused, StoreUnrea
 
 KEY = Key("u1", "egreedy/v2")
 PASSWORD = "my-own-secret"
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[PostgresServer]:
-    with PostgresServer.start() as server:
-        yield server
-
-
-@pytest.fixture
-def url(postgres: PostgresServer) -> str:
-    return new_schema(postgres)
 
 
 @pytest.fixture

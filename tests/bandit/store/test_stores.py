@@ -42,12 +42,6 @@ KILLS = 10
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[PostgresServer]:
-    with PostgresServer.start() as server:
-        yield server
-
-
 @pytest.fixture(params=["files", "postgresql"])
 def where(request: pytest.FixtureRequest, postgres: PostgresServer, tmp_path: Path) -> Where:
     return Where(request.param, str(tmp_path / "state") if request.param == "files" else new_schema(postgres))

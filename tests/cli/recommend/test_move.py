@@ -85,11 +85,26 @@ def test_an_empty_database_beside_states_in_files_is_not_served_from(
     monkeypatch.setenv("TIPBENCH_STATE", "postgresql")
     refused = tipbench("recommend", "serve", "--port", "0")
     assert refused.status == 2
-    assert "'tipbench recommend move files postgresql' moves them" in refused.err
+    assert "'tipbench recommend move files postgresql' moves it" in refused.err
     assert PASSWORD not in refused.err
     _serve(tmp_path, "e2")  # somebody began anew on purpose
     with closing(open_store(Settings())) as store:
         check_not_left_behind(store, Settings())
+
+
+def test_an_empty_database_beside_promotions_in_files_is_not_served_from(
+    url: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held_gate(home)
+    assert tipbench("recommend", "promote", "egreedy/v2", "--yes").status == 0
+    monkeypatch.setenv("TIPBENCH_STATE", "postgresql")
+    refused = tipbench("recommend", "serve", "--port", "0")
+    assert refused.status == 2
+    assert f"what was promoted is in {home / 'recommender' / 'promotions.jsonl'}" in refused.err
+    assert tipbench("recommend", "move", "files", "postgresql").status == 0
+    with closing(open_store(Settings())) as store:
+        check_not_left_behind(store, Settings())
+    assert live_now(Settings()) == "egreedy/v2"
 
 
 def test_not_under_a_running_service(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ def found(margin: float | None = 0.01) -> dict[str, Any]:
     return {
         "plan": {
             "world": {"name": "tips", "digest": "0" * 64},
-            "seeds": {"first": 5, "count": 30},
+            "seeds": {"first": 10_000, "count": 30},
             "steps": 300,
             "offered": 10,
         },

@@ -7,8 +7,8 @@ from rich.console import Console
 
 from tests.cli.sim.making import found, found_by_a_gate
 from tipbench.cli.sim import gate_report, run_report
-from tipbench.cli.sim.gate_report import Contest, show_gate
-from tipbench.cli.sim.run_report import show_run
+from tipbench.cli.sim.gate_report import Contest, next_step, show_gate
+from tipbench.cli.sim.run_report import headline, show_run
 
 CONTEST = Contest("egreedy/v2", "egreedy", None)
 
@@ -35,13 +35,28 @@ def test_a_run_fits_into_the_terminal(console: Console, curve: int) -> None:
     assert "0.200 ±0.010" in tables[1]
     assert "60.0" in tables[1]
     assert len(tables[1].split()[-1]) >= curve
-    assert "seeds 5–34, 300 decisions a life" in lines[0]
+    assert "2 personas, seeds 10000–10029, 300 decisions a life, 10 tips to choose from" in lines[0]
     assert sum("chaotic °" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize("console", [55], indirect=True)
+def test_in_a_narrow_terminal_no_figure_is_cut_off(console: Console) -> None:
+    show_run(found())
+    show_gate(found_by_a_gate(), CONTEST, "0123456789abcdef")
+    tables = [line for line in _lines(console) if "±" in line or "+0." in line]
+    assert len(tables) == 8
+    assert not any("…" in line for line in tables)
+    assert all(len(line.rstrip()) <= console.width for line in tables)
 
 
 def test_one_seed_has_no_margin(console: Console) -> None:
     show_run(found(margin=None))
     assert "0.100 ±?" in console.export_text()
+
+
+def test_one_of_everything() -> None:
+    plan = {"world": {"name": "tips"}, "seeds": {"first": 7, "count": 1}, "steps": 1, "offered": 1}
+    assert headline(plan, 1) == "World 'tips': 1 persona, seed 7, 1 decision a life, 1 tip to choose from"
 
 
 def test_a_verdict_comes_first_and_then_its_reasons(console: Console) -> None:
@@ -62,6 +77,16 @@ def test_what_did_not_pass_changes_nothing(console: Console) -> None:
     assert lines[0] == "NOT PASSED: egreedy/v2 against egreedy"
     assert "✗ gains overall: it earns so much more" in lines
     assert "Nothing changes: egreedy stays where it is." in lines[-1]
+
+
+def test_a_gate_that_nobody_can_go_live_by_says_so() -> None:
+    found = found_by_a_gate()
+    found["plan"]["seeds"]["count"] = 15
+    said = next_step(found, CONTEST, "0123456789abcdef")
+    assert "Nobody can go live by it: it had 15 seeds, and 30 are the fewest" in said
+    assert "tipbench recommend promote" not in said
+    said = next_step(found_by_a_gate(), CONTEST._replace(candidate="category-mean"), "0123456789abcdef")
+    assert "category-mean is there for comparisons and can't be served" in said
 
 
 def test_a_world_of_ones_own_is_named_again(console: Console) -> None:

@@ -42,6 +42,38 @@ def test_a_run_and_how_far_it_is(world: str, tmp_path: Path) -> None:
     assert told.message.startswith("reward a decision over all personas: egreedy ")
 
 
+def test_a_gate_that_can_not_be_kept_is_shown_all_the_same(world: str, home: Path) -> None:
+    gates_folder(home).parent.mkdir(parents=True)
+    gates_folder(home).touch()
+    done = tipbench("sim", "gate", "--candidate", "linucb", "--world", world, "--seeds", "10", *QUICK)
+    assert done.status == 2
+    assert "NOT PASSED: linucb against egreedy" in done.out
+    assert "It could not be kept, so nobody can go live by it." in done.out
+    assert f"File exists: {gates_folder(home)}" in done.err
+
+
+def test_what_can_not_be_written_out_is_kept_and_shown(world: str, home: Path) -> None:
+    done = tipbench(
+        *(
+            "sim",
+            "gate",
+            "--candidate",
+            "linucb",
+            "--world",
+            world,
+            "--seeds",
+            "10",
+            *QUICK,
+            "--out",
+            "/proc/found.json",
+        )
+    )
+    assert done.status == 2
+    assert "--out /proc/found.json can't be written: " in done.err
+    assert "Kept as gate" in done.out
+    assert len(list(gates_folder(home).iterdir())) == 1
+
+
 def test_a_gate_and_its_record(world: str, home: Path) -> None:
     done = tipbench(
         "sim", "gate", "--candidate", "linucb", "--world", world, "--seeds", "10", *QUICK, "--format", "json"
@@ -70,6 +102,7 @@ def test_a_gate_and_its_record(world: str, home: Path) -> None:
         (("run", "--seeds", "0"), "0 is not in the range"),
         (("run", "--timeout", "0"), "0.0 is not in the range"),
         (("run", "--timeout", "0.05"), "took more than 0.05 s; give it more with --timeout, or fewer seeds"),
+        (("run", "--timeout", "nan"), "nan is no number of seconds"),
         (("run", "--out", "none/found.json"), "--out none/found.json can't be written; name a file in a folder"),
         (("run", "--progress", "none/progress.json"), "progress can't be written to none/progress.json"),
         (("gate",), "Missing option '--candidate'"),

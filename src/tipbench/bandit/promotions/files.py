@@ -2,19 +2,26 @@
 
 Whoever adds to it holds a lock on it until the line is synced, and readers wait for that: what was read stays, even
 after a power cut. A process that is killed while it writes leaves a line without an end, which never counted; the next
-one to write takes it away.
+one to write takes it away. Nobody waits long for one that is frozen while it writes.
 """
 
+import errno
 import fcntl
 import logging
 import os
+import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tipbench.bandit.folders import sync_folder
-from tipbench.bandit.promotions.interface import Act, lineage, read_acts, was_changed
+from tipbench.bandit.promotions.interface import Act, is_act, lineage, read_acts, was_changed
+from tipbench.errors import StateDamaged, StoreUnreachable
 
+PROMOTIONS = "promotions.jsonl"  # the file's name, beside the folder of states
+_PATIENCE_S = 5.0
+_LOOK_EVERY_S = 0.005
 _log = logging.getLogger(__name__)
 
 
@@ -35,14 +42,14 @@ class FilePromotions:
     def history(self) -> tuple[Act, ...]:
         try:
             with self._locked(os.O_RDONLY, fcntl.LOCK_SH) as file:
-                return self._acts(_whole_lines(_content(file)))
+                return self._acts(self._whole_lines(_content(file)))
         except FileNotFoundError:
             return ()
 
     def append(self, act: Act, known: int) -> None:
         with self._locked(os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX) as file:
             content = _content(file)
-            whole = _whole_lines(content)
+            whole = self._whole_lines(content)
             acts = self._acts(whole)
             if len(acts) != known:
                 raise was_changed(acts, self.address)
@@ -60,10 +67,12 @@ class FilePromotions:
         try:
             written = os.pwrite(file, line, end)
             if written < len(line):
-                raise OSError(f"{self.address} took only a part of an act; see that the disk has room")
+                raise OSError(errno.ENOSPC, "the disk took only a part of an act")
             os.fsync(file)
-        except BaseException:
+        except BaseException as error:
             os.ftruncate(file, end)
+            if isinstance(error, OSError):  # a full disk does not say which file had no room on it
+                raise OSError(error.errno, error.strerror, self.address) from error
             raise
         sync_folder(self._path.parent)
 
@@ -72,17 +81,44 @@ class FilePromotions:
 
     @contextmanager
     def _locked(self, flags: int, lock: int) -> Iterator[int]:
-        file = os.open(self._path, flags | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(file, lock)
+            file = os.open(self._path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)  # a pipe is not waited for
+        except IsADirectoryError:
+            raise self._no_file() from None
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise self._no_file()
+            self._wait_for(file, lock)
             yield file
         finally:
             os.close(file)
 
+    def _wait_for(self, file: int, lock: int) -> None:
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                return fcntl.flock(file, lock | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise StoreUnreachable(
+                        f"somebody else has held {self.address} for {_PATIENCE_S:.0f} s; try again, and see whether a "
+                        "process is frozen"
+                    ) from None
+            time.sleep(_LOOK_EVERY_S)
+
+    def _no_file(self) -> StateDamaged:
+        return StateDamaged(f"{self.address} is no plain file, so it holds no history; take it away")
+
+    def _whole_lines(self, content: bytes) -> bytes:
+        """Without one that its writer did not end; but a whole act without an end was edited, and may count or not."""
+        end = content.rfind(b"\n") + 1
+        if is_act(content[end:]):
+            raise StateDamaged(
+                f"{self.address} ends with an act without a line break, as an editor may have left it; add the line "
+                "break if the act counts, or take the act away"
+            )
+        return content[:end]
+
 
 def _content(file: int) -> bytes:
     return os.pread(file, os.fstat(file).st_size, 0)
-
-
-def _whole_lines(content: bytes) -> bytes:
-    return content[: content.rfind(b"\n") + 1]

@@ -62,6 +62,14 @@ def read_acts(lines: Iterable[str | bytes], address: str) -> tuple[Act, ...]:
     return acts
 
 
+def is_act(line: bytes) -> bool:
+    try:
+        Act.model_validate_json(line)
+    except ValidationError:
+        return False
+    return True
+
+
 def lineage(acts: Sequence[Act], address: str) -> list[str]:
     """The policies that are live one in place of the other, the last one now: a rollback takes the last one off."""
     live = [FIRST]

@@ -18,6 +18,7 @@ from tipbench.untrusted import shown
 
 @dataclass(frozen=True)
 class Replay:
+    log: Path
     candidate: Arm
     share: float
     evaluation: Evaluation
@@ -33,7 +34,7 @@ def replayed(folder: Path, candidate: str, share: float) -> Replay:
         raise InvalidInput(f"a share of {share:g} leaves nothing to learn from, or nothing to estimate from; take 0.5")
     evaluation = evaluated(rounds_of(folder), POLICIES[candidate], share)
     estimated, verdict = judged(evaluation)
-    return Replay(ARMS[candidate], share, evaluation, estimated, verdict)
+    return Replay(folder.absolute(), ARMS[candidate], share, evaluation, estimated, verdict)
 
 
 def replay_data(replay: Replay) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def replay_data(replay: Replay) -> dict[str, Any]:
     return {
         "candidate": arm_data(replay.candidate),
         "share": replay.share,
-        "log": _log_data(evaluation.rounds),
+        "log": {"folder": str(replay.log), **_log_data(evaluation.rounds)},
         "learned": evaluation.learned,
         "evaluated": len(evaluation.columns.rewards),
         "with_profile": evaluation.told,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tipbench import __version__
-from tipbench.bandit.kept_records import keep_record, read_records
+from tipbench.bandit.kept_records import keep_record, read_record, read_records
 from tipbench.bandit.replay.verdict import Status
 from tipbench.errors import StateRefused
 
@@ -41,6 +41,11 @@ def keep_replay(home: Path, found: Mapping[str, Any], made_ms: int) -> str:
     """Gives the record's id."""
     content = {"schema": SCHEMA, "made_ms": made_ms, "tipbench": __version__, **found}
     return keep_record(replays_folder(home), content)
+
+
+def read_replay(home: Path, name: str) -> ReplayRecord:
+    """Raises StateDamaged for one that was edited."""
+    return _replay(read_record(replays_folder(home), name))
 
 
 def read_replays(home: Path) -> list[ReplayRecord]:

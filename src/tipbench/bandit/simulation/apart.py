@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from pydantic_core import from_json, to_json
 
@@ -63,9 +63,7 @@ def _run(
         try:
             assert process.stdin
             assert process.stdout
-            with suppress(BrokenPipeError):  # it ended at once; the log says why
-                process.stdin.write(asked + b"\n")
-                process.stdin.flush()
+            _ask(process.stdin, asked)
             for line in process.stdout:
                 if not line.endswith(b"\n"):
                     break  # it was killed in the middle of it
@@ -81,6 +79,16 @@ def _run(
             f"the simulation took more than {timeout_s:g} s; give it more with --timeout, or fewer seeds"
         )
     raise SimulationFailed(f"the simulation ended without a result: {_why(process.returncode, log)}")
+
+
+def _ask(child: IO[bytes], asked: bytes) -> None:
+    """One that has ended is not asked, and its log says why; what is left of the question must not be tried again."""
+    try:
+        child.write(asked + b"\n")
+        child.flush()
+    except BrokenPipeError:
+        with suppress(BrokenPipeError):
+            child.close()
 
 
 def _result(entry: Mapping[str, Any]) -> dict[str, Any]:

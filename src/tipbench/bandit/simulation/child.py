@@ -1,7 +1,7 @@
 """The simulation's own process: a request comes in, lines of progress go out, and the result in the end.
 
 Whoever started it holds its input open. When that closes, the starter is gone, and this one ends its workers and its
-service, removes its folder, and ends: nothing is left behind, whoever was killed.
+service, removes its folder, and ends. Where both are killed at once, the folder is all that is left behind.
 """
 
 import os
@@ -9,8 +9,9 @@ import shutil
 import signal
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import psutil
 from pydantic_core import from_json, to_json
@@ -22,6 +23,8 @@ from tipbench.bandit.simulation.over_http import service
 from tipbench.bandit.simulation.request import SimulationRequest
 from tipbench.errors import InvalidInput, TipbenchError
 
+_SOME = 4096
+
 
 def main() -> None:
     asked = sys.stdin.buffer.readline()
@@ -29,15 +32,18 @@ def main() -> None:
         return  # the starter was gone before it had asked
     data = from_json(asked)
     folder = Path(data["folder"])
-    threading.Thread(target=_end_with_the_starter, args=(sys.stdin.buffer, folder), daemon=True).start()
-    folder.mkdir(mode=0o700)
+    threading.Thread(target=_end_with_the_starter, args=(sys.stdin.fileno(), folder), daemon=True).start()
     try:
+        folder.mkdir(mode=0o700)
         request = SimulationRequest.model_validate(data["request"])
         _say({"result": result_of(request, data["workers"], folder)})
     except InvalidInput as error:
         _say({"refused": str(error)})
     except TipbenchError as error:
         _say({"failed": str(error)})
+    except OSError as error:  # a full disk, a folder that somebody removed
+        where = error.filename or folder
+        _say({"failed": f"the simulation can't go on: {error.strerror or error}: {where}; see to it, and start again"})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -65,11 +71,14 @@ def _say(entry: dict[str, Any]) -> None:
     sys.stdout.buffer.flush()
 
 
-def _end_with_the_starter(held_open: BinaryIO, folder: Path) -> None:
-    held_open.read()
+def _end_with_the_starter(held_open: int, folder: Path) -> None:
+    """By the number of the file: whoever waits in a buffered one makes Python abort where it should end."""
+    while os.read(held_open, _SOME):
+        pass
     helpers = psutil.Process().children(recursive=True)
     for helper in helpers:
-        helper.kill()
+        with suppress(psutil.NoSuchProcess):  # it has just ended by itself
+            helper.kill()
     psutil.wait_procs(helpers)
     shutil.rmtree(folder, ignore_errors=True)
     os.killpg(0, signal.SIGKILL)

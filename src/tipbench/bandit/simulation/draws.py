@@ -13,7 +13,7 @@ from tipbench.bandit.features.interface import Floats
 from tipbench.bandit.simulation.world import Persona, World
 from tipbench.identity import data_digest
 
-SIMULATOR = 1  # to be raised when the same seed gives other lives
+SIMULATOR = 2  # to be raised when the same seed gives other lives
 EVENTS_A_DAY = 4
 _WITH_FOCUS = 0.7
 
@@ -35,6 +35,7 @@ class Draws(NamedTuple):
     offered: NDArray[np.intp]  # which tips are to choose from
     luck: Floats  # whether the user reacts, and how
     dwell: Floats  # standard normal
+    moods: Floats  # standard normal, by category
 
     @property
     def hours(self) -> Floats:
@@ -59,6 +60,7 @@ def drawn_life(world: World, persona: Persona, seed: int, steps: int, offered: i
         offered=order[:, :offered],
         luck=generator.random(steps),
         dwell=generator.standard_normal(steps),
+        moods=generator.standard_normal((steps, len(world.categories))),
     )
 
 

@@ -7,6 +7,7 @@ candidate with its new dimensions handed to the wrong tips. The last two are put
 and must fail: a gate that lets them through says nothing.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,6 +38,7 @@ class Size:
 
 RULES = Rules()
 USUAL = Size()
+FIRST_SEED = 10_000  # those below set the thresholds
 
 
 @dataclass(frozen=True)
@@ -122,8 +124,8 @@ def _gains(bound: float, rules: Rules) -> Condition:
     return Condition(
         "gains overall",
         bound > rules.least_gain,
-        f"over all personas its reward a decision is at least {bound:+.4f} higher with {rules.level:.0%} confidence; "
-        f"more than {rules.least_gain:+.4f} is needed",
+        f"over all personas its gain in reward a decision is {bound:+.4f} or more, with {100 * rules.level:g} % "
+        f"confidence; more than {rules.least_gain:+.4f} is needed",
     )
 
 
@@ -140,7 +142,8 @@ def _wins(personas: Sequence[PersonaGain], rules: Rules) -> Condition:
 
 
 def wins_needed(personas: int, rules: Rules) -> int:
-    return max(1, round(rules.least_wins * personas))
+    """At least the share: of seven personas five, because four are too few for 60 %."""
+    return max(1, math.ceil(rules.least_wins * personas))
 
 
 def _harms_nobody(personas: Sequence[PersonaGain], rules: Rules) -> Condition:
@@ -155,7 +158,7 @@ def _harms_nobody(personas: Sequence[PersonaGain], rules: Rules) -> Condition:
 
 def _fails(comparison: Comparison, who: str) -> Condition:
     failed = [condition.name for condition in comparison.conditions if not condition.passed]
-    does = f"fails, as it must: {', '.join(failed)}" if failed else "passes, so this gate can't tell good from bad"
+    does = f"fails, as it must, on: {', '.join(failed)}" if failed else "passes, so this gate can't tell good from bad"
     return Condition(f"{comparison.arm} fails", bool(failed), f"{who} {does}")
 
 

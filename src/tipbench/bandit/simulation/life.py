@@ -35,7 +35,10 @@ class Life:
         self.draws = draws
         self._persona = persona
         self._steps = steps
-        self._fixed = self._fixed_utilities(categories)
+        self._lasting = self._lasting_utilities(categories)
+        self._fixed = self._lasting + persona.moods * np.take_along_axis(
+            draws.moods, draws.tips.category[draws.offered], axis=1
+        )
         self._tiredness = [0.0] * len(categories)
         self._shown_at: dict[int, float] = {}
         self._at = 0.0
@@ -74,11 +77,10 @@ class Life:
         ]
 
     def expected(self) -> tuple[Floats, Floats]:
-        """Of every step: the reward that was to be expected of what was shown, and of the best that was offered."""
-        utilities = self._fixed + self._varying
-        rewards = expected_reward(utilities)
-        if self._persona.blind:
-            rewards = np.full_like(rewards, float(expected_reward(np.array([self._persona.base]))[0]))
+        """Of every step: the reward that was to be expected of what was shown, and of the best that was offered.
+
+        By who knows the user well. A mood is known to nobody."""
+        rewards = expected_reward(self._lasting + self._varying, self._persona.moods)
         return rewards[np.arange(self._steps), self._chosen], rewards.max(axis=1)
 
     def _staleness(self, tip: int, now: float) -> float:
@@ -86,8 +88,6 @@ class Life:
         return 0.0 if shown is None else math.exp(-(now - shown) / _STALE_FOR_H)
 
     def _outcome(self, step: int, utility: float) -> Outcome:
-        if self._persona.blind:
-            utility = self._persona.base
         luck, chance = self._chances[step]
         completes, dismisses = reaction_odds(utility)
         dwell_s = dwell(utility, chance)
@@ -97,8 +97,8 @@ class Life:
             return Outcome("dismissed", dwell_s, DISMISSED)
         return Outcome("ignored", dwell_s, LOOKED * math.log(1 + min(dwell_s, _LONGEST_S)) / _LOG_LONGEST)
 
-    def _fixed_utilities(self, categories: tuple[str, ...]) -> Floats:
-        """Of everything that is offered, but for what depends on what was shown before."""
+    def _lasting_utilities(self, categories: tuple[str, ...]) -> Floats:
+        """Of everything that is offered, but for moods and for what depends on what was shown before."""
         persona, draws = self._persona, self.draws
         tastes = np.array(
             [[persona.tastes(second).get(category, 0.0) for category in categories] for second in (False, True)]
@@ -129,8 +129,12 @@ def dwell(utility: float, chance: float) -> float:
     return _DWELL_S * math.exp(0.5 * utility + _DWELL_SPREAD * chance)
 
 
-def expected_reward(utilities: Floats) -> Floats:
-    """Over all luck, by nine nodes for the dwell's."""
+def expected_reward(utilities: Floats, moods: float = 0.0) -> Floats:
+    """Over all luck and moods, by nine nodes for the dwell's and for theirs."""
+    if moods:
+        in_each = expected_reward(utilities[..., None] + moods * _NODES)
+        over_all: Floats = (in_each * _NODE_WEIGHTS).sum(axis=-1)
+        return over_all
     completes = 1 / (1 + np.exp(-utilities))
     dismisses = (1 - completes) / (1 + np.exp(utilities + 1))
     dwells = _DWELL_S * np.exp(0.5 * utilities[..., None] + _DWELL_SPREAD * _NODES)

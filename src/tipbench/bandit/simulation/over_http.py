@@ -3,7 +3,6 @@
 import re
 import secrets
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from tipbench.bandit.policies.catalog import SERVED
 from tipbench.bandit.records import Request
 from tipbench.bandit.simulation.arms import Arm
 from tipbench.bandit.simulation.play import InProcess, Server
+from tipbench.bandit.simulation.tied import tied
 from tipbench.errors import SimulationFailed
 from tipbench.settings import Settings
 
@@ -38,7 +38,7 @@ class OverHttp:
         return [candidate.id for candidate in request.candidates].index(answer["chosen"])
 
     def learn(self, request: Request, reward: float) -> None:
-        body = {"user_id": request.user_id, "event_id": request.event_id, "reward": reward}
+        body = request.model_dump(mode="json", include={"user_id", "event_id", "profile_features"}) | {"reward": reward}
         self._post("reward", to_json(body))
 
     def _post(self, verb: str, content: bytes) -> dict[str, str]:
@@ -84,7 +84,7 @@ def service(folder: Path) -> Iterator[Service]:
     log = folder / "service.log"
     with log.open("wb") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tipbench", "recommend", "serve", "--port", "0"],
+            tied("recommend", "serve", "--port", "0"),
             env={**Settings().for_a_job(folder), **own},
             stdin=subprocess.DEVNULL,
             stdout=said,
@@ -106,6 +106,7 @@ def _address(process: "subprocess.Popen[bytes]", log: Path) -> str:
         if found:
             return found[1]
         if ended:
-            raise SimulationFailed(f"the simulation's service did not start: {said.strip()[-500:]}")
+            why = said.strip()[-500:] or f"it ended with status {process.returncode} and said nothing"
+            raise SimulationFailed(f"the simulation's service did not start: {why}")
         time.sleep(_LOOK_EVERY_S)
     raise SimulationFailed(f"the simulation's service did not start within {_PATIENCE_S:.0f} s")

@@ -6,12 +6,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tipbench.bandit.simulation.arms import Arm, arm
 from tipbench.bandit.simulation.experiment import Plan
-from tipbench.bandit.simulation.gate import USUAL, gate_arms
+from tipbench.bandit.simulation.gate import FIRST_SEED, USUAL, gate_arms
 from tipbench.bandit.simulation.world import World
 from tipbench.errors import InvalidInput
 from tipbench.statistics.paired import FEWEST
 
-_MOST_DECISIONS = 10**8  # hours, and gigabytes of sums
+_MOST_DECISIONS = 10**8  # hours
+_MOST_POINTS = 2 * 10**7  # of all curves: 640 MB of sums
 _MOST_DRAWN = 10**7  # numbers that decide what is offered in one life
 
 
@@ -23,7 +24,7 @@ class SimulationRequest(BaseModel):
     kind: Literal["run", "gate"] = "run"
     world: World
     arms: Annotated[tuple[str, ...], Field(min_length=1, max_length=20)]
-    first_seed: Annotated[int, Field(ge=0, le=10**9)] = 10_000  # those below set the gate's thresholds
+    first_seed: Annotated[int, Field(ge=0, le=10**9)] = FIRST_SEED
     seeds: Annotated[int, Field(ge=1, le=100_000)] = USUAL.seeds
     steps: Annotated[int, Field(ge=1, le=100_000)] = USUAL.steps
     offered: Annotated[int, Field(ge=1, le=200)] = USUAL.offered
@@ -63,4 +64,10 @@ class SimulationRequest(BaseModel):
             raise InvalidInput(
                 f"{plan.decisions:,} decisions are too many for one simulation, {_MOST_DECISIONS:,} are the most; take "
                 "fewer seeds, steps, policies or personas"
+            )
+        points = len(plan.arms) * plan.lives * plan.bins
+        if points > _MOST_POINTS:
+            raise InvalidInput(
+                f"{plan.lives:,} lives take too much memory ({len(plan.arms)} policies serve each); take fewer seeds, "
+                "policies or personas"
             )

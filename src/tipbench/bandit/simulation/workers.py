@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from traceback import format_exc
 from typing import Any, TypeVar
 
-from tipbench.errors import SimulationFailed, TipbenchError
+from tipbench.errors import SimulationFailed
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -19,7 +20,7 @@ _IN_HAND = 2  # tasks of a worker, so that it never waits for the next one
 def worked_off(
     work: Callable[[_Task], _Result], tasks: Sequence[_Task], workers: int
 ) -> Iterator[tuple[_Task, _Result]]:
-    """Each task with its result, in the order in which they are done. An exception of ours is raised here."""
+    """Each task with its result, in the order in which they are done. What a worker raises is raised here."""
     context = get_context("spawn")
     left = iter(tasks)
     with ExitStack() as stack:
@@ -52,7 +53,7 @@ def _received(pipe: "Connection[Any, Any]") -> Any:
         found = pipe.recv()
     except (EOFError, ConnectionResetError) as error:
         raise SimulationFailed("a process of the simulation was killed, perhaps for want of memory") from error
-    if isinstance(found, TipbenchError):
+    if isinstance(found, Exception):
         raise found
     return found
 
@@ -63,6 +64,7 @@ def _work(work: Callable[[Any], Any], pipe: "Connection[Any, Any]") -> None:
             task = pipe.recv()
             try:
                 found: Any = (task, work(task))
-            except TipbenchError as error:
+            except Exception as error:  # noqa: BLE001 - raised where it is waited for
+                error.add_note(format_exc())
                 found = error
             pipe.send(found)

@@ -12,7 +12,7 @@ from tipbench.identity import data_digest
 from tipbench.located_yaml import load_located
 from tipbench.untrusted import printable
 
-_Weight = Annotated[float, Field(ge=-10, le=10)]
+_Weight = Annotated[float, Field(ge=-10, le=10, strict=True)]  # neither a switch nor a text
 _PersonaName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]  # part of a user's id
 
 
@@ -34,7 +34,7 @@ class Persona(_Part):
 
     name: _PersonaName
     about: str
-    control: bool = False  # no policy can do better than another here, and none has to
+    control: bool = False  # no policy can learn to do better than another here, and none has to
     base: _Weight
     taste: dict[Name, _Weight] = {}
     taste_after: dict[Name, _Weight] | None = None  # the taste of the second half
@@ -46,12 +46,18 @@ class Persona(_Part):
     fatigue: Annotated[float, Field(ge=0, le=10)] = 0.0
     wakes: Hour = 7.0
     sleeps: Annotated[float, Field(gt=0, le=24)] = 23.0
-    blind: bool = False  # reacts by chance alone, whatever is shown
+    moods: Annotated[float, Field(ge=0, le=3)] = 0.0  # each time another taste, which nobody can know
 
     @property
     def character(self) -> dict[str, Any]:
         """All but what is said about it."""
         return self.model_dump(mode="json", exclude={"about"})
+
+    @property
+    def cares(self) -> bool:
+        """Whether a policy can do better than another by learning what this one likes."""
+        weights = (self.hour_weight, self.length_weight, self.effort_weight, self.focus_weight, self.fatigue)
+        return any(weights) or any((*self.taste.values(), *(self.taste_after or {}).values()))
 
     def tastes(self, second_half: bool) -> Mapping[str, float]:
         return self.taste_after if second_half and self.taste_after is not None else self.taste
@@ -71,6 +77,8 @@ class World(_Part):
                 unknown = sorted(set(mapping) - known)
                 if unknown:
                     raise ValueError(f"{persona.name} speaks of {', '.join(unknown)}, which is no category")
+            if persona.control and persona.cares:
+                raise ValueError(f"{persona.name} is a control and cares what is shown; leave it base and moods alone")
             if persona.wakes >= persona.sleeps:
                 raise ValueError(f"{persona.name} sleeps before waking")
         if self.pool.shortest > self.pool.longest:
@@ -116,12 +124,14 @@ def load_world(path: Path) -> World:
     if located.problems:
         line, problem = located.problems[0]
         raise InvalidInput(f"{path} is no world: line {line}: {printable(problem, 300)}")
+    if not isinstance(located.data, dict):
+        raise InvalidInput(f"{path} is no world: it needs the keys {', '.join(World.model_fields)}")
     try:
         return World.model_validate(located.data)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        problem = f"{where}: {first['msg']}" if where else first["msg"]
-        raise InvalidInput(
-            f"{path} is no world: line {located.line(first['loc'])}: {printable(problem, 300)}"
-        ) from error
+        problem = first["msg"].removeprefix("Value error, ")
+        if first["loc"]:
+            where = ".".join(str(part) for part in first["loc"])
+            problem = f"line {located.line(first['loc'])}: {where}: {problem}"
+        raise InvalidInput(f"{path} is no world: {printable(problem, 300)}") from error

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tipbench.bandit.promotions.files import PROMOTIONS
 from tipbench.bandit.store.interface import Movable
 from tipbench.errors import InvalidInput, MissingExtra, StateRefused
 from tipbench.settings import Settings
@@ -40,18 +41,22 @@ def open_store(settings: Settings) -> Movable:
 
 
 def check_not_left_behind(store: Movable, settings: Settings) -> None:
-    """Refuses an empty store beside files that hold states: everybody would begin anew, unnoticed."""
+    """Refuses an empty store beside files that hold anything: everybody would begin anew, unnoticed, and with the first
+    policy."""
     folder = _folder(settings)
-    if store.name != "files" and _holds_states(folder) and next(iter(store.keys()), None) is None:
-        raise StateRefused(
-            f"the states of users are in {folder}, and there are none in {store.address}; 'tipbench recommend move "
-            f"files {store.name}' moves them, or move that folder away to begin anew"
-        )
-
-
-def _holds_states(folder: Path) -> bool:
-    """Any that were not moved elsewhere already."""
-    return not (folder / "MOVED").exists() and next(folder.glob("*.json"), None) is not None
+    if store.name == "files" or (folder / "MOVED").exists() or next(iter(store.keys()), None) is not None:
+        return
+    history = folder.with_name(PROMOTIONS)
+    if next(folder.glob("*.json"), None) is not None:
+        left = f"the states of users are in {folder}"
+    elif history.exists() and not store.promotions.history():
+        left = f"what was promoted is in {history}"
+    else:
+        return
+    raise StateRefused(
+        f"{left}, and there is nothing of it in {store.address}; 'tipbench recommend move files {store.name}' moves "
+        "it, or move that away to begin anew"
+    )
 
 
 def open_alone(name: str, settings: Settings) -> Movable:

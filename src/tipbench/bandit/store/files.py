@@ -20,7 +20,7 @@ from pathlib import Path
 from pydantic_core import from_json
 
 from tipbench.bandit.folders import sync_folder
-from tipbench.bandit.promotions.files import FilePromotions
+from tipbench.bandit.promotions.files import PROMOTIONS, FilePromotions
 from tipbench.bandit.store.document import Document
 from tipbench.bandit.store.interface import Event, Held, Kept, Key, Mark, check_user_id
 from tipbench.bandit.store.marks import check_unmarked, is_moved_now, is_used
@@ -46,7 +46,7 @@ class FileStore:
         `alone` is for moving: nobody else may use it meanwhile, and a mark is no hindrance."""
         self.folder = folder
         self.address = str(folder)
-        self.promotions = FilePromotions(folder.with_name("promotions.jsonl"))
+        self.promotions = FilePromotions(folder.with_name(PROMOTIONS))
         self._durable = durable
         self._locks = folder / ".locks"
         self._locks.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """The flags that all simulations share, and the request that comes of them."""
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,15 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _MOST_WORKERS = 256
 _DAY_S = 86_400.0
 _FILE = click.Path(path_type=Path, dir_okay=False)
+_USUAL = {name: field.default for name, field in SimulationRequest.model_fields.items()}
+
+
+class _Seconds(click.FloatRange):
+    """A number that is none lies in every range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found: float = super().convert(value, param, ctx)
+        return self.fail(f"{value} is no number of seconds.", param, ctx) if math.isnan(found) else found
 
 
 @dataclass(frozen=True)
@@ -67,26 +77,40 @@ def names(given: str, flag: str) -> tuple[str, ...]:
 
 
 _OPTIONS = (
-    click.option("--seeds", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Lives a persona."),
+    click.option(
+        "--seeds",
+        type=click.IntRange(1, 100_000),
+        default=_USUAL["seeds"],
+        show_default=True,
+        help="Lives a persona.",
+    ),
     click.option(
         "--first-seed",
         type=click.IntRange(0, 10**9),
-        default=10_000,
+        default=_USUAL["first_seed"],
         show_default=True,
         help="Seeds count from here; others are other lives. Those below 10000 set the gate's thresholds.",
     ),
     click.option(
-        "--steps", type=click.IntRange(1, 100_000), default=200, show_default=True, help="Decisions in a life."
+        "--steps",
+        type=click.IntRange(1, 100_000),
+        default=_USUAL["steps"],
+        show_default=True,
+        help="Decisions in a life.",
     ),
     click.option(
-        "--offered", type=click.IntRange(1, 200), default=10, show_default=True, help="Tips that each is made among."
+        "--offered",
+        type=click.IntRange(1, 200),
+        default=_USUAL["offered"],
+        show_default=True,
+        help="Tips that each is made among.",
     ),
     click.option("--world", type=_FILE, metavar="FILE", help="Personas and tips.  [default: those of the suite 'tip']"),
     click.option("--http", is_flag=True, help="Go through the real service over HTTP: slower, with the same results."),
     click.option("--workers", type=click.IntRange(1, _MOST_WORKERS), metavar="N", help="[default: all cores]"),
     click.option(
         "--timeout",
-        type=click.FloatRange(0, _DAY_S, min_open=True),
+        type=_Seconds(0, _DAY_S, min_open=True),
         default=1800.0,
         show_default=True,
         metavar="S",

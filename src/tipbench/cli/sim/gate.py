@@ -10,7 +10,7 @@ from tipbench.bandit.live import live_now
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.sim.flags import Flags, simulation_flags
 from tipbench.cli.sim.gate_report import Contest, in_short, next_step, show_gate
-from tipbench.cli.sim.going import carried_out, interrupted
+from tipbench.cli.sim.going import carried_out, interrupted, write_out
 from tipbench.cli.workplace import note
 from tipbench.settings import Settings
 from tipbench.untrusted import json_text
@@ -21,7 +21,7 @@ _FAILED = 1
 @click.command(
     epilog="Examples:\n\n\b\n"
     "  tipbench sim gate --candidate egreedy/v2\n"
-    "  tipbench sim gate --candidate egreedy/v2 --incumbent egreedy --seeds 60 --first-seed 1000\n"
+    "  tipbench sim gate --candidate egreedy/v2 --incumbent egreedy --seeds 60 --first-seed 20000\n"
     "  tipbench sim gate --candidate linucb --format json > verdict.json\n\n"
     "Exits with 0 if it passed, 1 if not, 2 if it could not be held."
 )
@@ -46,11 +46,20 @@ def _gate(flags: Flags, candidate: str, incumbent: str | None, told: ProgressFil
     contest = Contest(candidate, incumbent or live_now(settings), flags.world)
     request = flags.request("gate", flags.open_world(), (contest.candidate, contest.incumbent))
     found = carried_out(request, flags, told)
-    kept_as = keep_gate(settings.home, found)
-    if flags.form == "json":
-        click.echo(json_text(found))
-        note(next_step(found["gate"], contest, kept_as))
-    else:
-        show_gate(found, contest, kept_as)
+    try:
+        kept_as = keep_gate(settings.home, found)
+    except OSError:
+        _show(found, contest, "", flags.form)  # minutes went into it
+        raise
+    _show(found, contest, kept_as, flags.form)
+    write_out(found, flags)
     told.finish(f"{in_short(found['gate'], contest)}; kept as gate {kept_as}", kept_as=kept_as)
     return 0 if found["gate"]["passed"] else _FAILED
+
+
+def _show(found: dict[str, Any], contest: Contest, kept_as: str, form: str) -> None:
+    if form == "json":
+        click.echo(json_text(found))
+        note(next_step(found, contest, kept_as))
+    else:
+        show_gate(found, contest, kept_as)

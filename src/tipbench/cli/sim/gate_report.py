@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
+from tipbench.bandit.policies.catalog import SERVED
+from tipbench.bandit.promoting import unfit
 from tipbench.cli.leaderboard import empty_table
-from tipbench.cli.sim.run_report import headline
+from tipbench.cli.sim.run_report import headline, room_beside
 from tipbench.cli.workplace import out
 from tipbench.untrusted import printable
 
-_BAR = 24
+_MOST_BAR, _LEAST_BAR = 24, 8  # even, so that 0 is in the middle
 _LEGEND = (
     "at least: with the confidence shared among all personas. better?: by Holm's adjustment, which is sharper, so that "
     "a persona may be better off although its bound is below 0."
@@ -34,11 +36,12 @@ def show_gate(found: Mapping[str, Any], contest: Contest, kept_as: str) -> None:
     out.print()
     for condition in verdict["conditions"]:
         line = Text.assemble(_MARKS[condition["passed"]], " ", (condition["name"], "bold"), f": {condition['reason']}")
-        out.print(line)
+        out.print(line, soft_wrap=not out.is_terminal)
     out.print()
-    out.print(_personas(verdict))
+    room = room_beside([_personas(verdict, _LEAST_BAR)], out)
+    out.print(_personas(verdict, max(_LEAST_BAR, min(_MOST_BAR, _LEAST_BAR + room // 2 * 2))))
     out.print(_LEGEND, style="dim", soft_wrap=True)
-    out.print(printable(next_step(verdict, contest, kept_as)), soft_wrap=True)
+    out.print(printable(next_step(found, contest, kept_as)), soft_wrap=True)
 
 
 def in_short(verdict: Mapping[str, Any], contest: Contest) -> str:
@@ -46,21 +49,31 @@ def in_short(verdict: Mapping[str, Any], contest: Contest) -> str:
     return f"PASSED: {said}" if verdict["passed"] else f"NOT PASSED: {said}"
 
 
-def next_step(verdict: Mapping[str, Any], contest: Contest, kept_as: str) -> str:
-    if verdict["passed"]:
-        named = ("--world", str(contest.world)) if contest.world else ()
-        words = ("tipbench", "recommend", "promote", contest.candidate, "--gate", kept_as, *named)
-        return f"Kept as gate {kept_as}. To let it go live: {shlex.join(words)}"
-    return f"Kept as gate {kept_as}. Nothing changes: {contest.incumbent} stays where it is."
+def next_step(found: Mapping[str, Any], contest: Contest, kept_as: str) -> str:
+    """`kept_as` is empty where there was no room for its record."""
+    if not kept_as:
+        return "It could not be kept, so nobody can go live by it."
+    kept = f"Kept as gate {kept_as}."
+    if not found["gate"]["passed"]:
+        return f"{kept} Nothing changes: {contest.incumbent} stays where it is."
+    if contest.candidate not in SERVED:
+        return f"{kept} {contest.candidate} is there for comparisons and can't be served, so it can't go live."
+    plan = found["plan"]
+    reasons = unfit(plan["seeds"]["first"], plan["seeds"]["count"], plan["steps"], plan["offered"])
+    if reasons:
+        return f"{kept} Nobody can go live by it: {'; '.join(reasons)}. Hold another one."
+    named = ("--world", str(contest.world)) if contest.world else ()
+    words = ("tipbench", "recommend", "promote", contest.candidate, "--gate", kept_as, *named)
+    return f"{kept} To let it go live: {shlex.join(words)}"
 
 
-def _personas(verdict: Mapping[str, Any]) -> Table:
+def _personas(verdict: Mapping[str, Any], bar: int) -> Table:
     table = empty_table("Gain in reward a decision, by persona")
     table.add_column("persona", no_wrap=True)
     table.add_column("gain", justify="right", no_wrap=True)
     table.add_column("at least", justify="right", no_wrap=True)
     table.add_column("better?", no_wrap=True)
-    table.add_column("at least ━ gain", no_wrap=True)
+    table.add_column("at least ━ gain" if bar == _MOST_BAR else "", no_wrap=True)
     personas = verdict["personas"]
     reach = max(max(abs(one["gain"]), abs(one["lower_bound"])) for one in personas)
     for one in personas:
@@ -69,20 +82,19 @@ def _personas(verdict: Mapping[str, Any]) -> Table:
             f"{one['gain']:+.3f}",
             f"{one['lower_bound']:+.3f}",
             Text("control", style="dim") if one["control"] else Text("yes", style="green") if one["wins"] else "no",
-            _bar(one["lower_bound"], one["gain"], reach),
+            _bar(one["lower_bound"], one["gain"], reach, bar // 2),
         )
     return table
 
 
-def _bar(low: float, gain: float, reach: float) -> Text:
+def _bar(low: float, gain: float, reach: float, half: int) -> Text:
     """A line with 0 in its middle, thick from the bound to the gain."""
-    half = _BAR // 2
 
     def at(value: float) -> int:
         return half + (round(value / reach * half) if reach else 0)
 
     start, end = at(low), at(gain)
-    marks = ["─"] * (_BAR + 1)
+    marks = ["─"] * (2 * half + 1)
     marks[start : end + 1] = "━" * (end - start + 1)
     marks[half] = "┼"
     marks[end] = "●"

@@ -40,13 +40,16 @@ def carried_out(request: SimulationRequest, flags: Flags, told: ProgressFile) ->
             told.simulated(done, of)
 
         told.simulated(0, plan.lives)
-        found = simulated_apart(request, flags.processes(plan.lives), flags.timeout, progress)
-    if flags.out:
-        try:
-            write_whole(flags.out, f"{json_text(found)}\n".encode())
-        except OSError as error:
-            raise InvalidInput(f"--out {flags.out} can't be written: {error.strerror or error}") from error
-    return found
+        return simulated_apart(request, flags.processes(plan.lives), flags.timeout, progress)
+
+
+def write_out(found: dict[str, Any], flags: Flags) -> None:
+    if not flags.out:
+        return
+    try:
+        write_whole(flags.out, f"{json_text(found)}\n".encode())
+    except OSError as error:
+        raise InvalidInput(f"--out {flags.out} can't be written: {error.strerror or error}") from error
 
 
 def interrupted(told: ProgressFile) -> int:

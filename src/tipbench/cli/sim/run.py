@@ -7,7 +7,7 @@ import click
 
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.sim.flags import Flags, names, simulation_flags
-from tipbench.cli.sim.going import carried_out, interrupted
+from tipbench.cli.sim.going import carried_out, interrupted, write_out
 from tipbench.cli.sim.run_report import margin_text, show_run
 from tipbench.untrusted import json_text
 
@@ -48,6 +48,7 @@ def _run(flags: Flags, policies: str, personas: str | None, told: ProgressFile) 
         click.echo(json_text(found))
     else:
         show_run(found)
+    write_out(found, flags)
     earned = ", ".join(f"{arm} {margin_text(metrics['reward'])}" for arm, metrics in found["overall"].items())
     told.finish(f"reward a decision over all personas: {earned}")
     return 0

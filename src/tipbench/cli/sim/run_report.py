@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -11,7 +12,8 @@ from tipbench.cli.sim.curves import COLOURS, curve, squeezed
 from tipbench.cli.workplace import out
 from tipbench.untrusted import printable
 
-_COLUMNS = ("reward", "total", "regret", "done", "no")
+_TOTAL = "total"
+_COLUMNS = ("reward", _TOTAL, "regret", "done", "no")
 _MOST_CURVE = 30
 _LEAST_CURVE = 6
 
@@ -25,21 +27,33 @@ class _Row(NamedTuple):
 def show_run(found: Mapping[str, Any]) -> None:
     plan = found["plan"]
     out.print(printable(headline(plan, len(found["personas"]))), style="bold", soft_wrap=True)
-    narrow = _tables(found, _LEAST_CURVE)
-    room = min(out.width - out.measure(table, options=out.options.update(max_width=10_000)).maximum for table in narrow)
-    for table in _tables(found, max(_LEAST_CURVE, min(_MOST_CURVE, _LEAST_CURVE + room))):
+    narrow = room_beside(_tables(found, _LEAST_CURVE), out) < 0
+    room = room_beside(_tables(found, _LEAST_CURVE, narrow), out)
+    for table in _tables(found, max(_LEAST_CURVE, min(_MOST_CURVE, _LEAST_CURVE + room)), narrow):
         out.print(table)
     for line in _legend(plan):
         out.print(line, style="dim", soft_wrap=True)
 
 
 def headline(plan: Mapping[str, Any], personas: int) -> str:
-    seeds = plan["seeds"]
-    last = seeds["first"] + seeds["count"] - 1
-    return (
-        f"World '{plan['world']['name']}': {personas} {'persona' if personas == 1 else 'personas'}, seeds "
-        f"{seeds['first']}–{last}, {plan['steps']} decisions a life, {plan['offered']} tips to choose from"
+    first, count = plan["seeds"]["first"], plan["seeds"]["count"]
+    parts = (
+        _counted(personas, "persona"),
+        f"seed {first}" if count == 1 else f"seeds {first}–{first + count - 1}",
+        f"{_counted(plan['steps'], 'decision')} a life",
+        f"{_counted(plan['offered'], 'tip')} to choose from",
     )
+    return f"World '{plan['world']['name']}': {', '.join(parts)}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def room_beside(tables: Sequence[Table], console: Console) -> int:
+    """Columns of the terminal that the widest leaves free; below 0 where figures would be cut off."""
+    unbounded = console.options.update(max_width=10_000)
+    return console.width - max(console.measure(table, options=unbounded).maximum for table in tables)
 
 
 def margin_text(metric: Mapping[str, Any]) -> str:
@@ -48,27 +62,33 @@ def margin_text(metric: Mapping[str, Any]) -> str:
     return f"{metric['mean']:.3f} ±{'?' if margin is None else f'{margin:.3f}'}"
 
 
-def _tables(found: Mapping[str, Any], width: int) -> list[Table]:
-    overall = _table("Over all personas", width)
+def _tables(found: Mapping[str, Any], width: int, narrow: bool = False) -> list[Table]:
+    """Narrow ones have no total, and personas stand above their policies, not beside them."""
+    columns = tuple(name for name in _COLUMNS if not (narrow and name == _TOTAL))
+    overall = _table("Over all personas", ("policy",), columns, width)
     _add(overall, "", found["overall"], width, best=True)
-    by_persona = _table("By persona", width)
+    by_persona = _table("By persona", ("policy",) if narrow else ("persona", "policy"), columns, width)
     for persona in found["personas"]:
         name = printable(persona["name"]) + (" °" if persona["control"] else "")
         _add(by_persona, name, persona["arms"], width, best=not persona["control"])
     return [overall, by_persona]
 
 
-def _table(title: str, width: int) -> Table:
+def _table(title: str, names: Sequence[str], figures: Sequence[str], width: int) -> Table:
     table = empty_table(title)
-    table.add_column("persona" if title == "By persona" else "", no_wrap=True)
-    table.add_column("policy", no_wrap=True)
-    for name in _COLUMNS:
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    for name in figures:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("time →", no_wrap=True, min_width=width)
     return table
 
 
 def _add(table: Table, name: str, arms: Mapping[str, Any], width: int, best: bool) -> None:
+    headers = [column.header for column in table.columns]
+    beside = "persona" in headers
+    if name and not beside:
+        table.add_row(Text(name, style="bold"))
     rows = [_Row(arm, arms[arm], COLOURS[place % len(COLOURS)]) for place, arm in enumerate(arms)]
     points = [point for row in rows for point in squeezed(row.metrics["reward"]["over_time"], width)]
     highest = max(row.metrics["reward"]["mean"] for row in rows)
@@ -76,22 +96,23 @@ def _add(table: Table, name: str, arms: Mapping[str, Any], width: int, best: boo
         reward = row.metrics["reward"]
         leads = best and len(rows) > 1 and reward["mean"] == highest
         table.add_row(
-            name if place == 0 else "",
+            *([name if place == 0 else ""] if beside else []),
             Text(printable(row.policy), style=row.colour),
             Text(margin_text(reward), style="bold" if leads else ""),
-            *_figures(row.metrics),
+            *(text for column, text in _figures(row.metrics).items() if column in headers),
             curve(reward["over_time"], width, min(points), max(points), row.colour),
             end_section=place == len(rows) - 1,
         )
 
 
-def _figures(metrics: Mapping[str, Any]) -> Sequence[str]:
-    return (
-        f"{metrics['reward']['total']:.1f}",
-        f"{metrics['regret']['total']:.1f}",
-        f"{metrics['completed']['mean']:.0%}",
-        f"{metrics['dismissed']['mean']:.0%}",
-    )
+def _figures(metrics: Mapping[str, Any]) -> Mapping[str, str]:
+    """By column, in their order."""
+    return {
+        _TOTAL: f"{metrics['reward']['total']:.1f}",
+        "regret": f"{metrics['regret']['total']:.1f}",
+        "done": f"{metrics['completed']['mean']:.0%}",
+        "no": f"{metrics['dismissed']['mean']:.0%}",
+    }
 
 
 def _legend(plan: Mapping[str, Any]) -> list[str]:

@@ -23,7 +23,7 @@ def outcome(run: DagRun, tasks: Sequence[Task], told: Any) -> Ending:
     if run.state == "success":
         return Ending("finished", 0, sentence(told))
     if run.note == CANCELLED:
-        return Ending("cancelled", None, f"cancelled; {KEPT}")
+        return Ending("cancelled", None, KEPT)
     failed = _failed(tasks)
     if _is_compared(tasks):
         names = listed([name_of(task) for task in failed if is_collect(task.id)]) or "a task"
