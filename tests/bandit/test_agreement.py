@@ -105,3 +105,11 @@ def test_another_kind_of_log_is_told(tmp_path: Path, line: dict[str, object]) ->
 def test_other_signals_are_none_of_its_business(tmp_path: Path) -> None:
     signal(tmp_path, {"schema": 1, "signal": "something", "at_ms": 0})
     assert days(tmp_path) == []
+
+
+def test_what_a_foreign_line_holds_is_told_shortly_and_without_control_characters(tmp_path: Path) -> None:
+    signal(tmp_path, {"schema": 1, "signal": "shadow:x", "at_ms": "\x1b[2J" * 1000})
+    with pytest.raises(StateDamaged) as told:
+        AgreementReader(signals_folder(tmp_path)).read()
+    assert "\x1b" not in str(told.value)
+    assert len(str(told.value)) < 500 + len(str(tmp_path))

@@ -4,7 +4,6 @@ That a shadow agrees with what was served says nothing about how good it is: it 
 and what it is told about users.
 """
 
-import threading
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tipbench.bandit.features import v1
-from tipbench.bandit.segments import entries_of, segments
+from tipbench.bandit.growing_log import GrowingLog
+from tipbench.bandit.segments import entries_of, of_another_kind
 from tipbench.bandit.signals import SCHEMA
-from tipbench.errors import StateDamaged
 from tipbench.untrusted import shown
 
 DAY_MS = 86_400_000
@@ -53,29 +52,19 @@ def signals_folder(home: Path) -> Path:
     return home / "recommender" / "signals"
 
 
-class AgreementReader:
-    """Reads on from where it was: a log only grows. Safe to be asked by many threads."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._turn = threading.Lock()
-        self._begin()
+class AgreementReader(GrowingLog):
+    """Safe to be asked by many threads."""
 
     def read(self) -> list[ShadowDay]:
         """The newest day first; nothing where there are no signals."""
         with self._turn:
-            found = segments(self._folder)
-            if not self._ends.keys() <= {path.name for path in found}:  # somebody took a file away
-                self._begin()
-            for path in found:
-                self._read(path)
+            self._read_on()
             days = sorted(self._days.items(), key=lambda item: (-item[0][1], item[0][0]))
             return [day.told(shadow, number) for (shadow, number), day in days]
 
     def _begin(self) -> None:
         self._days: dict[tuple[str, int], _Day] = {}
         self._dropped: dict[tuple[str, str], dict[str, int]] = {}  # by a process's shadow, since the process began
-        self._ends: dict[str, int] = {}
 
     def _read(self, path: Path) -> None:
         process, _, number = path.stem.rpartition("-")
@@ -86,10 +75,7 @@ class AgreementReader:
             try:
                 self._take(process, entry)
             except (LookupError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
-                raise StateDamaged(
-                    f"{path} holds a line of another kind of log ({error!r}); move it elsewhere, "
-                    "or read it with the tipbench that wrote it"
-                ) from error
+                raise of_another_kind(path, error) from error
             self._ends[path.name] = end
 
     def _take(self, process: str, entry: Mapping[str, Any]) -> None:

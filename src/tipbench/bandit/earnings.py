@@ -3,7 +3,6 @@
 Resets change what a policy knows, and nothing of what a user did.
 """
 
-import threading
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tipbench.bandit.events import Events, taken
+from tipbench.bandit.growing_log import GrowingLog
 from tipbench.bandit.records import Source
-from tipbench.bandit.segments import segments
 from tipbench.untrusted import shown
 
 _NOT_SERVED, _NO_SOURCE = -2, -1
@@ -44,27 +43,17 @@ def decisions_folder(home: Path) -> Path:
     return home / "recommender" / "decisions"
 
 
-class EarningsReader:
-    """Reads on from where it was: a log only grows. Safe to be asked by many threads."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._turn = threading.Lock()
-        self._begin()
+class EarningsReader(GrowingLog):
+    """Safe to be asked by many threads."""
 
     def read(self) -> Earnings:
         """All that is in the log by now; nothing where there is no log."""
         with self._turn:
-            found = segments(self._folder)
-            if not self._ends.keys() <= {path.name for path in found}:  # somebody took a file away
-                self._begin()
-            for path in found:
-                self._read(path)
+            self._read_on()
             return self._events.earnings()
 
     def _begin(self) -> None:
         self._events = _Events()
-        self._ends: dict[str, int] = {}
 
     def _read(self, path: Path) -> None:
         for end in taken(self._events, path, self._ends.get(path.name, 0)):

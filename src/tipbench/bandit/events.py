@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tipbench.bandit.decisions import SCHEMA
-from tipbench.bandit.segments import entries_of
-from tipbench.errors import StateDamaged
-from tipbench.untrusted import printable, shown
+from tipbench.bandit.segments import entries_of, of_another_kind
+from tipbench.untrusted import shown
 
 _LONG_AGO = -1
 _END_OF_TIME_MS = 2**63  # of the columns
@@ -91,10 +90,3 @@ def taken(events: Events, path: Path, start: int = 0) -> Iterator[int]:
         except (KeyError, TypeError, ValueError) as error:
             raise of_another_kind(path, error) from error
         yield end
-
-
-def of_another_kind(path: Path, error: Exception) -> StateDamaged:
-    return StateDamaged(
-        f"{path} holds a line of another kind of log ({printable(repr(error), 200)}); move it elsewhere, "
-        "or read it with the tipbench that wrote it"
-    )

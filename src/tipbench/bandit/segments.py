@@ -110,5 +110,13 @@ def entries_of(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]
             yield end, entry
 
 
+def of_another_kind(path: Path, error: Exception) -> StateDamaged:
+    """A whole line that is no entry of the log that is read."""
+    return StateDamaged(
+        f"{path} holds a line of another kind of log ({printable(repr(error), 200)}); move it elsewhere, "
+        "or read it with the tipbench that wrote it"
+    )
+
+
 def _number(path: Path, end: int) -> int:
     return path.read_bytes()[:end].count(b"\n")

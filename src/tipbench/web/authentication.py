@@ -12,13 +12,14 @@ from fastapi import Depends
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from tipbench.web.access import Access
 from tipbench.web.bearer import CHALLENGE, by_bearer
 from tipbench.web.errors import Errors
 from tipbench.web.origin import SAFE_METHODS, is_same_origin
 from tipbench.web.paths import API, LOGIN, PathRules, covered, covers, is_plain, local_path
+from tipbench.web.refusing import Refusing
 from tipbench.web.sessions import cookie_name
 from tipbench.web.visitor import Visitor
 
@@ -27,23 +28,14 @@ _NOT_FOR_JUDGES = "this is for admins only"
 NOT_FROM_HERE = "this did not come from one of this server's own pages; reload the page and try again"
 
 
-class Gate:
+class Gate(Refusing):
     """Middleware. Leaves `visitor`, `session`, `csrf` and `csrf_shown` in `request.state`."""
 
     def __init__(self, app: ASGIApp, access: Access, rules: PathRules, errors: Errors) -> None:
-        self._app = app
+        super().__init__(app)
         self._access = access
         self._rules = rules
         self._errors = errors
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-        elif scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008, "reason": ""})  # nothing here speaks it
-        else:
-            refusal = self._refusal(Request(scope))
-            await (refusal or self._app)(scope, receive, send)
 
     def _refusal(self, request: Request) -> Response | None:
         request.scope.setdefault("state", {}).update(visitor=None, session=None, csrf="", csrf_shown=False)

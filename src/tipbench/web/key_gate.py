@@ -5,7 +5,7 @@ from typing import Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from tipbench.errors import TipbenchError
 from tipbench.web.attempts import Attempts
@@ -13,28 +13,20 @@ from tipbench.web.bearer import CHALLENGE, by_bearer
 from tipbench.web.errors import Errors
 from tipbench.web.key import ServiceKey
 from tipbench.web.paths import PathRules, covered, is_plain
+from tipbench.web.refusing import Refusing
 
 _log = logging.getLogger(__name__)
 
 
-class KeyGate:
+class KeyGate(Refusing):
     """Middleware. It stands before the router, so without the key nobody learns what there is."""
 
     def __init__(self, app: ASGIApp, key: ServiceKey, attempts: Attempts, rules: PathRules, errors: Errors) -> None:
-        self._app = app
+        super().__init__(app)
         self._key = key
         self._attempts = attempts
         self._open = rules.open
         self._errors = errors
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-        elif scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008, "reason": ""})  # nothing here speaks it
-        else:
-            refusal = self._refusal(Request(scope))
-            await (refusal or self._app)(scope, receive, send)
 
     def _refusal(self, request: Request) -> Response | None:
         if not is_plain(request.scope):

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tipbench.bandit import locks
 from tipbench.bandit.folders import sync_folder
+from tipbench.bandit.locks import wait_for_lock
 from tipbench.bandit.promotions.interface import Act, is_act, lineage, read_acts, was_changed
-from tipbench.errors import StateDamaged, StoreUnreachable
+from tipbench.errors import StateDamaged
 
 PROMOTIONS = "promotions.jsonl"  # the file's name, beside the folder of states
-_PATIENCE_S = 5.0
-_LOOK_EVERY_S = 0.005
 _log = logging.getLogger(__name__)
 
 
@@ -88,23 +88,10 @@ class FilePromotions:
         try:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise self._no_file()
-            self._wait_for(file, lock)
+            wait_for_lock(file, lock, self.address, time.monotonic() + locks.PATIENCE_S)
             yield file
         finally:
             os.close(file)
-
-    def _wait_for(self, file: int, lock: int) -> None:
-        deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            try:
-                return fcntl.flock(file, lock | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise StoreUnreachable(
-                        f"somebody else has held {self.address} for {_PATIENCE_S:.0f} s; try again, and see whether a "
-                        "process is frozen"
-                    ) from None
-            time.sleep(_LOOK_EVERY_S)
 
     def _no_file(self) -> StateDamaged:
         return StateDamaged(f"{self.address} is no plain file, so it holds no history; take it away")

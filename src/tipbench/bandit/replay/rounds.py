@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
-from tipbench.bandit.events import Events, of_another_kind, taken
+from tipbench.bandit.events import Events, taken
 from tipbench.bandit.records import Request
-from tipbench.bandit.segments import segments
+from tipbench.bandit.segments import of_another_kind, segments
 
 Wanted = NDArray[np.bool_]
 _NO_DECISION, _NO_CHANCE, _NO_CHOICE, _USABLE = range(4)

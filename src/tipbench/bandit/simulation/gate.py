@@ -1,6 +1,6 @@
 """The gate: has the candidate won over the incumbent, by a test that a worse policy fails?
 
-    verdict = judged(results, candidate, incumbent, RULES)
+    verdict = judged(results)    # of a plan whose arms are gate_arms(candidate, incumbent)
 
 Four arms are simulated: candidate, incumbent, the incumbent once more with other luck, and a placebo, which is the
 candidate with its new dimensions handed to the wrong tips. The last two are put through the same conditions each time,

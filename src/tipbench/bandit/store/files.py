@@ -19,19 +19,19 @@ from pathlib import Path
 
 from pydantic_core import from_json
 
+from tipbench.bandit import locks
 from tipbench.bandit.folders import sync_folder
+from tipbench.bandit.locks import is_held, wait_for_lock
 from tipbench.bandit.promotions.files import PROMOTIONS, FilePromotions
 from tipbench.bandit.store.document import Document
 from tipbench.bandit.store.interface import Event, Held, Kept, Key, Mark, check_user_id
 from tipbench.bandit.store.marks import check_unmarked, is_moved_now, is_used
-from tipbench.errors import StateDamaged, StoreUnreachable
+from tipbench.errors import StateDamaged
 from tipbench.identity import text_digest
 from tipbench.untrusted import json_text
 
 NAME = "files"
 _LOCKS = 1024
-_PATIENCE_S = 5.0  # for a user whom somebody else holds
-_LOOK_EVERY_S = 0.0002  # one thread a process looks; seldomer, and whoever just had it gets it again before others
 _PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a link leads elsewhere, and a pipe is waited for
 _MARKS = ("INCOMPLETE", "MOVED")  # files that say why the others are not to be used
 
@@ -136,26 +136,18 @@ class FileStore:
     def _alone(self, user_id: str) -> Iterator[None]:
         """Threads of this process queue for their turn, and whose turn it is looks for the lock again and again."""
         number = int(text_digest(user_id)[:8], 16) % _LOCKS
-        deadline = time.monotonic() + _PATIENCE_S
-        if not self._turns[number].acquire(timeout=_PATIENCE_S):
-            raise self._is_held(user_id)
+        until = time.monotonic() + locks.PATIENCE_S
+        if not self._turns[number].acquire(timeout=locks.PATIENCE_S):
+            raise is_held(user_id)
         try:
             lock = os.open(self._locks / f"{number:04d}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             try:
-                while not _locked(lock):
-                    if time.monotonic() > deadline:
-                        raise self._is_held(user_id)
-                    time.sleep(_LOOK_EVERY_S)
+                wait_for_lock(lock, fcntl.LOCK_EX, user_id, until)
                 yield
             finally:
                 os.close(lock)
         finally:
             self._turns[number].release()
-
-    def _is_held(self, user_id: str) -> StoreUnreachable:
-        return StoreUnreachable(
-            f"somebody else has held {user_id} for {_PATIENCE_S:.0f} s; try again, and see whether a process is frozen"
-        )
 
     def _write(self, path: Path, content: bytes) -> None:
         scratch = _scratch(path)  # only whoever holds the lock writes it; a killed one's is overwritten
@@ -179,14 +171,6 @@ class FileStore:
 
 def _scratch(path: Path) -> Path:
     return path.with_suffix(".new")
-
-
-def _locked(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _read(path: Path, key: Key | None) -> Document | None:

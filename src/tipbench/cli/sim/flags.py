@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 import click
 
 from tipbench.bandit.simulation.builtin import built_in_world
+from tipbench.bandit.simulation.gate import FIRST_SEED
 from tipbench.bandit.simulation.request import SimulationRequest
 from tipbench.bandit.simulation.world import World, load_world
 from tipbench.errors import InvalidInput
@@ -89,7 +90,7 @@ _OPTIONS = (
         type=click.IntRange(0, 10**9),
         default=_USUAL["first_seed"],
         show_default=True,
-        help="Seeds count from here; others are other lives. Those below 10000 set the gate's thresholds.",
+        help=f"Seeds count from here; others are other lives. Those below {FIRST_SEED} set the gate's thresholds.",
     ),
     click.option(
         "--steps",
