@@ -7,9 +7,12 @@ EXTRAS := mlflow,embedded,server,postgresql,dev
 AIRFLOW_VENV := .venv-airflow
 AIRFLOW_EXTRAS := embedded,airflow
 
-.PHONY: help setup airflow demo test check format clean
+# Tests start hundreds of Python processes, each of which would compile every module that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help setup airflow demo test test-fast check format clean
 help: ## Show this help.
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
 # $(call install,VENV,CONSTRAINTS,EXTRAS): uv is fast; where only pip knows the way to the package index, pip does it.
 define install
@@ -36,8 +39,12 @@ airflow: $(AIRFLOW_VENV)/.ready ## Install Airflow with tipbench, in an environm
 demo: setup ## Collect, judge and compare once, with a real model.
 	@$(BIN)/tipbench demo
 
-test: setup $(AIRFLOW_VENV)/.ready ## Run all tests, on real parts.
+test: setup $(AIRFLOW_VENV)/.ready ## Run all tests, on real parts: 7 minutes on two cores, after set-up.
+	@$(BIN)/python -m tests.integration.real_parts
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+test-fast: $(VENV)/.ready ## Run the tests that need no server, weights, browser or kills: a minute and a half.
+	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/integration
 
 check: $(VENV)/.ready ## Format, lint, types and layers.
 	$(BIN)/ruff format --check

@@ -27,7 +27,7 @@ PLAIN = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=150)
 @given(text=st.one_of(st.text(), st.lists(PIECES, max_size=30).map("".join)))
 def test_any_text_is_read_or_told_to_be_wrong_and_never_raises(text: str) -> None:
     located = load_located(text, first_line=3)
@@ -35,7 +35,7 @@ def test_any_text_is_read_or_told_to_be_wrong_and_never_raises(text: str) -> Non
     assert located.line(("no", "such", "path")) >= 1
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=150)
 @given(data=PLAIN)
 def test_data_comes_out_as_any_other_yaml_reader_gives_it(data: object) -> None:
     text = yaml.safe_dump(data, allow_unicode=True)

@@ -35,7 +35,7 @@ def test_the_defaults_are_those_of_the_documented_table() -> None:
     assert options.ollama_url == "http://localhost:11434"
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=150)
 @given(data=st.dictionaries(KEYS, VALUES, max_size=4))
 @example(data={"seed": 16**9999})
 def test_any_data_gives_options_or_problems_that_can_be_printed(data: dict[str, Any]) -> None:

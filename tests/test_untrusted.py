@@ -30,7 +30,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=150)
 @given(text=TEXTS)
 @example(text="\\u0000")
 @example(text="\\u0000\x00")
@@ -47,7 +47,7 @@ def test_a_harmless_text_is_stored_as_it_is() -> None:
     assert storable("Größe: C:\\temp 😀\n") == ("Größe: C:\\temp 😀\n", False)
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=150)
 @given(text=TEXTS, limit=st.none() | st.integers(1, 40))
 @example(text="\x1b]0;title\x07\x1b[2J", limit=None)
 def test_no_escape_sequence_reaches_a_terminal(text: str, limit: int | None) -> None:
@@ -63,7 +63,7 @@ def test_a_limit_cuts_a_text_and_shows_that_it_did() -> None:
     assert printable("one\n two three", 8) == "one two…"
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(data=JSON, indent=st.sampled_from([None, 2]))
 def test_json_is_printable_and_holds_what_it_was_given(data: object, indent: int | None) -> None:
     text = json_text(data, indent)
@@ -99,7 +99,7 @@ def test_any_value_can_be_shown_in_a_message(value: object) -> None:
     assert text == printable(text)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(text=TEXTS)
 @example(text="=1+1")
 @example(text="\t=1+1")

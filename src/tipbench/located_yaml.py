@@ -10,10 +10,14 @@ import yaml
 DataPath = tuple[str | int, ...]
 _DEEPEST = 40
 _MOST_VALUES = 50_000
+_TOO_MUCH = "nested too deep, or too many values"
 
 
-class _Loader(yaml.SafeLoader):
-    """Takes numbers as JSON writes them too: YAML 1.1 would take 1e-05 for a text."""
+class _Loader(yaml.CSafeLoader):
+    """libyaml's parser, event by event: its own way to build a tree crashes on one that is nested too deep.
+
+    Takes numbers as JSON writes them too: YAML 1.1 would take 1e-05 for a text.
+    """
 
 
 _Loader.add_implicit_resolver(
@@ -43,7 +47,7 @@ def load_located(text: str, first_line: int = 1) -> LocatedData:
     try:
         loader = _Loader(text)
         try:
-            node = loader.get_single_node()
+            node = _document(loader)
             if node is not None:
                 located.data = _convert(loader, node, (), located, first_line)
         finally:
@@ -57,9 +61,55 @@ def load_located(text: str, first_line: int = 1) -> LocatedData:
     return located
 
 
-def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: DataPath, located: LocatedData, first_line: int) -> Any:
+def _document(loader: _Loader) -> yaml.Node | None:
+    """The tree of the only document, or None where there is no content."""
+    loader.get_event()  # the stream begins
+    if loader.check_event(yaml.StreamEndEvent):
+        return None
+    loader.get_event()
+    node = _node(loader, {}, 0)
+    loader.get_event()
+    after: Any = loader.get_event()
+    if not isinstance(after, yaml.StreamEndEvent):
+        raise yaml.MarkedYAMLError(problem="another document begins here", problem_mark=after.start_mark)
+    return node
+
+
+def _node(loader: _Loader, anchors: dict[str, yaml.Node], depth: int) -> yaml.Node:
+    event: Any = loader.get_event()
+    start = event.start_mark
+    if depth > _DEEPEST:
+        raise yaml.MarkedYAMLError(problem=_TOO_MUCH, problem_mark=start)
+    if isinstance(event, yaml.AliasEvent):
+        if event.anchor not in anchors:
+            raise yaml.MarkedYAMLError(problem=f"there is no anchor '{event.anchor}'", problem_mark=start)
+        return anchors[event.anchor]
+    node: yaml.Node
+    tag = event.tag
+    if isinstance(event, yaml.ScalarEvent):
+        if tag is None or tag == "!":
+            tag = loader.resolve(yaml.ScalarNode, event.value, event.implicit)  # type: ignore[no-untyped-call]
+        node = yaml.ScalarNode(tag, event.value, start, style=event.style)
+    elif isinstance(event, yaml.SequenceStartEvent):
+        node = yaml.SequenceNode(tag, [], start)
+    else:
+        node = yaml.MappingNode(tag, [], start)
+    if event.anchor is not None:
+        anchors[event.anchor] = node
+    if isinstance(node, yaml.SequenceNode):
+        while not loader.check_event(yaml.SequenceEndEvent):
+            node.value.append(_node(loader, anchors, depth + 1))
+        loader.get_event()
+    elif isinstance(node, yaml.MappingNode):
+        while not loader.check_event(yaml.MappingEndEvent):
+            node.value.append((_node(loader, anchors, depth + 1), _node(loader, anchors, depth + 1)))
+        loader.get_event()
+    return node
+
+
+def _convert(loader: _Loader, node: yaml.Node, path: DataPath, located: LocatedData, first_line: int) -> Any:
     if len(path) > _DEEPEST or len(located.lines) > _MOST_VALUES:
-        raise yaml.MarkedYAMLError(problem="nested too deep, or too many values", problem_mark=node.start_mark)
+        raise yaml.MarkedYAMLError(problem=_TOO_MUCH, problem_mark=node.start_mark)
     located.lines.setdefault(path, node.start_mark.line + first_line)
     if isinstance(node, yaml.MappingNode):
         result: dict[Hashable, Any] = {}
@@ -83,7 +133,7 @@ def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: DataPath, located: 
     return _scalar(loader, node)
 
 
-def _scalar(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+def _scalar(loader: _Loader, node: yaml.ScalarNode) -> Any:
     try:
         return loader.construct_object(node)
     except (ValueError, LookupError, AttributeError) as error:

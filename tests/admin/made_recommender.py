@@ -1,12 +1,11 @@
 """A recommender's room for tests: real records in a real home, and simulations that are what they are told to be."""
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.bandit.gates import a_result
+from tests.bandit.gates import a_result, next_second
 from tipbench.admin.gates import Gates
 from tipbench.admin.promotions import Promotions
 from tipbench.admin.recommender import RecommenderRoom
@@ -32,7 +31,6 @@ from tipbench.untrusted import json_text
 BINS = [10, 20, 30]
 GATE = {"kind": "gate", "candidate": "egreedy/v2", "incumbent": "egreedy", "seeds": 10, "steps": 30}
 RUN = {"kind": "run", "policies": ["egreedy", "linucb"], "seeds": 10, "steps": 30}
-_seconds = itertools.count(1_777_300_000)
 
 
 def a_metric(mean: float, margin: float | None = 0.02) -> dict[str, Any]:
@@ -103,7 +101,7 @@ def a_gate(
     told["overall"] = by_policy(names)
     for persona in told["personas"]:
         persona["arms"] = by_policy(names)
-    return keep_gate(home, {**told, "plan": result["plan"], "gate": result["gate"]}, lambda: next(_seconds))
+    return keep_gate(home, {**told, "plan": result["plan"], "gate": result["gate"]}, next_second)
 
 
 def a_replay(home: Path, status: str = "passed", text: str = "", estimated: bool = True) -> str:
@@ -125,7 +123,7 @@ def a_replay(home: Path, status: str = "passed", text: str = "", estimated: bool
         "estimates": {f"{name}{text}": {"value": value, "gain": gain} for name in ("IPS", "DR")} if estimated else {},
         "verdict": {"passed": status == "passed", "status": status, "reason": text or "by DR it earns what it earns"},
     }
-    return keep_replay(home, found, next(_seconds) * 1000)
+    return keep_replay(home, found, next_second() * 1000)
 
 
 def record(settings: Settings, act: str, left: str, to: str, gate: str | None = None) -> None:
@@ -133,7 +131,7 @@ def record(settings: Settings, act: str, left: str, to: str, gate: str | None = 
     store = open_store(settings)
     done = {"left": left, "to": to, "gate": gate, "replay": None, "candidate": arm_data(arm(to))}
     known = len(store.promotions.history())
-    store.promotions.append(Act.model_validate({"at_ms": next(_seconds) * 1000, "act": act, **done}), known)
+    store.promotions.append(Act.model_validate({"at_ms": next_second() * 1000, "act": act, **done}), known)
     store.close()
 
 

@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from tests.admin.conftest import EXPERIMENT
+from tests.engines.gguf_files import gguf
 from tests.engines.stand_in import free_address
 from tests.integration.command import tipbench
 from tipbench.admin.looks import Looks
 from tipbench.admin.place import Place
 from tipbench.admin.run_requests import RunRequests
+from tipbench.engines.weights import weights_path
 from tipbench.errors import Problems
 
 
@@ -96,8 +98,11 @@ def test_an_estimate_knows_what_is_stored(requests: RunRequests) -> None:
 
 
 def test_choices_name_models_prompts_and_judges(
-    requests: RunRequests, weights: Path, monkeypatch: pytest.MonkeyPatch
+    requests: RunRequests, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    weights = weights_path(home / "weights", "smollm2:135m")
+    weights.parent.mkdir()
+    weights.write_bytes(gguf())
     choices = requests.choices(ollama_url=free_address())
     assert list(choices.prompts) == ["v1", "v2-mentor", "v3-few-shot"]
     assert all(choices.prompts.values())

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Iterator
 
+import pytest
+
 from tests.ui.made_panel import MadeRunner, a_job
 from tipbench.api import jobs
 from tipbench.api.parts import Parts
@@ -30,7 +32,9 @@ class _Listening:
         return False
 
 
-def test_events_outlast_a_runner_that_is_away() -> None:
+def test_events_outlast_a_runner_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_EVERY_S", 0.01)
+
     async def told() -> list[str]:
         parts = Parts.__new__(Parts)
         object.__setattr__(parts, "runner", _Returning())

@@ -14,9 +14,14 @@ from tipbench.bandit.simulation.experiment import Plan
 from tipbench.bandit.simulation.gate import gate_arms
 from tipbench.bandit.simulation.outcome import arm_data, plan_data
 
-HELD = 1_700_000_000  # when the first was; long past
+HELD = 1_700_000_000  # when the first was: years before any "now" of a test, however many are made
 _seconds = itertools.count(HELD)
 Change = Callable[[dict[str, Any]], object]
+
+
+def next_second() -> int:
+    """Later than all that were asked for before in this process."""
+    return next(_seconds)
 
 
 def a_result(candidate: str = "egreedy/v2", incumbent: str = "egreedy", passed: bool = True) -> dict[str, Any]:
@@ -39,7 +44,7 @@ def held_gate(
     result = a_result(candidate, incumbent, passed)
     if change:
         change(result)
-    return keep_gate(home, result, lambda: next(_seconds))
+    return keep_gate(home, result, next_second)
 
 
 def held_replay(home: Path, status: str, candidate: str = "egreedy/v2") -> str:
@@ -47,7 +52,7 @@ def held_replay(home: Path, status: str, candidate: str = "egreedy/v2") -> str:
         "candidate": arm_data(arm(candidate)),
         "verdict": {"passed": status == "passed", "status": status, "reason": "by DR it earns what it earns"},
     }
-    return keep_replay(home, found, round(next(_seconds) * 1000))
+    return keep_replay(home, found, next_second() * 1000)
 
 
 def promoted(left: str, to: str, at_ms: int = 1) -> Act:

@@ -27,7 +27,7 @@ def test_fewer_than_two_candidates_have_no_diversity(candidates: list[str]) -> N
     assert diversity(candidates) is None
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=150)
 @given(candidates=st.lists(st.text(), min_size=2, max_size=6))
 def test_any_candidates_lie_between_0_and_1_in_any_order(candidates: list[str]) -> None:
     found = diversity(candidates)

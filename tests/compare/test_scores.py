@@ -40,7 +40,7 @@ def test_csv_has_every_column_and_runs_nothing(tmp_path: Path) -> None:
     assert second["text"] == '\'@SUM("a")\\u001b[2J'
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(texts=st.lists(st.text(st.characters()), min_size=1, max_size=3))
 def test_any_text_can_be_written_and_stays_in_its_cell(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str]

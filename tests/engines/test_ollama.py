@@ -1,13 +1,11 @@
 """Ollama: what is asked of it, what is read from its replies, and that models really leave memory."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.engines.stand_in import SCORE_SCHEMA, Reply, StandIn, a_request, free_address
-from tests.integration.real_ollama.server import MODELS, OllamaServer, default_cache, unsupported_reason
 from tipbench.engines import ollama
 from tipbench.engines.ollama import OllamaEngine
 from tipbench.errors import EngineError, EngineUnreachable, GenerationFailed, ModelMissing
@@ -25,12 +23,6 @@ SHOWN = {
     "model_info": {"general.parameter_count": 9_241_705_984, "gemma2.context_length": 8192},
 }
 LISTED = {"models": [{"name": "tiny:1b", "digest": "abc", "size": 5_443_152_417}, {"name": "other:latest"}]}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[OllamaServer]:
-    with OllamaServer.start(default_cache()) as running:
-        yield running
 
 
 @pytest.fixture
@@ -203,52 +195,3 @@ def test_no_server() -> None:
     with pytest.raises(EngineUnreachable, match="'ollama serve', or give its address"):
         engine.describe("tiny:1b")
     engine.close()
-
-
-@pytest.mark.skipif(unsupported_reason() is not None, reason=str(unsupported_reason()))
-class TestRealServer:
-    @pytest.fixture
-    def real(self, server: OllamaServer) -> Iterator[OllamaEngine]:
-        made = OllamaEngine(server.url, timeout_s=60)
-        yield made
-        made.close()
-
-    @pytest.mark.parametrize("name", ["smollm2:135m", "SmolLM2:135M", "library/smollm2:135m"])
-    def test_describe(self, real: OllamaEngine, name: str) -> None:
-        info = real.describe(name)
-        assert (info.name, info.parameters, info.parameters_from) == (name, 49_552_704, "metadata")
-        assert (info.quantization, info.context_length) == ("Q4_1", 8192)
-        assert info.digest
-        assert info.size_bytes
-        assert info.size_bytes > 40_000_000
-
-    def test_models_and_missing_ones(self, real: OllamaEngine) -> None:
-        assert set(MODELS) <= {info.name for info in real.models()}
-        for name in ("nobody:1b", "../nobody"):
-            with pytest.raises(ModelMissing):
-                real.describe(name)
-
-    def test_generate_leaves_nothing_in_memory(self, real: OllamaEngine) -> None:
-        for name in ("smollm2:135m", "smollm2:135m-b"):
-            made = real.generate(a_request(name, max_tokens=8))
-            assert made.finish_reason in ("stop", "length")
-            assert made.output_tokens is not None
-            assert 1 <= made.output_tokens <= 8
-            assert made.load_s is not None
-            assert made.load_s > 0
-            real.unload(name)
-            assert real.resident() == []
-
-    def test_an_answer_keeps_to_its_schema(self, real: OllamaEngine) -> None:
-        made = real.generate(a_request("smollm2:135m", "Tell me a story.", max_tokens=64, json_schema=SCORE_SCHEMA))
-        assert json.loads(made.text)["score"] in (1, 2, 3)
-        real.unload("smollm2:135m")
-
-    @pytest.mark.parametrize("name", ["smollm2:135m", "SmolLM2:135M", "library/smollm2:135m"])
-    def test_unload_of_a_model_that_somebody_left_there(
-        self, server: OllamaServer, real: OllamaEngine, name: str
-    ) -> None:
-        server.call("/api/generate", {"model": "smollm2:135m", "keep_alive": "5m"})
-        assert [held.name for held in real.resident()] == ["smollm2:135m"]
-        real.unload(name)
-        assert real.resident() == []

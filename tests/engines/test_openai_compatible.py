@@ -1,17 +1,14 @@
 """OpenAI-compatible servers: a stand-in for the odd ones, and llama.cpp's own server over HTTP."""
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import xllamacpp
 
 from tests.engines.stand_in import SCORE_SCHEMA, Reply, StandIn, a_request, free_address
 from tipbench.engines.admission import admit
 from tipbench.engines.openai_compatible import OpenAICompatibleEngine, read_completion
-from tipbench.errors import EngineError, EngineUnreachable, GenerationFailed, ModelMissing, Problems
+from tipbench.errors import EngineUnreachable, GenerationFailed, ModelMissing, Problems
 
 KEY = "sk-very-secret"
 COMPLETION = {
@@ -140,33 +137,3 @@ def test_reasoning_is_kept_and_odd_figures_are_not() -> None:
     assert (made.text, made.finish_reason, made.prompt_tokens) == ("<think>Hm.</think>", "unknown", None)
     assert (made.generate_s, made.load_s) == (1.5, 0.1)
     assert read_completion({**COMPLETION, "usage": 1, "timings": None}, 9.0).generate_s == 9.0
-
-
-@pytest.fixture(scope="module")
-def llama_cpp_url(weights_file: Path) -> Iterator[str]:
-    params = xllamacpp.CommonParams()
-    params.model.path = str(weights_file)
-    params.model_alias = ["smollm2"]
-    params.n_ctx, params.n_parallel, params.verbosity, params.warmup = 1024, 1, -1, False
-    params.hostnames, params.port = ["127.0.0.1"], 0
-    server = xllamacpp.Server(params)
-    yield f"{server.listening_address}/v1"
-    del server
-
-
-def test_a_real_llama_cpp_server(llama_cpp_url: str) -> None:
-    engine = OpenAICompatibleEngine(llama_cpp_url, "", timeout_s=60)
-    try:
-        [info] = admit(["openai/smollm2"], lambda _model: engine, 4.0)
-        assert (info.parameters, info.parameters_from, info.context_length) == (134_515_008, "metadata", 8192)
-        made = engine.generate(a_request("openai/smollm2", max_tokens=12))
-        assert made.text
-        assert made.finish_reason in ("stop", "length")
-        assert made.output_tokens is not None
-        assert 1 <= made.output_tokens <= 12
-        shaped = engine.generate(a_request("openai/smollm2", max_tokens=64, json_schema=SCORE_SCHEMA))
-        assert json.loads(shaped.text)["score"] in (1, 2, 3)
-        with pytest.raises(EngineError, match="exceeds the available context size"):
-            engine.generate(a_request("openai/smollm2", "word " * 2000))
-    finally:
-        engine.close()

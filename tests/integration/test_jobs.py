@@ -14,7 +14,7 @@ import pytest
 
 from tests.engines.stand_in import Reply, StandIn
 from tests.integration.real_ollama.server import OllamaServer
-from tests.runners.running import Bench, has_ended, until
+from tests.integration.runners.running import Bench, has_ended, until
 from tipbench.options import Options
 from tipbench.runners.interface import Job
 from tipbench.settings import Settings

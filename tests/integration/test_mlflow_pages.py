@@ -12,8 +12,9 @@ from typing import NamedTuple
 import httpx
 import psutil
 import pytest
-from playwright.sync_api import ConsoleMessage, sync_playwright
+from playwright.sync_api import ConsoleMessage
 
+from tests.browser import opened_browser
 from tests.integration.served_pages import mlflow_servers, served, wait_until
 from tests.tracking.store_contract import a_draft
 from tipbench.admin.mlflow_pages.pages import MlflowPages
@@ -27,10 +28,6 @@ BROWSER = {"Accept": "text/html"}
 API = "/api/2.0/mlflow"
 HOSTILE = """<html><body><script>parent.document.title = "taken over"; top.taken = 1; window.taken = 1</script>
 <img src=x onerror="top.taken = 1"></body></html>"""
-CHROMIUM = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
 
 
 class Site(NamedTuple):
@@ -181,8 +178,7 @@ def test_in_a_browser_mlflow_shows_the_run_and_nothing_hostile_runs(site: Site, 
         if message.type == "error" and "Failed to load resource" not in message.text:
             said.append(message.text)
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=list(CHROMIUM))
+    with opened_browser() as browser:
         page = browser.new_page()
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", note)
@@ -200,7 +196,6 @@ def test_in_a_browser_mlflow_shows_the_run_and_nothing_hostile_runs(site: Site, 
         page.locator("iframe").wait_for(state="attached")
         assert page.evaluate("window.taken") is None
         assert "taken over" not in page.title()
-        browser.close()
     assert ["Framing 'blob:" in line for line in said] == [True]
     assert [url for url in asked if not url.startswith((site.url, "data:", "blob:"))] == []
 

@@ -107,3 +107,15 @@ def test_nothing_of_the_key_is_kept_or_logged() -> None:
     folder = Settings().home / "recommender"
     assert key.encode() not in b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
     assert Path(folder / "key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_new_key_takes_the_place_of_the_old_one() -> None:
+    def key_of(out: list[str]) -> list[str]:
+        return [line.split()[-1] for line in out if line.startswith("Key, shown this once")]
+
+    with recommending(TIPBENCH_SERVING_KEY="") as first:
+        (old,) = key_of(first.out)
+        with recommending("--new-key", TIPBENCH_SERVING_KEY="") as second, first.client(old) as client:
+            (new,) = key_of(second.out)
+            assert client.get("/shadows").status_code == 401
+            assert client.get("/shadows", headers={"Authorization": f"Bearer {new}"}).status_code == 200

@@ -80,7 +80,7 @@ def test_a_batchs_key_is_good_for_that_batch_alone() -> None:
     assert not verify_signature("s3cret", NOW, BODY, signed, NOW)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     secret=st.text(min_size=1),
     body=st.binary(),

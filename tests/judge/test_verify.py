@@ -169,14 +169,14 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(data=st.fixed_dictionaries({}, optional={"rubric": JSON, "items": JSON | st.lists(JSON), "batch": JSON}))
 def test_arbitrary_data_is_refused_and_nothing_else_happens(data: File) -> None:
     with pytest.raises(JudgeFileError):
         verify(data, BATCH, RUBRIC)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(number=st.integers(0, 2), key=st.sampled_from(["scores", "flags", "note", "slot", "candidate"]), value=JSON)
 def test_any_damage_to_an_item_is_refused_or_harmless(number: int, key: str, value: object) -> None:
     file = filled()
@@ -240,7 +240,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_judge_file(tmp_path / "missing.json")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=150)
 @given(content=st.binary() | JSON.map(lambda data: json.dumps(data).encode()))
 def test_any_file_is_refused_in_our_words(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any.json"

@@ -40,7 +40,7 @@ def raters(draw: st.DrawFn) -> list[list[int | None]]:
     return draw(st.lists(st.lists(rating, min_size=units, max_size=units), max_size=6))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(raters=two_raters())
 @example(raters=([1, 5, 3], [3, 3, 3], 1, 5))
 @example(raters=([2, 2, 2], [4, 4, 4], 1, 5))
@@ -81,7 +81,7 @@ def test_scores_that_do_not_fit_are_refused(first: list[int], second: list[int])
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(ratings=raters())
 @example(ratings=[[1, 1, 1], [2, 2, 2]])
 @example(ratings=[[1, None, 5], [1, 4, None], [None, None, None]])

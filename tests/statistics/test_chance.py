@@ -17,7 +17,7 @@ def in_turn(values: list[float]) -> Chance:
     return Chance(paired(np.ones((1, 1))), lambda *_: array, lambda scores, _: scores, len(values), 0)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     values=st.lists(st.integers(0, 20).map(float), min_size=1, max_size=60),
     observed=st.integers(-1, 21),

@@ -32,7 +32,7 @@ def test_too_few_degrees_of_freedom_for_the_expansion() -> None:
         t_quantile_at(0.95, 8)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(values=st.lists(st.integers(-9, 9), min_size=2, max_size=50).filter(lambda values: len(set(values)) > 1))
 def test_the_interval_is_scipys(values: list[int]) -> None:
     mean, margin = mean_and_margin(values)

@@ -20,7 +20,7 @@ def scores_in_units(draw: st.DrawFn) -> tuple[Floats, list[int]]:
     return scores, draw(st.lists(st.integers(0, 6), min_size=scenarios, max_size=scenarios))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(given_scores=scores_in_units(), most=st.integers(1, 12))
 def test_putting_scenarios_together_keeps_the_means(given_scores: tuple[Floats, list[int]], most: int) -> None:
     scores, units = given_scores

@@ -24,7 +24,7 @@ ANSWERS = st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join))
 LONG = 10**6
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=100)
 @given(raw=ANSWERS, n=st.integers(1, 6), contract=st.sampled_from([JSON_ARRAY, LINES, TEXT]))
 def test_any_answer_is_read_and_never_gives_more_candidates_than_asked_for(
     raw: str, n: int, contract: Contract
@@ -35,7 +35,7 @@ def test_any_answer_is_read_and_never_gives_more_candidates_than_asked_for(
     assert bool(answer.candidates) == (answer.read_as != "nothing")
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=100)
 @given(raw=ANSWERS, n=st.integers(1, 3))
 @example(raw='["one"]', n=1)
 @example(raw='<think>hm</think>\n["one", "two"]', n=2)
@@ -48,7 +48,7 @@ def test_format_is_ok_only_for_an_array_of_exactly_n_texts_and_nothing_around_it
         assert len(data) == n
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(texts=st.lists(st.text().filter(str.strip), min_size=1, max_size=5), ascii_only=st.booleans())
 @example(texts=["Close your <think> tags", "and </think> them again"], ascii_only=True)
 def test_an_answer_that_keeps_the_contract_is_read_as_it_stands(texts: list[str], ascii_only: bool) -> None:

@@ -14,7 +14,7 @@ def test_a_text_without_a_closed_front_matter_has_none() -> None:
     assert split_front_matter("---\na: 1\n") is None
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(front=LINES, body=LINES)
 def test_the_lines_of_both_parts_are_those_of_the_file(front: list[str], body: list[str]) -> None:
     text = "\n".join(["---", *front, "---", *body])

@@ -17,7 +17,7 @@ def made(criteria: dict[str, Criterion], flags: dict[str, Flag]) -> Rubric:
     return Rubric("", RubricFront(name="made", criteria=criteria, flags=flags), "")
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5), st.booleans(), st.booleans())
 def test_the_tip_composite_is_the_sum_of_the_scores_plus_twice_format_less_overlong(
     relevance: int, actionability: int, tone: int, format_ok: bool, overlong: bool
@@ -40,7 +40,7 @@ def test_the_tip_composite_goes_from_2_to_17() -> None:
     assert TIP.highest_composite() == 17
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     weights=st.lists(st.integers(-3, 3), min_size=3, max_size=3).filter(any),
     scores=st.lists(st.integers(-2, 2), min_size=2, max_size=2),

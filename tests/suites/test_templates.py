@@ -35,7 +35,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(source=st.one_of(st.text(), st.lists(PIECES, max_size=25).map("".join)))
 def test_any_source_renders_or_has_a_problem_with_a_line(source: str) -> None:
     problem = None

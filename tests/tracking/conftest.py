@@ -5,15 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.new_database import NewDatabase
 from tipbench.tracking.store import RunStore
-
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on busy machines
-settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

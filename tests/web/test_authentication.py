@@ -215,7 +215,7 @@ def one_site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     return make_site(tmp_path_factory.mktemp("home"))
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=PIECES, judge=st.booleans())
 def test_no_path_leads_around_the_gate(one_site: Site, pieces: list[str], judge: bool) -> None:
     """Whatever path is asked for, only what the table opens is answered."""

@@ -111,7 +111,7 @@ def test_below_a_root_path_the_table_would_be_about_other_paths() -> None:
     assert not is_plain(_scope("/static/api/things", root_path="/static"))
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=100)
 @given(pieces=PIECES)
 def test_a_plain_path_stays_where_it_is_when_it_is_resolved(pieces: list[str]) -> None:
     raw = "".join(pieces)
@@ -163,7 +163,7 @@ def _as_browsers_do(wanted: str) -> str:
     return urlsplit(urljoin("http://here.example/login", cleaned)).netloc
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=100)
 @given(wanted=st.one_of(st.text(), PIECES.map("".join), PIECES.map(lambda pieces: "/" + "".join(pieces))))
 @example(wanted="/\\evil.example")
 @example(wanted="/\t/evil.example")

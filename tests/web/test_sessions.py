@@ -118,7 +118,7 @@ def test_a_signed_cookie_can_not_lend_another_role(desk: Desk) -> None:
     assert desk.sessions.read(desk.sessions.begin(Grant(grant.id, Visitor("admin", "anna")))) is None
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(data=st.data())
 def test_no_changed_cookie_is_good(one_desk: Desk, data: st.DataObject) -> None:
     cookie = one_desk.cookie()
@@ -128,7 +128,7 @@ def test_no_changed_cookie_is_good(one_desk: Desk, data: st.DataObject) -> None:
     assert (one_desk.sessions.read(changed) is not None) == (changed == cookie)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(cookie=st.text())
 def test_no_made_up_cookie_is_good(one_desk: Desk, cookie: str) -> None:
     assert one_desk.sessions.read(cookie) is None

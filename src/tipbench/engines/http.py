@@ -8,6 +8,7 @@ import httpx
 
 from tipbench.errors import EngineBusy, EngineUnreachable, GenerationFailed, InvalidInput
 from tipbench.untrusted import printable, without_credentials
+from tipbench.upstream import tls_context
 
 PAUSES_S = (0.5, 2.0)  # before the second and the third try
 _QUICK_TIMEOUT_S = 15.0  # for everything that is no generation
@@ -37,7 +38,7 @@ class EngineHttp:
         if not (key.isascii() and key.isprintable()):  # the HTTP library would repeat it in its error
             raise InvalidInput(f"the key for {self._what} has characters that no key has, like a line break")
         try:
-            self._client = httpx.Client(base_url=url, headers=headers, timeout=_QUICK_TIMEOUT_S)
+            self._client = httpx.Client(base_url=url, headers=headers, timeout=_QUICK_TIMEOUT_S, verify=tls_context())
         except httpx.InvalidURL as error:
             raise self._no_address() from error
 

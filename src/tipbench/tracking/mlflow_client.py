@@ -22,6 +22,7 @@ from tipbench.tracking.interface import (
     tag_filter,
 )
 from tipbench.untrusted import printable, without_credentials
+from tipbench.upstream import tls_context
 
 _API = "/api/2.0/mlflow"
 _ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
@@ -258,7 +259,7 @@ def _tls(settings: Settings) -> ssl.SSLContext | bool:
     trusted = settings.get("MLFLOW_TRACKING_SERVER_CERT_PATH")
     own = settings.get("MLFLOW_TRACKING_CLIENT_CERT_PATH")
     if not trusted and not own:
-        return True
+        return tls_context()
     try:
         context = ssl.create_default_context(cafile=trusted or None)
         if own:

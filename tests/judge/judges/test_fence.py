@@ -12,7 +12,7 @@ FENCE = Fence.drawn(0, "slot")
 MARKS = ("<<<", ">>>", "<|", "</s>", "[INST]", "[/INST]", "<start_of_turn>", "<｜", "\x1b", "\x00", "\ud800", "\r")
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(
     st.lists(
         st.sampled_from([*MARKS, FENCE.token, FENCE.token.upper(), FENCE.closing, FENCE.opening, "<", ">", "\n"])

@@ -42,7 +42,7 @@ def scores(candidate: str) -> dict[str, int]:
     return found
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=150)
 @given(candidates=st.lists(st.text(), min_size=1, max_size=4), scenario=st.text())
 def test_whatever_the_candidates_are_the_filled_file_is_accepted(candidates: list[str], scenario: str) -> None:
     batch, file = batch_and_file(candidates, scenario)

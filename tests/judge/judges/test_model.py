@@ -1,8 +1,7 @@
 """The judge that is a model: scripted for its ways, and real weights for what hostile candidates can't do."""
 
 import copy
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,10 @@ from tests.judge.judges.files import (
     SECRET_OF_THE_SHUFFLE,
     TIP,
     a_file,
-    among_hostile,
     batch_and_file,
     scores_of_others,
     with_hostile,
 )
-from tipbench.engines.embedded import DEFAULT_MODEL, EmbeddedEngine
 from tipbench.engines.scripted import ScriptedEngine
 from tipbench.errors import (
     EngineBusy,
@@ -290,41 +287,3 @@ def test_a_hostile_candidate_changes_nothing_of_what_is_asked_about_others(hosti
         filled = judge(engine).score(file)
         asked.append(([request for n, request in enumerate(engine.asked) if n != 1], scores_of_others(filled)))
     assert asked[0] == asked[1]
-
-
-class SmallContext(EmbeddedEngine):
-    """The real model in a context that is soon full, so that long candidates are read in seconds."""
-
-    def describe(self, model: str) -> ModelInfo:
-        return replace(super().describe(model), context_length=1536)
-
-
-@pytest.fixture(scope="module")
-def real(weights_folder: Path) -> Iterator[EmbeddedEngine]:
-    made = SmallContext(weights_folder)
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def quiet(real: EmbeddedEngine) -> dict[str, Any]:
-    """The file's scores without any hostile candidate."""
-    return ModelJudge(CLEAR, DEFAULT_MODEL, real, NAME).score(a_file())
-
-
-def test_a_real_models_scores_are_on_the_scale_and_it_leaves_memory(
-    real: EmbeddedEngine, quiet: dict[str, Any]
-) -> None:
-    batch, _ = batch_and_file()
-    assert len(verify(quiet, batch, CLEAR)) == 4
-    assert real.resident() == []
-
-
-def test_with_a_real_model_hostile_candidates_change_no_other_items_score(
-    real: EmbeddedEngine, quiet: dict[str, Any]
-) -> None:
-    batch, file = among_hostile()
-    filled = ModelJudge(CLEAR, DEFAULT_MODEL, real, NAME).score(file)
-    alone = {item["slot"]: item["scores"] for item in quiet["items"]}
-    assert {item["slot"]: item["scores"] for item in filled["items"] if item["slot"] in alone} == alone
-    assert len(verify(filled, batch, CLEAR)) == len(CANDIDATES) + len(HOSTILE)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tipbench.judge.judges.room import CUT, cut, tokens
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=150)
 @given(text=st.text(max_size=400), room=st.integers(10, 200))
 def test_a_cut_text_has_room_and_begins_as_before(text: str, room: int) -> None:
     made = cut(text, room)

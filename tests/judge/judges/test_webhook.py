@@ -22,6 +22,7 @@ from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.judges.webhook import WebhookJudge
 from tipbench.judge.signature import batch_key, sign, verify_signature
 from tipbench.judge.verify import verify
+from tipbench.upstream import tls_context
 
 SECRET = "very-s3cret"
 NOW = 1_760_000_000.75
@@ -187,5 +188,6 @@ def test_an_address_that_is_none(url: str) -> None:
 
 def test_a_certificate_file_that_is_not_there(server: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/no/such/file")
+    tls_context.cache_clear()
     with pytest.raises(JudgeFailed, match=r"can't be asked: .*No such file"):
         judge(f"{server.url}/judge").score(a_file())

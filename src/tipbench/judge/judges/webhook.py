@@ -11,6 +11,7 @@ from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.judges.reply import MOST_BYTES, read_reply
 from tipbench.judge.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER, batch_key, sign
 from tipbench.untrusted import json_text, printable, without_credentials
+from tipbench.upstream import tls_context
 
 _SETTING = "TIPBENCH_JUDGE_WEBHOOK"
 _PAUSES_S = (0.5, 2.0)  # before the second and the third try
@@ -101,7 +102,7 @@ class WebhookJudge:
         deadline = time.monotonic() + self._timeout_s
         content = bytearray()
         with (
-            httpx.Client(timeout=timeout, follow_redirects=False) as client,
+            httpx.Client(timeout=timeout, follow_redirects=False, verify=tls_context()) as client,
             client.stream("POST", self._url, content=body, headers=headers) as response,
         ):
             for chunk in response.iter_raw():

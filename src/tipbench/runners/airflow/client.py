@@ -10,6 +10,7 @@ from tipbench.errors import InvalidInput, NotFound, RunnerError, RunnerRefused, 
 from tipbench.runners.airflow.settings import PASSWORD, TOKEN, URL, USERNAME
 from tipbench.settings import Setting, Settings
 from tipbench.untrusted import printable, without_credentials
+from tipbench.upstream import tls_context
 
 _API = "/api/v2"
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
@@ -49,7 +50,9 @@ class AirflowApi:
         self._bearer = _sendable(TOKEN, settings.value(TOKEN))
         self._logging_in = threading.Lock()
         try:
-            self._http = httpx.Client(base_url=self.address, timeout=_TIMEOUT, transport=transport)
+            self._http = httpx.Client(
+                base_url=self.address, timeout=_TIMEOUT, transport=transport, verify=tls_context()
+            )
         except (httpx.InvalidURL, ValueError) as error:
             raise self._no_address() from error
 

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.runners.running import until
+from tests.integration.runners.running import until
 from tipbench.errors import Conflict, InvalidInput, NotFound, TurnTaken
 from tipbench.runners.interface import Job, UnknownJob
 from tipbench.runners.job_folder import JobFolder

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.runners.running import until
+from tests.integration.runners.running import until
 from tipbench.runners.job_folder import Exit, JobFolder
 from tipbench.runners.supervisor import LOG_BYTES
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runners.running import Bench
+from tests.integration.runners.running import Bench
 
 
 @pytest.fixture

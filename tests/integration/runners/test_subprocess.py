@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.runners.running import ENDLESS, Bench, has_ended, is_collecting, until
+from tests.integration.runners.running import ENDLESS, Bench, has_ended, is_collecting, until
 from tipbench.errors import InvalidInput, TurnTaken
 from tipbench.runners.interface import Job, Runner, UnknownJob
 from tipbench.runners.job_folder import JobFolder

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.bandit.making import a_recommender
-from tests.bandit.store.databases import Where, content, new_schema
-from tests.bandit.store.writing import POLICY, USER, acknowledged, assert_learned_once, learn, start_writer
+from tests.integration.bandit.databases import Where, content, new_schema
+from tests.integration.bandit.writing import POLICY, USER, acknowledged, assert_learned_once, learn, start_writer
 from tests.integration.postgres_server import PostgresServer
 from tipbench.bandit.records import Source
 from tipbench.bandit.store.interface import Event, Kept, Key, Mark, Store

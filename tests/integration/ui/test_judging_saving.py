@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from playwright.sync_api import Browser, expect
 
+from tests.integration.ui.judging_room import ADA, judging
 from tests.ui.fake_desk import tip_sheet
-from tests.ui.judging_room import ADA, judging
 from tipbench.web.visitor import Visitor
 
 REFUSED = "net::ERR_CONNECTION_REFUSED"

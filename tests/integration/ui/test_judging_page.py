@@ -6,8 +6,8 @@ import re
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.integration.ui.judging_room import judging
 from tests.ui.fake_desk import scale_sheet, tip_sheet
-from tests.ui.judging_room import judging
 
 
 def test_thirty_items_by_keyboard_at_full_speed_and_handing_in(browser: Browser) -> None:

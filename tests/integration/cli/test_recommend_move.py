@@ -1,7 +1,6 @@
 """`tipbench recommend move`, as a user types it, with a real PostgreSQL."""
 
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 from tests.bandit.gates import held_gate
 from tests.bandit.making import a_recommender, a_request, a_reward
-from tests.bandit.store.databases import new_schema
+from tests.integration.bandit.databases import new_schema
 from tests.integration.command import tipbench
 from tests.integration.postgres_server import PostgresServer
 from tipbench.bandit.live import live_now
@@ -18,12 +17,6 @@ from tipbench.errors import InvalidInput, MissingExtra, StateRefused
 from tipbench.settings import Settings
 
 PASSWORD = "my-own-secret"
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[PostgresServer]:
-    with PostgresServer.start() as server:
-        yield server
 
 
 @pytest.fixture

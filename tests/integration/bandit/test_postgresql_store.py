@@ -15,8 +15,8 @@ import psycopg
 import pytest
 
 from tests.bandit.making import a_recommender, a_request, a_reward
-from tests.bandit.store.databases import connection_url
 from tests.bandit.store.test_document import EVENT, KEPT
+from tests.integration.bandit.databases import connection_url
 from tests.integration.postgres_server import STOP_SECONDS, PostgresServer, _not_root
 from tipbench.bandit.store import postgresql_connections, postgresql_tables
 from tipbench.bandit.store.interface import Event, Key
@@ -39,6 +39,13 @@ def _sql(url: str, *statements: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         for statement in statements:
             connection.execute(statement)
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    """Of this module's own: it is frozen here, and ended."""
+    with PostgresServer.start() as server:
+        yield server
 
 
 def _keep(store: PostgresStore, late: int) -> None:

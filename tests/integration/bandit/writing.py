@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tests.bandit.making import a_recommender, a_request, a_reward, candidates
-from tests.bandit.store.databases import Where
+from tests.integration.bandit.databases import Where
 from tipbench.bandit.features.v1 import V1
 from tipbench.bandit.policies.ridge import Ridge
 from tipbench.bandit.recommender import Recommender

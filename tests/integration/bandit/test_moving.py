@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.bandit.gates import LINUCB, V2
-from tests.bandit.store.databases import content
 from tests.bandit.store.test_document import EVENT, KEPT
+from tests.integration.bandit.databases import content
 from tipbench.bandit.store.files import FileStore
 from tipbench.bandit.store.interface import Key, Mark
 from tipbench.bandit.store.moving import move
