@@ -14,7 +14,7 @@ from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-_ARRAY = {"type": "array", "items": {"type": "string", "minLength": 5, "maxLength": 24}}
+_ARRAY = {"type": "array", "items": {"type": "string", "minLength": 5, "maxLength": 10}}
 
 
 class Fault(Enum):

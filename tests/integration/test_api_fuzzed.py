@@ -23,7 +23,7 @@ CHECKS = [not_a_server_error, content_type_conformance, response_schema_conforma
 EXPERIMENT = "tip-bench-fuzzed"
 SIMULATION = {"kind": "run", "policies": ["egreedy"], "seeds": 1, "steps": 5}
 QUICK = settings(
-    max_examples=20,
+    max_examples=12,
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

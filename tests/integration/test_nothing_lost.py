@@ -9,38 +9,23 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests.integration.collecting import assert_each_cell_once, collect_slowly, wait_for_some_runs
 from tests.integration.command import tipbench, tipbench_process
 from tests.integration.mlflow_server import MlflowServer
+from tests.integration.relay import Relay, relay
 from tipbench.collect import delivery
 
 EXPERIMENT = "tip-bench-kill"
 
 
-class Leaving:
-    """An MLflow server that goes and comes back at the same address, with what it held."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._server = MlflowServer.start(folder)
-        self.url = self._server.url
-
-    def leave(self) -> None:
-        self._server.stop()
-
-    def come_back(self) -> None:
-        self._server = MlflowServer.start(self._folder, port=urlsplit(self.url).port)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Leaving]:
-    leaving = Leaving(tmp_path_factory.mktemp("server"))
-    yield leaving
-    leaving.leave()
+@pytest.fixture
+def server(mlflow: MlflowServer) -> Iterator[Relay]:
+    """The way to an MLflow server, which can be cut: it then comes back at the same address, with what it held."""
+    with relay(mlflow.url) as made:
+        yield made
 
 
 @pytest.mark.timeout(240)
@@ -66,39 +51,39 @@ def test_killed_ten_times_at_random_moments_every_cell_is_there_once(tmp_path: P
 
 @pytest.mark.timeout(240)
 def test_mlflow_that_goes_away_in_the_middle_and_comes_back_gets_everything_once(
-    server: Leaving, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Relay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "PATIENCE_S", 120.0)  # on a busy machine it is slow to come back
 
     def leave_in_the_middle_and_come_back() -> None:
-        wait_for_some_runs(server.url, "tip-bench-back")
+        wait_for_some_runs(server.url, "tip-bench-back", 5)
         server.leave()
-        time.sleep(2)
+        time.sleep(1)
         server.come_back()
 
     traveller = threading.Thread(target=leave_in_the_middle_and_come_back)
     traveller.start()
-    done = tipbench(*collect_slowly(tmp_path, server.url, "tip-bench-back", latency_s=0.1, repeats=4))
+    done = tipbench(*collect_slowly(tmp_path, server.url, "tip-bench-back", latency_s=0.1))
     traveller.join()
     assert done.status == 0, done.err
     assert "MLflow was away" in done.out
-    assert_each_cell_once(server.url, "tip-bench-back", repeats=4)
+    assert_each_cell_once(server.url, "tip-bench-back")
 
 
 @pytest.mark.timeout(240)
 def test_mlflow_that_stays_away_gets_everything_by_sync(
-    server: Leaving, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    server: Relay, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery, "PATIENCE_S", 3.0)  # it does not come back, however long one waits
-    monkeypatch.setattr(delivery.Delivery.finish, "__defaults__", (3.0,))
+    monkeypatch.setattr(delivery, "PATIENCE_S", 1.0)  # it does not come back, however long one waits
+    monkeypatch.setattr(delivery.Delivery.finish, "__defaults__", (1.0,))
 
     def stop_in_the_middle() -> None:
-        wait_for_some_runs(server.url, EXPERIMENT)
+        wait_for_some_runs(server.url, EXPERIMENT, 5)
         server.leave()
 
     stopper = threading.Thread(target=stop_in_the_middle)
     stopper.start()
-    done = tipbench(*collect_slowly(tmp_path, server.url, EXPERIMENT, latency_s=0.08, repeats=4))
+    done = tipbench(*collect_slowly(tmp_path, server.url, EXPERIMENT, latency_s=0.1))
     stopper.join()
     assert done.status == 1
     assert "tipbench sync" in done.out
@@ -111,6 +96,6 @@ def test_mlflow_that_stays_away_gets_everything_by_sync(
     synced = tipbench("sync")
     assert synced.status == 0, synced.err
     assert "cells delivered" in synced.out
-    assert_each_cell_once(server.url, EXPERIMENT, repeats=4)
+    assert_each_cell_once(server.url, EXPERIMENT)
     assert tipbench("sync").out == "Nothing waits to be delivered.\n"
     assert list((home / "journal").iterdir()) == []

@@ -80,10 +80,10 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_fault_fails_its_own_cell_and_the_grid_goes_on(
     ollama: OllamaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TIPBENCH_ENGINE_TIMEOUT", "5")
+    monkeypatch.setenv("TIPBENCH_ENGINE_TIMEOUT", "3")
     cells: list[tuple[list[Fault | None], str | None]] = [
         ([None], None),
-        ([Fault.HANG], "gave no answer within 5 s; TIPBENCH_ENGINE_TIMEOUT sets the limit"),
+        ([Fault.HANG], "gave no answer within 3 s; TIPBENCH_ENGINE_TIMEOUT sets the limit"),
         ([Fault.ERROR] * TRIES, "answered 500: llama runner process has terminated: signal: killed"),
         ([Fault.HALF_JSON], 'answered something that is no JSON object: {"model":"smollm2:135m",'),
         ([Fault.NO_BODY], "answered something that is no JSON object: (nothing)"),

@@ -59,7 +59,7 @@ def test_from_the_login_to_the_leaderboard(page: Page, pytestconfig: pytest.Conf
     judge_all_by_keyboard(page, camera)
     after = leaderboard(page)
     assert "No judge has scored anything yet" not in after
-    assert "6 cells judged, 0 pending, 0 failed" in after
+    assert "4 cells judged, 0 pending, 0 failed" in after
     expect(page.get_by_role("heading", name="Leaderboard", exact=True)).to_be_visible()
     camera.take("leaderboard")
     camera.take("leaderboard-phone", phone=True, dark=True)
@@ -89,19 +89,19 @@ def start_a_run(page: Page, camera: Camera) -> None:
     page.locator("#field-n_tips").fill("many")
     expect(page.locator("#run-estimate")).to_contain_text("n_tips")
     page.locator("#field-n_tips").fill("5")
-    page.locator("#field-n_scenarios").fill("3")
+    page.locator("#field-n_scenarios").fill("2")
     page.locator("#field-experiment").fill(EXPERIMENT)
-    expect(page.locator("#run-estimate")).to_contain_text("6 cells")
+    expect(page.locator("#run-estimate")).to_contain_text("4 cells")
     camera.take("run-dialog")
     page.locator("#run-form summary", has_text="More").click()
-    page.locator("#field-max_tokens").fill("96")  # of six answers, most can be used by then
-    expect(page.locator("#run-estimate")).to_contain_text("6 cells")
+    page.locator("#field-max_tokens").fill("96")  # of four answers, most can be used by then
+    expect(page.locator("#run-estimate")).to_contain_text("4 cells")
     page.get_by_role("button", name="Start the run").click()
     page.wait_for_url("**/jobs/*")
 
 
 def watch_it_finish(page: Page, camera: Camera) -> None:
-    expect(page.locator("main")).to_contain_text("1 of 6", timeout=_MODEL_PATIENCE_MS)
+    expect(page.locator("main")).to_contain_text("1 of 4", timeout=_MODEL_PATIENCE_MS)
     camera.take("job")
     expect(page.locator("main")).to_contain_text("finished", timeout=_MODEL_PATIENCE_MS)
     camera.take("job-finished")

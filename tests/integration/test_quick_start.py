@@ -19,7 +19,7 @@ from tipbench.judge.sample import ANCHORS, REPEATS
 MODELS = ("smollm2:135m", "smollm2:135m-b", "smollm2:135m-c")
 PROMPTS = ("v1", "v2-mentor", "v3-few-shot")
 EXPERIMENT = "tip-bench-2026-04-27"
-SCENARIOS = 2
+SCENARIOS = 1
 CELLS = len(MODELS) * len(PROMPTS) * SCENARIOS
 
 

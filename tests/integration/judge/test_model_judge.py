@@ -28,7 +28,7 @@ class SmallContext(EmbeddedEngine):
     """The real model in a context that is soon full, so that long candidates are read in seconds."""
 
     def describe(self, model: str) -> ModelInfo:
-        return replace(super().describe(model), context_length=1536)
+        return replace(super().describe(model), context_length=768)
 
 
 @pytest.fixture(scope="module")
