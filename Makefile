@@ -39,9 +39,9 @@ airflow: $(AIRFLOW_VENV)/.ready ## Install Airflow with tipbench, in an environm
 demo: setup ## Collect, judge and compare once, with a real model.
 	@$(BIN)/tipbench demo
 
-test: setup $(AIRFLOW_VENV)/.ready ## Run all tests, on real parts: 7 minutes on two cores, after set-up.
+test: setup $(AIRFLOW_VENV)/.ready ## Run all tests, on real parts: 8 minutes on two cores, after set-up.
 	@$(BIN)/python -m tests.integration.real_parts
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder # one more than cores: tests wait a lot
 
 test-fast: $(VENV)/.ready ## Run the tests that need no server, weights, browser or kills: a minute and a half.
 	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/integration

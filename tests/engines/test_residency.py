@@ -46,6 +46,17 @@ def test_it_is_unloaded_and_then_forgotten(stand_in: StandIn, engine: OllamaEngi
     assert len(stand_in.asked) == asked, "nothing is left to ask for"
 
 
+def test_what_a_request_of_the_killed_one_loads_again_is_unloaded_too(
+    stand_in: StandIn, engine: OllamaEngine, home: Path
+) -> None:
+    cut_short(engine, home)
+    stand_in.on("/api/ps", loaded("tiny:1b"), loaded(), loaded("tiny:1b"), loaded())
+    said: list[str] = []
+    unload_left(engine, home, said.append)
+    assert stand_in.bodies("/api/generate") == [{"model": "tiny:1b", "keep_alive": 0}] * 2
+    assert len(said) == 1
+
+
 def test_what_does_not_leave_is_told_and_not_forgotten(stand_in: StandIn, engine: OllamaEngine, home: Path) -> None:
     lock = cut_short(engine, home)
     stand_in.on("/api/ps", Reply({"error": "denied"}, 403))

@@ -19,6 +19,7 @@ from tipbench.airflow.failures import CellsFailed
 from tipbench.airflow.judging import apply_pasted, export, is_scored, reason_to_go_on, run_judge
 from tipbench.airflow.planning import make_planned
 from tipbench.airflow.request import read_conf
+from tipbench.engines.http import PAUSES_S
 from tipbench.errors import EngineUnreachable, InvalidInput, JudgeFailed, Problems
 from tipbench.settings import Settings
 from tipbench.tracking.address import open_store
@@ -75,6 +76,12 @@ class Workers:
             )
         finally:
             store.close()
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many tries as ever, sooner."""
+    monkeypatch.setattr("tipbench.engines.http.PAUSES_S", [0.1] * len(PAUSES_S))
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from tipbench.errors import EngineError, TurnTaken
 from tipbench.turns import lock_path, turn
 
 _EVERY_S = 0.25
+_LOOKS = 5
 _SWAP_EVERY_S = 0.05
 _RUSAGE_UNIT = 1 if sys.platform == "darwin" else 1024
 
@@ -51,11 +52,18 @@ def unload_left(engine: Engine, home: Path, say: Callable[[str], None]) -> None:
 
 
 def _unload_left(engine: Engine, lock: IO[str], say: Callable[[str], None]) -> None:
+    """More than once: what the collection had asked for when it was killed may load its model again."""
     left = _left_loaded(lock)
-    if left and engine.resident():
-        for model in left:
-            say(f"{model} may still be loaded at {engine.address} by a collection that was cut short; unloading it.")
-            engine.unload(model)
+    told = ""
+    for look in range(_LOOKS if left else 0):
+        if look:
+            time.sleep(_EVERY_S)
+        if engine.resident():
+            if not told:
+                told = f"{', '.join(left)} may still be loaded at {engine.address} by a collection that was cut short"
+                say(f"{told}; unloading.")
+            for model in left:
+                engine.unload(model)
 
 
 def _left_loaded(lock: IO[str]) -> list[str]:

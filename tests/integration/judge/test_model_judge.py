@@ -10,7 +10,6 @@ import pytest
 from tests.judge.judges.files import (
     CANDIDATES,
     CLEAR,
-    HOSTILE,
     a_file,
     among_hostile,
     batch_and_file,
@@ -59,4 +58,4 @@ def test_with_a_real_model_hostile_candidates_change_no_other_items_score(
     filled = ModelJudge(CLEAR, DEFAULT_MODEL, real, NAME).score(file)
     alone = {item["slot"]: item["scores"] for item in quiet["items"]}
     assert {item["slot"]: item["scores"] for item in filled["items"] if item["slot"] in alone} == alone
-    assert len(verify(filled, batch, CLEAR)) == len(CANDIDATES) + len(HOSTILE)
+    assert len(verify(filled, batch, CLEAR)) == 2 * len(CANDIDATES)

@@ -112,10 +112,10 @@ def with_hostile(text: str) -> dict[str, Any]:
 
 
 def among_hostile() -> tuple[Batch, dict[str, Any]]:
-    """The file's candidates in their slots, each of them right after hostile ones."""
-    hostile = list(HOSTILE.values())
-    texts = [*hostile[:2], CANDIDATES[0], *hostile[2:4], CANDIDATES[1], *hostile[4:6], CANDIDATES[2], *hostile[6:]]
-    return batch_and_file([*texts, CANDIDATES[3]], slots=[10, 11, 0, 12, 13, 1, 14, 15, 2, 16, 3])
+    """The file's candidates in their slots, each of them right after one that a model might obey."""
+    hostile = [HOSTILE[kind] for kind in ("command", "fence break-out", "chat template", "long")]
+    texts = [text for pair in zip(hostile, CANDIDATES, strict=True) for text in pair]
+    return batch_and_file(texts, slots=[10, 0, 11, 1, 12, 2, 13, 3])
 
 
 def scores_of_others(filled: dict[str, Any]) -> list[Any]:
