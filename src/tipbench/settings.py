@@ -65,6 +65,11 @@ TABLE: tuple[Setting, ...] = (
         "",
         "Host header to send to the MLflow server, when its check refuses the name in the URL.",
     ),
+    Setting(
+        "TIPBENCH_TRUSTED_PROXIES",
+        "127.0.0.1",
+        "With --behind-proxy: addresses or networks of the proxies that are believed, comma-separated.",
+    ),
     Setting("MLFLOW_TRACKING_URI", "", "MLflow server, or sqlite:///FILE; --mlflow-url goes before it."),
     Setting("MLFLOW_TRACKING_USERNAME", "", "User name for the MLflow server.", secret=True),
     Setting("MLFLOW_TRACKING_PASSWORD", "", "Password for the MLflow server.", secret=True),

@@ -4,8 +4,9 @@ import socket
 
 import pytest
 
-from tipbench.cli.listening import is_loopback, listening, url_of
+from tipbench.cli.listening import is_loopback, listening, trusted_proxies, url_of, uvicorn_options
 from tipbench.errors import InvalidInput
+from tipbench.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,17 @@ def test_an_address_that_can_not_be_had_is_told(host: str, next_step: str) -> No
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InvalidInput, match=next_step) as caught:
         listening(host, taken.getsockname()[1])
     assert host in str(caught.value)
+
+
+def test_only_proxies_that_are_named_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")  # uvicorn's own variable, which would believe everybody
+    assert uvicorn_options(False)["forwarded_allow_ips"] == []
+    assert uvicorn_options(True)["forwarded_allow_ips"] == ["127.0.0.1"]
+    monkeypatch.setenv("TIPBENCH_TRUSTED_PROXIES", " 10.0.0.0/8, ::1 ")
+    assert uvicorn_options(True)["forwarded_allow_ips"] == ["10.0.0.0/8", "::1"]
+
+
+@pytest.mark.parametrize("named", ["*", "proxy.example", "127.0.0.1,10.0.0.300", "10.0.0.7/8"])
+def test_a_proxy_that_is_no_address_is_refused(named: str) -> None:
+    with pytest.raises(InvalidInput, match=r"TIPBENCH_TRUSTED_PROXIES names .* which is no address or network"):
+        trusted_proxies(Settings({"TIPBENCH_TRUSTED_PROXIES": named}))

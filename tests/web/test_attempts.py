@@ -1,74 +1,77 @@
-"""Failed attempts: an address that fails too often waits; nobody who was let in before has to."""
+"""Failed attempts: an address that fails too often is told to wait; a right token never is."""
 
 import pytest
 
 from tests.web.small_app import Clock
-from tipbench.web.attempts import LIMIT, Attempts
+from tipbench.web.attempts import LIMIT, Attempts, TooManyAttempts
 
 HERE = "203.0.113.5"
+GOOD = "good"
 
 
-def _fail(attempts: Attempts, address: str = HERE, times: int = LIMIT) -> None:
-    for _ in range(times):
+def check(token: str) -> str | None:
+    return token if token == GOOD else None
+
+
+def fail(attempts: Attempts, address: str = HERE, times: int = LIMIT) -> None:
+    for number in range(times):
+        assert attempts.tried(address, f"guess {number}", check) is None
+
+
+def wait_s(attempts: Attempts, address: str = HERE) -> int:
+    """Seconds that one more failure is told to wait; 0: it is counted like those before."""
+    try:
         attempts.failed(address)
+    except TooManyAttempts as refused:
+        return refused.wait_s
+    return 0
 
 
-def test_the_tenth_failure_closes_the_door_for_five_minutes(clock: Clock) -> None:
+def test_after_ten_failures_the_next_waits_until_the_first_is_five_minutes_ago(clock: Clock) -> None:
     attempts = Attempts(clock)
-    _fail(attempts, times=9)
-    assert attempts.wait_s(HERE, "any") == 0
+    fail(attempts, times=9)
     clock.now += 100
-    attempts.failed(HERE)
-    assert attempts.wait_s(HERE, "any") == 200
-    assert attempts.wait_s("203.0.113.6", "any") == 0
+    fail(attempts, times=1)
+    assert wait_s(attempts) == 200
+    assert wait_s(attempts, "203.0.113.6") == 0
     clock.now += 199.5
-    assert attempts.wait_s(HERE, "any") == 1
+    assert wait_s(attempts) == 1
     clock.now += 0.5
-    assert attempts.wait_s(HERE, "any") == 0
+    assert wait_s(attempts) == 0
+
+
+def test_a_right_token_is_let_in_from_wherever_and_whatever_came_before(clock: Clock) -> None:
+    attempts = Attempts(clock)
+    for _ in range(50):
+        assert attempts.tried(HERE, GOOD, check) == GOOD
+        wait_s(attempts)
+    with pytest.raises(TooManyAttempts):
+        attempts.tried(HERE, "revoked", check)
+    assert attempts.tried(HERE, GOOD, check) == GOOD
+
+
+def test_whoever_goes_on_failing_is_not_kept_waiting_for_longer(clock: Clock) -> None:
+    """A program with an old key asks every second; five minutes after its tenth failure, the next one counts again."""
+    attempts = Attempts(clock)
+    fail(attempts)
+    for second in range(300):
+        assert wait_s(attempts) == 300 - second
+        clock.now += 1
+    assert wait_s(attempts) == 0
 
 
 def test_failures_further_apart_do_not_add_up(clock: Clock) -> None:
     attempts = Attempts(clock)
     for _ in range(50):
-        attempts.failed(HERE)
+        assert wait_s(attempts) == 0
         clock.now += 34  # nine in five minutes
-        assert attempts.wait_s(HERE, "any") == 0
-
-
-def test_a_token_that_was_good_here_still_passes(clock: Clock) -> None:
-    attempts = Attempts(clock)
-    attempts.succeeded(HERE, "good")
-    _fail(attempts)
-    assert attempts.wait_s(HERE, "good") == 0
-    assert attempts.wait_s(HERE, "bad") > 0
-
-
-def test_a_token_that_was_good_elsewhere_does_not(clock: Clock) -> None:
-    attempts = Attempts(clock)
-    attempts.succeeded("203.0.113.6", "good")
-    _fail(attempts)
-    assert attempts.wait_s(HERE, "good") > 0
 
 
 def test_memory_is_bounded(clock: Clock) -> None:
     attempts = Attempts(clock, room=100)
     for number in range(1000):
-        address = f"10.0.{number // 256}.{number % 256}"
-        attempts.failed(address)
-        attempts.succeeded(address, "good")
-        attempts.succeeded(HERE, f"token {number}")
-    assert len(attempts) == 200
-    _fail(attempts)
-    assert attempts.wait_s(HERE, "token 999") == 0
-    assert attempts.wait_s(HERE, "token 0") > 0  # a few tokens are remembered for each address
-
-
-def test_an_address_that_waited_is_forgotten(clock: Clock) -> None:
-    attempts = Attempts(clock)
-    _fail(attempts)
-    clock.now += 301
-    assert attempts.wait_s(HERE, "any") == 0
-    assert len(attempts) == 0
+        attempts.failed(f"10.0.{number // 256}.{number % 256}")
+    assert len(attempts) == 100
 
 
 @pytest.mark.parametrize(
@@ -85,12 +88,12 @@ def test_an_address_that_waited_is_forgotten(clock: Clock) -> None:
 )
 def test_ipv6_counts_by_its_network(clock: Clock, one: str, other: str, together: bool) -> None:
     attempts = Attempts(clock)
-    _fail(attempts, one)
-    assert (attempts.wait_s(other, "any") > 0) == together
+    fail(attempts, one)
+    assert (wait_s(attempts, other) > 0) == together
 
 
 def test_a_clock_that_is_set_back_locks_nobody_out(clock: Clock) -> None:
     attempts = Attempts(clock)
-    _fail(attempts)
+    fail(attempts)
     clock.now -= 10_000
-    assert attempts.wait_s(HERE, "any") == 0
+    assert wait_s(attempts) == 0

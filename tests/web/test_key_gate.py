@@ -82,8 +82,7 @@ def test_two_headers_are_not_one_key(service: Service) -> None:
     assert service.call("GET", "/things", twice).status == 401
 
 
-def test_guesses_are_limited_and_who_had_the_key_goes_on(service: Service) -> None:
-    assert service.call("GET", "/things", GOOD).status == 200
+def test_guesses_are_limited_and_the_key_is_always_good(service: Service) -> None:
     for _ in range(LIMIT):
         assert service.call("GET", "/things", {"authorization": "Bearer guess"}).status == 401
     limited = service.call("GET", "/things", {"authorization": "Bearer guess"})

@@ -57,11 +57,18 @@ def test_a_wrong_token_gives_the_page_once_more(site: Site) -> None:
 def test_guessing_at_the_form_is_limited_as_guessing_at_the_api_is(site: Site) -> None:
     for number in range(10):
         assert _sign_in(site, f"guess {number}").status == 401
-    answer = _sign_in(site, site.admin)
+    answer = _sign_in(site, "guess 10")
     assert (answer.status, answer.headers["retry-after"]) == (429, "300")
     assert "Too many failed attempts from this address; try again in 300 s." in answer.text
-    assert site.call("GET", "/api/things", site.bearer()).status == 429
-    assert _sign_in(site, site.admin, address="203.0.113.6").status == 303
+    assert site.call("GET", "/api/things", site.bearer("guess 11")).status == 429
+    assert _sign_in(site, "guess 12", address="203.0.113.6").status == 401
+
+
+def test_bad_logins_lock_out_no_good_judge_at_the_same_address(site: Site) -> None:
+    for number in range(30):
+        assert _sign_in(site, f"guess {number}").status in (401, 429)
+    assert _sign_in(site, site.judge).status == 303
+    assert _sign_in(site, site.admin).status == 303
 
 
 def test_an_empty_form_is_no_attempt(site: Site) -> None:

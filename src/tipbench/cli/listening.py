@@ -6,6 +6,8 @@ import socket
 from typing import Any
 
 from tipbench.errors import InvalidInput
+from tipbench.settings import Settings
+from tipbench.untrusted import shown
 
 LOOPBACK = "127.0.0.1"
 GRACE_S = 3  # for answers that are on their way when a server ends
@@ -45,8 +47,22 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def trusted_proxies(settings: Settings) -> list[str]:
+    """Addresses and networks whose X-Forwarded-For and -Proto are believed; raises InvalidInput for anything else."""
+    named = [part.strip() for part in settings.get("TIPBENCH_TRUSTED_PROXIES").split(",") if part.strip()]
+    for one in named:
+        try:
+            ipaddress.ip_network(one)
+        except ValueError:
+            raise InvalidInput(
+                f"TIPBENCH_TRUSTED_PROXIES names {shown(one)}, which is no address or network; "
+                "give for example 127.0.0.1 or 10.0.0.0/8, comma-separated"
+            ) from None
+    return named
+
+
 def uvicorn_options(behind_proxy: bool) -> dict[str, Any]:
-    """How all our servers are run: no line and no header of uvicorn's own."""
+    """How all our servers are run: no line and no header of uvicorn's own, and no proxy believed that is not named."""
     from tipbench.web.log import log_config
 
     return {
@@ -55,4 +71,5 @@ def uvicorn_options(behind_proxy: bool) -> dict[str, Any]:
         "server_header": False,
         "timeout_graceful_shutdown": GRACE_S,
         "proxy_headers": behind_proxy,
+        "forwarded_allow_ips": trusted_proxies(Settings()) if behind_proxy else [],
     }

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="Believe the X-Forwarded-For and -Proto of a proxy on this machine, which speaks https to the world.",
+    help="Believe X-Forwarded-For and -Proto of the proxies in TIPBENCH_TRUSTED_PROXIES; by default, of one on this machine.",
 )
 @click.option("--new-token", is_flag=True, help="Make a new admin token; the old one and its sessions are void.")
 @option_flags("mlflow_url")
@@ -47,6 +47,7 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
         from tipbench.web.access import open_access
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the server needs more: pip install 'tipbench[server]' ({error})") from error
+    running = uvicorn_options(behind_proxy)
     address = _store_address(gather(given).mlflow_url, settings)
     with listening(host, port) as listener:
         access = open_access(settings.home, time.time, settings.get("TIPBENCH_ADMIN_TOKEN"))
@@ -64,7 +65,7 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
                 "Others can reach this address, and tokens travel to it as they are; put a proxy with https before it."
             )
         out.file.flush()
-        config = uvicorn.Config(app, **uvicorn_options(behind_proxy))
+        config = uvicorn.Config(app, **running)
         with suppress(KeyboardInterrupt):  # how uvicorn passes Ctrl-C on, once everything is closed
             uvicorn.Server(config).run(sockets=[listener])
     note("The server has ended. Jobs that run go on, and the next 'tipbench serve' finds them.")

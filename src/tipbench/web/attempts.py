@@ -1,14 +1,12 @@
-"""Failed attempts, limited by address: a guard against noise and weak tokens; ours can't be guessed anyway.
+"""Failed attempts, limited by address. A right token is let in, whatever came from its address before.
 
-Memory is bounded. When there are more addresses than there is room for, the one that failed the longest ago is
-forgotten: whoever has that many addresses has as many attempts.
+Checking first costs little: a made token is 256 random bits and one that an operator sets has 20 characters or more, so
+there is nothing to guess, and a check is a few digests. Memory is bounded. When there are more addresses than there is
+room for, the one that failed the longest ago is forgotten: whoever has that many addresses has as many attempts.
 """
 
-import hashlib
-import hmac
 import ipaddress
 import math
-import secrets
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -18,14 +16,11 @@ from typing import TypeVar
 LIMIT = 10
 WINDOW_S = 300.0
 _ROOM = 4096
-_GOOD_PER_ADDRESS = 16
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 _Found = TypeVar("_Found")
 
 
 class TooManyAttempts(Exception):
-    """An address failed too often; its token was not looked at."""
+    """A wrong token, from an address that failed too often."""
 
     def __init__(self, wait_s: int) -> None:
         super().__init__(f"wait {wait_s} s")
@@ -33,73 +28,42 @@ class TooManyAttempts(Exception):
 
 
 class Attempts:
-    """Ten failures in five minutes, then an address has to wait, but for the tokens that were good there before."""
+    """Ten failures in five minutes; the next ones are told to wait."""
 
     def __init__(self, clock: Callable[[], float], room: int = _ROOM) -> None:
         self._clock = clock
         self._room = room
-        self._key = secrets.token_bytes(32)
         self._failures: OrderedDict[str, deque[float]] = OrderedDict()
-        self._good: OrderedDict[str, OrderedDict[bytes, None]] = OrderedDict()
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def tried(self, address: str, token: str, check: Callable[[str], _Found | None]) -> _Found | None:
-        """What a check finds for a token, None being a failure; raises TooManyAttempts."""
-        wait_s = self.wait_s(address, token)
-        if wait_s:
-            raise TooManyAttempts(wait_s)
+        """What a check finds for a token, None being a failure; raises TooManyAttempts for one failure too many."""
         found = check(token)
         if found is None:
             self.failed(address)
-        else:
-            self.succeeded(address, token)
         return found
 
-    def wait_s(self, address: str, token: str) -> int:
-        """Whole seconds until this address may try this token; 0: now."""
-        place, now = _place(address), self._clock()
-        with self._turn:
-            failures = self._failures.get(place)
+    def failed(self, address: str) -> None:
+        """Count a failure of this address, or raise TooManyAttempts where it has failed too often already."""
+        network, now = _network(address), self._clock()
+        with self._lock:
+            failures = self._failures.setdefault(network, deque())
             while failures and not now - WINDOW_S < failures[0] <= now:
                 failures.popleft()
-            if not failures:
-                self._failures.pop(place, None)
-                return 0
-            if len(failures) < LIMIT or self._mark(token) in self._good.get(place, {}):
-                return 0
-            return math.ceil(failures[0] + WINDOW_S - now)
-
-    def failed(self, address: str) -> None:
-        place = _place(address)
-        with self._turn:
-            self._failures.setdefault(place, deque(maxlen=LIMIT)).append(self._clock())
-            _keep_newest(self._failures, place, self._room)
-
-    def succeeded(self, address: str, token: str) -> None:
-        place, mark = _place(address), self._mark(token)
-        with self._turn:
-            good = self._good.setdefault(place, OrderedDict())
-            good[mark] = None
-            _keep_newest(good, mark, _GOOD_PER_ADDRESS)
-            _keep_newest(self._good, place, self._room)
+            if len(failures) >= LIMIT:
+                raise TooManyAttempts(math.ceil(failures[0] + WINDOW_S - now))
+            failures.append(now)
+            self._failures.move_to_end(network)
+            while len(self._failures) > self._room:
+                self._failures.popitem(last=False)
 
     def __len__(self) -> int:
         """How many addresses are remembered."""
-        return len(self._failures) + len(self._good)
-
-    def _mark(self, token: str) -> bytes:
-        """Stands for a token in memory, where the token itself has no business."""
-        return hmac.new(self._key, token.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
-
-
-def _keep_newest(kept: OrderedDict[_Key, _Value], newest: _Key, room: int) -> None:
-    kept.move_to_end(newest)
-    while len(kept) > room:
-        kept.popitem(last=False)
+        return len(self._failures)
 
 
 @lru_cache(256)
-def _place(address: str) -> str:
+def _network(address: str) -> str:
     """One customer of an IPv6 provider has a /64 to choose addresses from; IPv4 behind IPv6 is still IPv4."""
     try:
         parsed = ipaddress.ip_address(address)

@@ -45,7 +45,7 @@ _MOST_WORKERS = 64
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="Believe the X-Forwarded-For and -Proto of a proxy on this machine, which speaks https to the world.",
+    help="Believe X-Forwarded-For and -Proto of the proxies in TIPBENCH_TRUSTED_PROXIES; by default, of one on this machine.",
 )
 @click.option("--new-key", is_flag=True, help="Make a new key; the old one is void.")
 def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind_proxy: bool, new_key: bool) -> int:
@@ -58,6 +58,7 @@ def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind
         from tipbench.serving_server import checked_parts, service_key, serving_server
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the service needs more: pip install 'tipbench[server]' ({error})") from error
+    running = uvicorn_options(behind_proxy)
     with listening(host, port) as listener:
         key = service_key(settings)
         if not is_loopback(host) and not new_key and not key.is_there():
@@ -77,7 +78,7 @@ def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind
         if workers > 1:
             serve_by_workers(workers, listener, shadows, behind_proxy)
         else:
-            config = uvicorn.Config(serving_server(settings, shadows), **uvicorn_options(behind_proxy))
+            config = uvicorn.Config(serving_server(settings, shadows), **running)
             with suppress(KeyboardInterrupt):  # how uvicorn passes Ctrl-C on, once everything is closed
                 uvicorn.Server(config).run(sockets=[listener])
     note("The service has ended. All states are kept.")
