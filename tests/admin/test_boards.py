@@ -23,9 +23,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     taken = take_look
 
-    def counted(store: Any, experiment: Any, *more: Any) -> Look:
+    def counted(store: Any, experiment: Any, *more: Any, **named: Any) -> Look:
         found.append(experiment.name)
-        return taken(store, experiment, *more)
+        return taken(store, experiment, *more, **named)
 
     monkeypatch.setattr(looks_module, "take_look", counted)
     return found

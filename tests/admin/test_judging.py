@@ -21,6 +21,7 @@ from tipbench.admin.place import Place
 from tipbench.errors import InvalidInput, JudgeFileError, NotFound, Problems, StoredDataDamaged
 from tipbench.judge.apply import apply_file
 from tipbench.judge.signature import batch_key, sign
+from tipbench.tracking.store import RunStore
 from tipbench.untrusted import json_text
 
 
@@ -129,6 +130,66 @@ def test_after_handing_in_nothing_changes_any_more(desk: JudgingDesk) -> None:
     assert again.drift == first.drift
     assert not again.changed
     assert desk.report(batch, "person").counted
+
+
+class Killed(BaseException):
+    """What a SIGKILL is to the code: nothing after it is done."""
+
+
+@pytest.fixture
+def cut_off(desk: JudgingDesk, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A batch that was handed in, and the server killed when its scores stood and its runs did not say so yet."""
+    batch = started(desk)
+    score_all(desk, batch)
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunStore, "extend_runs", killed)
+        with pytest.raises(Killed):
+            desk.submit(batch, "person")
+    return batch
+
+
+def restarted(place: Place, drafts: Drafts) -> tuple[JudgingDesk, Boards]:
+    """What a server has that comes after it."""
+    looks = Looks(place)
+    return JudgingDesk(place, looks, drafts), Boards(place, looks)
+
+
+def test_a_hand_in_that_was_cut_off_is_ended_by_handing_in_again(cut_off: str, place: Place, drafts: Drafts) -> None:
+    desk, boards = restarted(place, drafts)
+    assert desk.submit(cut_off, "person").counted
+    assert boards.leaderboard(EXPERIMENT).judged == 16
+    assert desk.next_batch("person") is None, "nobody gets the same texts again"
+
+
+def test_a_hand_in_that_was_cut_off_is_ended_by_whoever_looks_next(
+    cut_off: str, place: Place, drafts: Drafts, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk, boards = restarted(place, drafts)
+    assert boards.leaderboard(EXPERIMENT).judged == 16
+    assert caplog.messages == [
+        f"The scores of batch {cut_off} had not reached all runs, because writing them was cut off; now they have."
+    ]
+    assert desk.next_batch("person") is None
+    assert desk.report(cut_off, "person").counted
+    caplog.clear()
+    restarted(place, drafts)[1].leaderboard(EXPERIMENT)
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("words", [("compare", "--format", "json"), ("judge", "--export", "next.json")])
+def test_a_hand_in_that_was_cut_off_is_ended_by_a_command(
+    cut_off: str, words: tuple[str, ...], place: Place, drafts: Drafts, address: str, tmp_path: Path
+) -> None:
+    done = tipbench(*words, "--experiment", EXPERIMENT, "--mlflow-url", address, cwd=tmp_path)
+    if words[0] == "compare":
+        assert json.loads(done.out)["cells"] == {"judged": 16, "pending": 0, "failed": 0, "missing": 0}
+    else:
+        assert done.status == 2, "nothing is left to be judged"
+    assert restarted(place, drafts)[1].leaderboard(EXPERIMENT).judged == 16
 
 
 def test_another_judges_batch_is_as_one_that_is_not_there(desk: JudgingDesk) -> None:

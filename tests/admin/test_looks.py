@@ -36,8 +36,8 @@ class SlowReader:
         self._go_on.set()
         self._thread.join()
 
-    def _take_look(self, *given: Any) -> Look:
-        look = take_look(*given)
+    def _take_look(self, *given: Any, **named: Any) -> Look:
+        look = take_look(*given, **named)
         if threading.current_thread() is self._thread:
             self._has_read.set()
             self._go_on.wait(30)

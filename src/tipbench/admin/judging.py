@@ -20,6 +20,7 @@ from tipbench.judge.export import export_batch
 from tipbench.judge.gold import gold_items
 from tipbench.judge.judges.catalog import person
 from tipbench.judge.sample import fitting_sample
+from tipbench.judge.settle import finish_applying
 from tipbench.judge.signature import batch_key, is_fresh, verify_signature
 from tipbench.judge.verify import read_judge_data
 from tipbench.records import GoldItem
@@ -140,6 +141,8 @@ class JudgingDesk:
                 complete = self._batches.done(opened) == len(opened.file["items"])
                 manner = Manner(partial=complete)  # where all is given, a run that somebody deleted is left out
                 return self._apply(opened, filled(opened.file, opened.rubric, self._drafts.of(batch)), manner)
+        if finish_applying(self._place.store(), opened.experiment, self._now_ms):
+            self._looks.forget(opened.experiment.id)
         return self.report(batch, judge)
 
     def longest_file(self, batch: str, judge: str) -> int:

@@ -15,6 +15,7 @@ from tipbench.admin.place import Place
 from tipbench.compare.look import Look
 from tipbench.compare.take_look import take_look
 from tipbench.errors import NotFound
+from tipbench.judge.settle import finish_applying
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.marks import state
 from tipbench.tracking.store import RunStore
@@ -117,7 +118,7 @@ class Looks:
         with self._lock:
             forgotten = self._forgotten[experiment.id]
         started = self._clock()
-        look = take_look(store, experiment, self._place.looks)
+        look = take_look(store, experiment, self._place.looks, finish=finish_applying)
         ended = self._clock()
         kept = HeldLook(look, store, version, state(look.experiment), ended, ended - started)
         with self._lock:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="Believe X-Forwarded-For and -Proto of the proxies in TIPBENCH_TRUSTED_PROXIES; by default, of one on this machine.",
+    help="Believe X-Forwarded-For and -Proto of proxies in TIPBENCH_TRUSTED_PROXIES, by default one on this machine.",
 )
 @click.option("--new-token", is_flag=True, help="Make a new admin token; the old one and its sessions are void.")
 @option_flags("mlflow_url")

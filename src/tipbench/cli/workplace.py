@@ -12,6 +12,7 @@ from rich.console import Console
 
 from tipbench.compare.look import Look, rubric_of
 from tipbench.compare.take_look import take_look
+from tipbench.judge.settle import finish_applying
 from tipbench.options import Options
 from tipbench.settings import Settings
 from tipbench.suites.rubric import Rubric
@@ -56,7 +57,7 @@ def remember_place(work: Workplace, experiment: str, suite: Path) -> None:
 
 def look_at(work: Workplace, experiment: Experiment, refresh: bool = False) -> Look:
     """What is in an experiment that was found just now; where nothing has changed since the last time, that is kept."""
-    return take_look(work.store, experiment, Settings().home / "cache" / "looks", refresh)
+    return take_look(work.store, experiment, Settings().home / "cache" / "looks", refresh, finish=finish_applying)
 
 
 def rubric_for(look: Look, suite: str | None) -> Rubric:

@@ -5,6 +5,7 @@ nothing was written since. A database file is read anew each time: that takes le
 MLflow's own pages may have written to it.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,22 +15,31 @@ from tipbench.compare.kept_look import KeptLook
 from tipbench.compare.look import Look, RubricSeen
 from tipbench.errors import TrackingError, TrackingUnreachable
 from tipbench.records import StoredCell
-from tipbench.tracking.batches import batch_runs, deciding_batch, summaries
+from tipbench.tracking.batches import batch_runs, deciding_batch, is_settled, summaries
 from tipbench.tracking.interface import Experiment, StoredRun
 from tipbench.tracking.marks import ABANDONED_S, state, writers
 from tipbench.tracking.runs import CELL, KIND, stored_cells, stored_rubric
 from tipbench.tracking.store import RunStore
 
+_log = logging.getLogger(__name__)
+Finish = Callable[[RunStore, Experiment, int], object]  # ends what was begun and not ended, at this moment
+
 
 def take_look(
-    store: RunStore, experiment: Experiment, looks: Path, refresh: bool = False, clock: Callable[[], float] = time.time
+    store: RunStore,
+    experiment: Experiment,
+    looks: Path,
+    refresh: bool = False,
+    clock: Callable[[], float] = time.time,
+    finish: Finish = lambda *_: None,
 ) -> Look:
     """What is in the experiment, which was found in the store just now: its marks are trusted.
 
-    `looks` is the folder of what is kept; `refresh` reads everything again, whatever the marks say.
+    `looks` is the folder of what is kept; `refresh` reads everything again, whatever the marks say. `finish` is called
+    before anything is read where scores have not reached all of their runs.
     """
     if not store.is_shared:
-        return _read(store, experiment)
+        return _read(store, experiment, finish, clock)
     kept = KeptLook(looks, store.address, experiment.id)
     abandoned = _abandoned(kept, experiment, clock())
     if abandoned:
@@ -42,7 +52,7 @@ def take_look(
     known = kept.load(experiment, before) if before and not refresh else None
     if known:
         return known
-    look = _read(store, experiment)
+    look = _read(store, experiment, finish, clock)
     if before and _is_still_in(before, store, experiment):
         kept.save(look, before)
     return look
@@ -67,8 +77,18 @@ def _abandoned(kept: KeptLook, experiment: Experiment, now: float) -> list[str]:
     return [key for key in found if now - since[key] >= ABANDONED_S]
 
 
-def _read(store: RunStore, experiment: Experiment) -> Look:
+def _read(store: RunStore, experiment: Experiment, finish: Finish, clock: Callable[[], float]) -> Look:
     batches = batch_runs(store, experiment)
+    if not all(map(is_settled, batches)):
+        try:
+            finish(store, experiment, round(clock() * 1000))
+        except TrackingUnreachable:
+            raise
+        except TrackingError as error:  # who may only read sees what there is
+            _log.warning(
+                "Scores of '%s' that have not reached their runs stay where they are: %s", experiment.name, error
+            )
+        batches = batch_runs(store, experiment)
     cells = stored_cells(store, experiment)
     return Look(experiment, cells, summaries(store, batches), _rubric(store, experiment, batches, cells))
 

@@ -12,6 +12,7 @@ from tipbench.judge.file import BatchItem, judge_file
 from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.pending import pending_runs
 from tipbench.judge.sample import WHAT_FITS, Extent, anchors_for, fitting_sample, limited, repeats_for, sampled
+from tipbench.judge.settle import finish_applying
 from tipbench.records import Batch, GoldItem, Slot
 from tipbench.suites.rubric import Rubric
 from tipbench.tracking.batches import write_batch
@@ -52,6 +53,7 @@ def export_batch(
     keep_file: bool = False,
 ) -> Exported:
     """Records a batch in MLflow and returns the judge file for it; `keep_file`: for a judge who comes for it later."""
+    finish_applying(store, experiment, now_ms)  # else what was judged would be exported again
     batch_id, secret = new_id(), new_id()
     drawn = random.Random(f"{seed}/{secret}")
     runs = stored_runs(store, experiment)

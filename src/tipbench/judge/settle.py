@@ -4,19 +4,31 @@ The runs' scores follow from the batches alone, so that they can be written agai
 another judge, after a batch was accepted. Only what differs is written.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from tipbench.judge.consensus import Consensus, Item, consensus
 from tipbench.records import JudgeNote, Verdict
+from tipbench.suites.read_rubric import parse_rubric
 from tipbench.suites.rubric import Rubric
-from tipbench.tracking.batches import AppliedBatch, applied_batches, batch_marks, batch_runs, latest_rubric
+from tipbench.tracking.batches import (
+    AppliedBatch,
+    applied_batches,
+    batch_marks,
+    batch_runs,
+    latest_rubric,
+    note_settled,
+    unsettled_batches,
+)
 from tipbench.tracking.interface import Experiment, StoredRun
-from tipbench.tracking.runs import BY_RULE, CELL, JUDGED_BY, JUDGED_RUBRIC, KIND, PENDING, judge_tag
+from tipbench.tracking.runs import BY_RULE, CELL, JUDGED_BY, JUDGED_RUBRIC, KIND, PENDING, judge_tag, stored_rubric
 from tipbench.tracking.store import RunChange, RunStore
+from tipbench.untrusted import printable
 
 _SAME = 1e-12
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,7 @@ def settle(store: RunStore, experiment: Experiment, rubric: Rubric, now_ms: int)
     found = batch_runs(store, experiment)
     while True:
         if latest_rubric(found) not in (None, rubric.digest):
+            note_settled(store, found)
             return Settled(written)
         batches = applied_batches(store, found, rubric.digest)
         # By id, not by cell: the run that was judged gets the scores, even if another with its key counts by now.
@@ -57,7 +70,26 @@ def settle(store: RunStore, experiment: Experiment, rubric: Rubric, now_ms: int)
         written += len(changes)
         before, found = found, batch_runs(store, experiment)
         if batch_marks(found) == batch_marks(before):
+            note_settled(store, found)
             return Settled(written, agreed.apart, gone)
+
+
+def finish_applying(store: RunStore, experiment: Experiment, now_ms: int) -> bool:
+    """Bring scores to their runs where an apply was cut off before it had; whether there were any.
+
+    Another process that is applying right now writes the same, so both come to the same end.
+    """
+    left = unsettled_batches(store, experiment)
+    with store.session():
+        for run in {run.tags["tipbench.rubric_digest"]: run for run in left}.values():
+            rubric = parse_rubric(stored_rubric(store, run), f"rubric.md of batch run {run.run_id}")
+            settle(store, experiment, rubric, now_ms)
+    for run in left:
+        _log.warning(
+            "The scores of batch %s had not reached all runs, because writing them was cut off; now they have.",
+            printable(run.tags["tipbench.batch"], 80),
+        )
+    return bool(left)
 
 
 def changes_for(

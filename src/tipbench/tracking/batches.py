@@ -24,6 +24,7 @@ _SCORES = "tipbench.scores"
 _QUARANTINE = "tipbench.quarantine"  # why the batch does not count; empty: it does
 _ACCEPTED = "tipbench.drift_accepted"  # by whom and why it counts all the same
 _KAPPAS = "tipbench.kappas"  # how far the judge agrees with the anchors, by criterion
+_SETTLED = "tipbench.settled"  # "false" from the moment that scores stand until all runs say the same
 
 
 @dataclass(frozen=True)
@@ -252,12 +253,29 @@ def write_verdicts(
         _QUARANTINE: quarantine,
         _ACCEPTED: accepted,
         _KAPPAS: json_text(_kappas(drift), indent=None),
+        _SETTLED: "false",
     }
     store.extend_run(run, tags, new_texts={name: text}, at_ms=at_ms)
 
 
 def accept_drift(store: RunStore, run: StoredRun, accepted: str) -> None:
-    store.extend_run(run, {_ACCEPTED: accepted})
+    store.extend_run(run, {_ACCEPTED: accepted, _SETTLED: "false"})
+
+
+def is_settled(run: StoredRun) -> bool:
+    """Whether the runs say what the batch says; one of an earlier version does not tell, and is taken at its word."""
+    return run.tags.get(_SETTLED) != "false"
+
+
+def unsettled_batches(store: RunStore, experiment: Experiment) -> list[StoredRun]:
+    """Batches whose scores stand and may not have reached all runs: they are being applied, or that was cut off."""
+    return store.runs(experiment, {KIND: BATCH, _SETTLED: "false"})
+
+
+def note_settled(store: RunStore, runs: Iterable[StoredRun]) -> None:
+    for run in runs:
+        if not is_settled(run):
+            store.extend_run(run, {_SETTLED: "true"})
 
 
 def applied_batches(store: RunStore, runs: Sequence[StoredRun], rubric_digest: str) -> list[AppliedBatch]:

@@ -45,7 +45,7 @@ _MOST_WORKERS = 64
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="Believe X-Forwarded-For and -Proto of the proxies in TIPBENCH_TRUSTED_PROXIES; by default, of one on this machine.",
+    help="Believe X-Forwarded-For and -Proto of proxies in TIPBENCH_TRUSTED_PROXIES, by default one on this machine.",
 )
 @click.option("--new-key", is_flag=True, help="Make a new key; the old one is void.")
 def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind_proxy: bool, new_key: bool) -> int:
