@@ -46,9 +46,9 @@ def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
 
 def test_prepare_again_changes_nothing(server: OllamaServer) -> None:
     first = prepare(default_cache())
-    before = (first.engine / "ready").stat().st_mtime_ns
+    before = (first.engine / PROGRAM).stat().st_mtime_ns
     assert prepare(default_cache()) == first
-    assert (first.engine / "ready").stat().st_mtime_ns == before
+    assert (first.engine / PROGRAM).stat().st_mtime_ns == before
 
 
 def test_models_differ(server: OllamaServer) -> None:
