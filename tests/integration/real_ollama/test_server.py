@@ -11,6 +11,7 @@ import pytest
 
 from .server import (
     MODELS,
+    PROGRAM,
     OllamaServer,
     RealOllamaError,
     default_cache,
