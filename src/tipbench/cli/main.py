@@ -2,12 +2,13 @@
 
 import importlib
 import os
-import signal
 import sys
+from contextlib import suppress
 
 import click
 
 from tipbench import __version__
+from tipbench.cli.interrupts import STATUS, handle_interrupts
 from tipbench.cli.parts import command_of, parts
 
 # name → (module, one line of help)
@@ -67,8 +68,17 @@ def main() -> None:
     """Runs the command line: 0 done, 1 done with failed cells, 2 refused, 130 interrupted."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads cost more than they save on a few numbers
     _open_what_is_closed()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # TERM ends a run as tidily as Ctrl-C
-    sys.exit(run(sys.argv[1:]))
+    handle_interrupts()
+    try:
+        status = run(sys.argv[1:])
+    except KeyboardInterrupt:  # between click and us
+        status = STATUS
+    if status == STATUS:  # all is tidied up; a thread that waits for something far away holds nobody up
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def _open_what_is_closed() -> None:
@@ -102,7 +112,7 @@ def run(arguments: list[str]) -> int:
             click.echo(
                 "Interrupted. What was stored until then is kept; give the same command again to go on.", err=True
             )
-            return 130
+            return STATUS
         click.echo("Nobody answered, so nothing was done.", err=True)
         return 2
     except BrokenPipeError:  # somebody read only the first lines, as in `tipbench compare | head`

@@ -46,7 +46,7 @@ class Delivery:
         self._news = threading.Event()
         self._no_more = threading.Event()
         self._give_up = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="delivery")
+        self._thread = threading.Thread(target=self._run, name="delivery", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -139,9 +139,14 @@ def delivering(
         yield keeper
         patience_s = PATIENCE_S
     finally:
-        result = delivery.finish(patience_s)
-        keeper.undelivered = journal.count_waiting()
-        journal.close()
+        try:
+            result = delivery.finish(patience_s)
+        except KeyboardInterrupt:
+            delivery.finish(HURRY_S)
+            raise
+        finally:
+            keeper.undelivered = journal.count_waiting()
+            journal.close()
     if result.error:
         raise result.error
 

@@ -55,7 +55,12 @@ def collect(
             with suppress(EngineError):  # what went wrong first is what the user should read
                 engine.unload(model)
             raise
-        engine.unload(model)
+        try:
+            engine.unload(model)
+        except KeyboardInterrupt:
+            with suppress(EngineError):
+                engine.unload(model)
+            raise
 
 
 def generate(cell: Cell, engine: Engine, throttle: Throttle, suite: Suite) -> Outcome:

@@ -16,7 +16,9 @@ def side_by_side(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_on
         return
     waiting = iter(tasks)
     running: set[Future[_Result]] = set()
-    with ThreadPoolExecutor(at_once, thread_name_prefix="generate") as pool:
+    pool = ThreadPoolExecutor(at_once, thread_name_prefix="generate")
+    is_broken_off = False
+    try:
         while True:
             for task in islice(waiting, at_once - len(running)):
                 running.add(pool.submit(work, task))
@@ -25,3 +27,8 @@ def side_by_side(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_on
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 yield future.result()
+    except (KeyboardInterrupt, GeneratorExit):  # here, or where the results go
+        is_broken_off = True
+        raise
+    finally:
+        pool.shutdown(wait=not is_broken_off, cancel_futures=is_broken_off)  # a generation can take minutes

@@ -59,6 +59,7 @@ def _run(
             _kill(process.pid)
 
         timer = threading.Timer(timeout_s, end)
+        timer.daemon = True
         timer.start()
         try:
             assert process.stdin

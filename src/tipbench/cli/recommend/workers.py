@@ -18,6 +18,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 
+from tipbench.cli.interrupts import handle_interrupts
 from tipbench.cli.listening import GRACE_S, uvicorn_options
 from tipbench.errors import TipbenchError
 from tipbench.settings import Settings
@@ -39,8 +40,7 @@ def serve_by_workers(number: int, listener: socket.socket, shadows: Sequence[str
             worker.start()
             workers[place : place + 1] = [worker]
 
-    for each in _ENDING:  # a shell may have had them ignored
-        signal.signal(each, signal.default_int_handler)
+    handle_interrupts(also_ignored=True)  # as a shell does with what it starts in the background
     try:
         resource_tracker.ensure_running()  # now, since its start would let signals through in the middle of another
         for place in range(number):
