@@ -1,12 +1,16 @@
-"""Brings the real parts that the tests use and that are no Python packages, so that no test waits for a download.
+"""Brings the real parts that the tests use and that are no Python packages, so that no test waits for them.
 
 ``make test`` runs it before the tests. What is missing is named in a sentence, with what to install.
 """
 
 import sys
+import tempfile
+from pathlib import Path
 
 from tests.browser import BrowserUnavailable, find_browser
-from tests.integration.real_ollama.server import RealOllamaError, default_cache, prepare, unsupported_reason
+from tests.integration.airflow_server import VENV, AirflowServer
+from tests.integration.mlflow_server import make_database
+from tests.integration.real_ollama.server import OllamaServer, RealOllamaError, default_cache, unsupported_reason
 
 
 def main() -> int:
@@ -15,10 +19,14 @@ def main() -> int:
         if reason := unsupported_reason():
             print(f"{reason} The tests that use it will be skipped.", file=sys.stderr)
         else:
-            prepare(default_cache())
+            OllamaServer.start(default_cache()).stop()  # it makes its models at its first start
     except (BrowserUnavailable, RealOllamaError) as error:
         print(error, file=sys.stderr)
         return 1
+    with tempfile.TemporaryDirectory() as folder:
+        make_database(Path(folder))
+        if VENV.exists():
+            AirflowServer(Path(folder), {}).make_database()
     return 0
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.engines.stand_in import Reply, StandIn
 from tests.integration.real_ollama.server import OllamaServer
-from tests.integration.runners.running import Bench, has_ended, until
+from tests.integration.runners.running import Bench, has_ended, is_collecting, until
 from tipbench.options import Options
 from tipbench.runners.interface import Job
 from tipbench.settings import Settings
@@ -162,7 +162,7 @@ def test_an_ollama_that_is_away_when_a_model_should_leave_is_told(bench: Bench) 
         server.on("/api/chat", Reply(hangs=True))
         runner = bench.open()
         job = runner.start(bench.request(models="tiny", ollama_url=server.url))
-        until(lambda: server.bodies("/api/chat"))
+        until(lambda: server.bodies("/api/chat") and is_collecting(runner, job))
         server.on("/api/ps", Reply({"error": "denied"}, 403))
         os.killpg(bench.job_folder(job).pids().supervisor or 0, signal.SIGKILL)
         until(lambda: has_ended(runner, job))
