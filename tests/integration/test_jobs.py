@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -147,6 +148,7 @@ def test_server_and_job_killed_the_next_server_marks_it_and_unloads_the_model(
     until(lambda: progress.exists() and json.loads(progress.read_text())["done"])
     kill(server)
     os.killpg(json.loads((progress.parent / "pids.json").read_text())["supervisor"], signal.SIGKILL)
+    time.sleep(3)  # the server finishes what it was asked
     assert resident(ollama.url) == [MODEL], "killed, it could not unload"
     runner = bench.open()
     until(lambda: runner.job(killed).ended)

@@ -17,7 +17,7 @@ from tipbench.errors import EngineError, TurnTaken
 from tipbench.turns import lock_path, turn
 
 _EVERY_S = 0.25
-_LOOKS = 5
+_LOOKS = 13  # 3 s: what a dead client had asked for is answered first
 _SWAP_EVERY_S = 0.05
 _RUSAGE_UNIT = 1 if sys.platform == "darwin" else 1024
 
