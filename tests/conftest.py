@@ -43,7 +43,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     told = [f"{count} × {reason}" for reason, count in left_out.items()]
     if _is_ignored(config, INTEGRATION):
         told.append("tests/integration (servers, weights, browser, kills): 'make test' runs them")
-    terminalreporter.write_line(f"Not run: {'; '.join(told)}" if told else "Not run: nothing; all tests ran.")
+    terminalreporter.write_line(
+        f"Not run: {'; '.join(told)}" if told else "Not run: nothing; all that was selected ran."
+    )
 
 
 def _reason(report: pytest.TestReport) -> str:

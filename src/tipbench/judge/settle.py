@@ -80,6 +80,8 @@ def finish_applying(store: RunStore, experiment: Experiment, now_ms: int) -> boo
     Another process that is applying right now writes the same, so both come to the same end.
     """
     left = unsettled_batches(store, experiment)
+    if not left:
+        return False
     with store.session():
         for run in {run.tags["tipbench.rubric_digest"]: run for run in left}.values():
             rubric = parse_rubric(stored_rubric(store, run), f"rubric.md of batch run {run.run_id}")
@@ -89,7 +91,7 @@ def finish_applying(store: RunStore, experiment: Experiment, now_ms: int) -> boo
             "The scores of batch %s had not reached all runs, because writing them was cut off; now they have.",
             printable(run.tags["tipbench.batch"], 80),
         )
-    return bool(left)
+    return True
 
 
 def changes_for(
