@@ -6,6 +6,7 @@ Tests outside `tests/integration` need no server, no weights, no browser, and ki
 import gc
 import itertools
 import os
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -22,6 +23,8 @@ settings.register_profile(  # a busy machine is no bug
     "tests", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tests")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background; children would ignore it as well
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 INTEGRATION = Path(__file__).parent / "integration"
 
 

@@ -26,6 +26,11 @@ TABLE: tuple[Setting, ...] = (
         "true",
         "false: load models whose estimate is above free memory, as onto a graphics card.",
     ),
+    Setting(
+        "TIPBENCH_ALLOWED_OLLAMA_URLS",
+        "",
+        "Addresses that a request to 'tipbench serve' may give as ollama_url, comma-separated; default: any.",
+    ),
     Setting("TIPBENCH_OPENAI_URL", "http://localhost:8080/v1", "Base URL for openai/… models."),
     Setting("TIPBENCH_OPENAI_KEY", "", "API key for openai/… models, if the server wants one.", secret=True),
     Setting("TIPBENCH_ANCHORS", "", "File with a team's own anchors; their scores stay on this machine.", secret=True),

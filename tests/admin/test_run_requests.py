@@ -6,13 +6,13 @@ import pytest
 
 from tests.admin.conftest import EXPERIMENT
 from tests.engines.gguf_files import gguf
-from tests.engines.stand_in import free_address
+from tests.engines.stand_in import Reply, StandIn, free_address
 from tests.integration.command import tipbench
 from tipbench.admin.looks import Looks
 from tipbench.admin.place import Place
 from tipbench.admin.run_requests import RunRequests
 from tipbench.engines.weights import weights_path
-from tipbench.errors import Problems
+from tipbench.errors import InvalidInput, Problems
 
 
 @pytest.fixture
@@ -112,6 +112,18 @@ def test_choices_name_models_prompts_and_judges(
     assert engines["ollama"].problem
     monkeypatch.setenv("TIPBENCH_JUDGE_COMMAND", "./judge")
     assert requests.choices(ollama_url=free_address()).judges == ["lexical", "command"]
+
+
+def test_a_request_points_only_where_an_admin_allows_it(requests: RunRequests, monkeypatch: pytest.MonkeyPatch) -> None:
+    with StandIn() as inside, StandIn() as allowed:
+        allowed.on("/api/tags", Reply({"models": []}))
+        monkeypatch.setenv("TIPBENCH_ALLOWED_OLLAMA_URLS", f"http://gpu:11434, {allowed.url}/")
+        told = refused(requests, models="qwen2.5:0.5b", ollama_url=inside.url)
+        assert f"ollama_url: this server may not ask {inside.url}; give one of http://127.0.0.1" in told
+        with pytest.raises(InvalidInput, match="TIPBENCH_ALLOWED_OLLAMA_URLS"):
+            requests.choices(ollama_url=f"{allowed.url},{inside.url}")
+        assert inside.asked == []
+        assert requests.choices(ollama_url=allowed.url).engines[0].problem == ""
 
 
 def test_without_a_store_everything_is_to_be_done(place: Place, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ class Client:
 
     def ask(self) -> dict[str, Any]:
         try:
-            return self.http.json(self.http.post("/x", {"prompt": "hi"}, generation=True))
+            return self.http.json(self.http.post("/x", {"prompt": "hi"}, generation=True), generation=True)
         finally:
             self.http.close()
 
@@ -77,6 +77,18 @@ def test_an_answer_that_is_no_object_is_a_failed_generation(stand_in: StandIn, b
         Client(stand_in.url).ask()
     assert len(str(caught.value)) < 500
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("body", [{"error": "the safe's code is 4711"}, b"the safe's code is 4711"])
+@pytest.mark.parametrize("status", [400, 403, 500])
+def test_only_the_error_of_a_generation_is_repeated(stand_in: StandIn, body: Any, status: int) -> None:
+    """An address may have been given to make us read another service's answer aloud."""
+    stand_in.on("/x", Reply(body, status))
+    http = Client(stand_in.url).http
+    with pytest.raises(GenerationFailed) as caught:
+        http.json(http.get("/x"))
+    http.close()
+    assert "4711" not in str(caught.value)
 
 
 def test_a_hang_ends_at_the_time_limit_and_is_not_tried_again(stand_in: StandIn) -> None:

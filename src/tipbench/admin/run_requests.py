@@ -14,7 +14,7 @@ from tipbench.engines.catalog import Engines, engine_name, open_engines
 from tipbench.errors import EngineError, InvalidInput, MissingExtra, Problems, TipbenchError
 from tipbench.judge.judges.catalog import CATALOG as JUDGES
 from tipbench.judge.judges.catalog import check_judge
-from tipbench.options import Options, make_options
+from tipbench.options import Options, endpoint, make_options, split_names
 from tipbench.records import ModelInfo, StoredCell
 from tipbench.runners.credentials import refuse_credentials
 from tipbench.settings import Settings
@@ -83,6 +83,7 @@ class RunRequests:
     def choices(self, ollama_url: str | None = None) -> Choices:
         settings = self._place.settings
         options = make_options({"ollama_url": ollama_url} if ollama_url else {})
+        _refuse_other_addresses(options, settings)
         suite = load_suite(options.suite)
         options = suite.fit(options)
         judges = [name for name in JUDGES if not self._runs_here or _is_ready(name, settings)]
@@ -118,6 +119,7 @@ class RunRequests:
         wrong = {problem.partition(":")[0] for problem in problems.found}
         options = make_options({key: given[key] for key in given if key in Options.model_fields and key not in wrong})
         self._check_addresses(options, problems)
+        wrong |= {problem.partition(":")[0] for problem in problems.found}
         suite = self._suite(options, problems)
         options = suite.fit(options)
         with problems.gathering(unless="n_scenarios" in wrong):
@@ -133,8 +135,9 @@ class RunRequests:
         models: list[ModelInfo] = []
         for name in dict.fromkeys(map(engine_name, options.model_names)):  # one that is away hides no other
             own = [model for model in options.model_names if engine_name(model) == name]
-            with problems.gathering(unless=bool(wrong & _OF_MODELS)):
-                models += self._admit(own, options)
+            if not wrong & _OF_MODELS:
+                with problems.gathering():
+                    models += self._admit(own, options)
         problems.tell()
         models.sort(key=lambda model: options.model_names.index(model.name))
         return _Admitted(options.model_copy(update={"mlflow_url": self._place.address}), suite, models)
@@ -157,6 +160,8 @@ class RunRequests:
         """What a job is given is kept and shown, so it holds no secret; and results go where this server reads."""
         with problems.gathering():
             refuse_credentials(options)
+        with problems.gathering():
+            _refuse_other_addresses(options, self._place.settings)
         elsewhere = without_credentials(options.mlflow_url or "")
         if elsewhere and elsewhere != self._place.address:
             problems.found.append(
@@ -203,6 +208,20 @@ class _Gathered:
     def tell(self) -> None:
         if self.found:
             raise Problems("the request can't be run:", self.found)
+
+
+def _refuse_other_addresses(options: Options, settings: Settings) -> None:
+    """Raise InvalidInput if the request names an Ollama that the server's admin does not allow."""
+    allowed = settings.get("TIPBENCH_ALLOWED_OLLAMA_URLS")
+    if not allowed or options.ollama_url == Options.model_fields["ollama_url"].default:
+        return
+    endpoints = {endpoint(url.rstrip("/")) for url in split_names(allowed)}
+    for url in options.ollama_urls:
+        if endpoint(url) not in endpoints:
+            raise InvalidInput(
+                f"ollama_url: this server may not ask {without_credentials(url)}; give one of "
+                f"{', '.join(sorted(endpoints))}, or have an admin add it to TIPBENCH_ALLOWED_OLLAMA_URLS"
+            )
 
 
 def _is_ready(judge: str, settings: Settings) -> bool:

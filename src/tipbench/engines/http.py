@@ -8,10 +8,11 @@ import httpx
 
 from tipbench.errors import EngineBusy, EngineUnreachable, GenerationFailed, InvalidInput
 from tipbench.untrusted import printable, without_credentials
-from tipbench.upstream import tls_context
+from tipbench.upstream import UnusableAnswer, fetch, open_client
 
 PAUSES_S = (0.5, 2.0)  # before the second and the third try
 _QUICK_TIMEOUT_S = 15.0  # for everything that is no generation
+_MOST_BYTES = 8_000_000  # of one answer; a list of 5,000 models has 2 MB
 _LONGEST_NAME = 200
 
 
@@ -38,7 +39,7 @@ class EngineHttp:
         if not (key.isascii() and key.isprintable()):  # the HTTP library would repeat it in its error
             raise InvalidInput(f"the key for {self._what} has characters that no key has, like a line break")
         try:
-            self._client = httpx.Client(base_url=url, headers=headers, timeout=_QUICK_TIMEOUT_S, verify=tls_context())
+            self._client = open_client(base_url=url, headers=headers)
         except httpx.InvalidURL as error:
             raise self._no_address() from error
 
@@ -48,16 +49,25 @@ class EngineHttp:
     def post(self, path: str, body: dict[str, Any], *, generation: bool = False) -> httpx.Response:
         return self._send("POST", path, body, self._timeout_s if generation else _QUICK_TIMEOUT_S)
 
-    def json(self, response: httpx.Response) -> dict[str, Any]:
-        """The response's JSON object; an error status or anything else is a failed generation."""
+    def json(self, response: httpx.Response, *, generation: bool = False) -> dict[str, Any]:
+        """The response's JSON object; an error status or anything else is a failed generation.
+
+        Only what a generation's error says is repeated: other requests may have been sent to an address that was meant
+        to make us read it aloud.
+        """
+        if response.has_redirect_location:
+            raise GenerationFailed(
+                f"{self._what} sends us elsewhere ({response.status_code}); give the address where it answers itself"
+            )
         if response.status_code >= 400:
-            raise GenerationFailed(f"{self._what} answered {response.status_code}: {self._said(response)}")
+            said = f": {self._said(response)}" if generation else ""
+            raise GenerationFailed(f"{self._what} answered {response.status_code}{said}")
         try:
             data = response.json()
         except (ValueError, RecursionError):
             data = None
         if not isinstance(data, dict):
-            raise GenerationFailed(f"{self._what} answered something that is no JSON object: {self._said(response)}")
+            raise GenerationFailed(f"{self._what} answered something that is no JSON object")
         return data
 
     def close(self) -> None:
@@ -67,7 +77,9 @@ class EngineHttp:
         timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, 10.0))
         for pause in (*PAUSES_S, None):
             try:
-                response = self._client.request(method, path, json=body, timeout=timeout)
+                response = fetch(
+                    self._client, method, path, most_bytes=_MOST_BYTES, within_s=timeout_s, json=body, timeout=timeout
+                )
             except httpx.TimeoutException as error:
                 if isinstance(error, httpx.ConnectTimeout):
                     raise self._unreachable(error) from error
@@ -80,13 +92,15 @@ class EngineHttp:
                 raise GenerationFailed(f"the prompt holds a character that can't be sent: {error}") from error
             except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
                 raise self._no_address() from error
+            except UnusableAnswer as error:
+                raise GenerationFailed(f"{self._what} {error}") from error
             except httpx.RequestError as error:  # cut off, or not HTTP as it should be
                 if pause is None:
                     raise GenerationFailed(f"{self._what} broke the connection: {error}") from error
             else:
                 self._was_there = True
                 if body and response.status_code in (429, 503):
-                    raise EngineBusy(f"{self._what} is busy: {self._said(response)}", _retry_after(response))
+                    raise EngineBusy(f"{self._what} is busy ({response.status_code})", _retry_after(response))
                 if response.status_code < 500 or pause is None:
                     return response
             self._sleep(pause)
@@ -129,14 +143,21 @@ def amount(value: Any) -> float | None:
     return value
 
 
+def mapping(value: Any) -> dict[str, Any]:
+    """A JSON object as a server told it; anything else is as good as an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
 def error_text(response: httpx.Response, hidden: str = "") -> str:
-    """What the server said was wrong, short; some servers repeat the key that they were given."""
+    """The error that an engine's server reports, short; some servers repeat the key that they were given.
+
+    A body of any other shape is not repeated: it may be another service's.
+    """
     try:
-        data = response.json()
-        message = data["error"]
+        message = response.json()["error"]
         if isinstance(message, dict):
             message = message["message"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        message = response.text
+        return "it says nothing of what was wrong"
     told = str(message).replace(hidden, "…") if hidden else str(message)
-    return printable(told, 300) or "(nothing)"
+    return printable(told, 300) or "it says nothing of what was wrong"

@@ -6,11 +6,10 @@ from typing import Any
 
 from tipbench.engines.admission import parameters_from_name
 from tipbench.engines.footprint import context_bytes_a_token
-from tipbench.engines.http import EngineHttp, amount, error_text, short_text, whole_number
+from tipbench.engines.http import EngineHttp, amount, error_text, mapping, short_text, whole_number
 from tipbench.engines.interface import CONTEXT_TOKENS, bare_name
 from tipbench.errors import EngineError, GenerationFailed, ModelMissing
 from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
-from tipbench.untrusted import printable
 
 _NANO = 1e9
 _UNLOAD_LIMIT_S = 60.0
@@ -41,11 +40,11 @@ class OllamaEngine:
         if status in (400, 404) or (status >= 400 and "invalid model" in error_text(response)):
             raise ModelMissing(f"{model}: Ollama at {self.address} does not have it; run 'ollama pull {tag}'")
         shown = self._http.json(response)
-        listed = next((entry for entry in self._tags() if same_model(str(entry.get("name")), tag)), {})
+        listed = next((entry for entry in self._models_at("/api/tags") if same_model(str(entry.get("name")), tag)), {})
         return _model_info(model, shown, listed)
 
     def models(self) -> list[ModelInfo]:
-        return [self.describe(str(entry["name"])) for entry in self._tags()]
+        return [self.describe(str(entry.get("name"))) for entry in self._models_at("/api/tags")]
 
     def generate(self, request: GenerationRequest) -> Generation:
         body: dict[str, Any] = {
@@ -62,10 +61,10 @@ class OllamaEngine:
         }
         if request.json_schema is not None:
             body["format"] = request.json_schema
-        reply = self._http.json(self._http.post("/api/chat", body, generation=True))
+        reply = self._http.json(self._http.post("/api/chat", body, generation=True), generation=True)
         message = reply.get("message")
         if not isinstance(message, dict) or not isinstance(message.get("content"), str):
-            raise GenerationFailed(f"Ollama's reply holds no message: {printable(str(reply), 200)}")
+            raise GenerationFailed(f"what answers at {self.address} is no Ollama: its reply holds no message")
         thinking = message.get("thinking")
         text = f"<think>{thinking}</think>{message['content']}" if thinking else message["content"]
         return Generation(
@@ -84,8 +83,9 @@ class OllamaEngine:
         if response.status_code >= 400 and response.status_code != 404:
             raise EngineError(f"Ollama at {self.address} does not unload {tag}: {error_text(response)}")
         waited = 0.0
+        started = time.monotonic()
         while any(same_model(held.name, tag) for held in self.resident()):
-            if waited > _UNLOAD_LIMIT_S:
+            if max(waited, time.monotonic() - started) > _UNLOAD_LIMIT_S:
                 raise EngineError(
                     f"{tag} is still in the memory of Ollama at {self.address} after {_UNLOAD_LIMIT_S:g} s; "
                     f"another client may be using it: 'ollama ps' shows it, 'ollama stop {tag}' ends it"
@@ -94,22 +94,24 @@ class OllamaEngine:
             waited += _POLL_S
 
     def resident(self) -> list[ResidentModel]:
-        entries = self._http.json(self._http.get("/api/ps")).get("models") or []
         return [
             ResidentModel(str(e.get("name")), whole_number(e.get("size")) or 0, whole_number(e.get("size_vram")) or 0)
-            for e in entries
+            for e in self._models_at("/api/ps")
         ]
 
     def close(self) -> None:
         self._http.close()
 
-    def _tags(self) -> list[dict[str, Any]]:
-        return list(self._http.json(self._http.get("/api/tags")).get("models") or [])
+    def _models_at(self, path: str) -> list[dict[str, Any]]:
+        entries = self._http.json(self._http.get(path)).get("models") or []
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise GenerationFailed(f"what answers at {self.address} is no Ollama: {path} lists no models")
+        return entries
 
 
 def _model_info(model: str, shown: dict[str, Any], listed: dict[str, Any]) -> ModelInfo:
-    details = shown.get("details") or {}
-    facts = shown.get("model_info") or {}
+    details = mapping(shown.get("details"))
+    facts = mapping(shown.get("model_info"))
     told = whole_number(facts.get("general.parameter_count")) or parameters_from_name(
         str(details.get("parameter_size") or "")
     )

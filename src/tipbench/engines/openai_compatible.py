@@ -6,11 +6,10 @@ Such servers hold their model for themselves: there is nothing to unload, and mo
 import time
 from typing import Any
 
-from tipbench.engines.http import EngineHttp, amount, whole_number
+from tipbench.engines.http import EngineHttp, amount, mapping, whole_number
 from tipbench.engines.interface import bare_name
 from tipbench.errors import EngineUnreachable, GenerationFailed, ModelMissing
 from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
-from tipbench.untrusted import printable
 
 
 class OpenAICompatibleEngine:
@@ -50,7 +49,7 @@ class OpenAICompatibleEngine:
             **response_format(request),
         }
         started = time.monotonic()
-        reply = self._http.json(self._http.post("/chat/completions", body, generation=True))
+        reply = self._http.json(self._http.post("/chat/completions", body, generation=True), generation=True)
         return read_completion(reply, time.monotonic() - started)
 
     def unload(self, model: str) -> None:
@@ -80,9 +79,9 @@ def read_completion(reply: dict[str, Any], elapsed_s: float, load_s: float | Non
         thinking = message.get("reasoning_content") or ""
         text = f"<think>{thinking}</think>{content}" if thinking else str(content)
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise GenerationFailed(f"the server's reply holds no message: {printable(str(reply), 200)}") from None
-    usage = _mapping(reply.get("usage"))
-    generate_ms = amount(_mapping(reply.get("timings")).get("predicted_ms"))
+        raise GenerationFailed("the server's reply holds no message, as a chat completion should") from None
+    usage = mapping(reply.get("usage"))
+    generate_ms = amount(mapping(reply.get("timings")).get("predicted_ms"))
     return Generation(
         text=text,
         finish_reason=str(choice.get("finish_reason") or "unknown"),
@@ -95,7 +94,7 @@ def read_completion(reply: dict[str, Any], elapsed_s: float, load_s: float | Non
 
 def _model_info(entry: dict[str, Any]) -> ModelInfo:
     """llama.cpp's server tells a model's size in `meta`, vLLM its context in `max_model_len`."""
-    meta = _mapping(entry.get("meta"))
+    meta = mapping(entry.get("meta"))
     parameters = whole_number(meta.get("n_params")) or None
     return ModelInfo(
         name=f"openai/{entry.get('id')}",
@@ -105,7 +104,3 @@ def _model_info(entry: dict[str, Any]) -> ModelInfo:
         size_bytes=whole_number(meta.get("size")),
         context_length=whole_number(meta.get("n_ctx_train")) or whole_number(entry.get("max_model_len")),
     )
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

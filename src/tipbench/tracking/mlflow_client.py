@@ -22,13 +22,16 @@ from tipbench.tracking.interface import (
     tag_filter,
 )
 from tipbench.untrusted import printable, without_credentials
-from tipbench.upstream import tls_context
+from tipbench.upstream import UnusableAnswer, fetch, open_client, tls_context
 
 _API = "/api/2.0/mlflow"
 _ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 _PAGE = 500  # runs, with 5 MB of JSON; larger pages are no quicker
 _AT_PAST_THE_HOST = re.compile(r"://[^/?#]*[/?#].*@", re.DOTALL)
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+_WITHIN_S = 120.0  # for a request and its whole answer
+_MOST_JSON_BYTES = 32_000_000
+_MOST_FILE_BYTES = 128_000_000  # a batch of 10,000 items has 41 MB
 
 
 class MlflowClient:
@@ -45,7 +48,7 @@ class MlflowClient:
             )
         try:
             auth = _auth(url, settings)
-            self._http = httpx.Client(
+            self._http = open_client(
                 base_url=self.address,
                 headers=_headers(settings, with_token=auth is None),
                 auth=auth,
@@ -147,12 +150,12 @@ class MlflowClient:
     def put_files(self, artifact_uri: str, files: Mapping[str, bytes]) -> None:
         for name, content in files.items():
             response = self._send("PUT", _artifact_path(artifact_uri, name), content=content)
-            if response.status_code >= 400:
+            if response.status_code >= 300:
                 self._refuse(response)
 
     def get_file(self, artifact_uri: str, name: str) -> bytes:
-        response = self._send("GET", _artifact_path(artifact_uri, name))
-        if response.status_code >= 400:
+        response = self._send("GET", _artifact_path(artifact_uri, name), most_bytes=_MOST_FILE_BYTES)
+        if response.status_code >= 300:
             self._refuse(response)
         return response.content
 
@@ -174,9 +177,11 @@ class MlflowClient:
             if not token:
                 return
 
-    def _send(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+    def _send(self, method: str, path: str, most_bytes: int = _MOST_JSON_BYTES, **arguments: Any) -> httpx.Response:
         try:
-            return self._http.request(method, path, **arguments)
+            return fetch(self._http, method, path, most_bytes=most_bytes, within_s=_WITHIN_S, **arguments)
+        except UnusableAnswer as error:
+            raise TrackingError(f"MLflow at {self.address} {error}; is it an MLflow server?") from error
         except httpx.RequestError as error:
             raise TrackingUnreachable(
                 f"MLflow at {self.address} can't be reached ({error or type(error).__name__}); start it with "
@@ -186,7 +191,7 @@ class MlflowClient:
             raise TrackingUnreachable(f"{self.address} is no address of an MLflow server: {error}") from error
 
     def _json(self, response: httpx.Response) -> dict[str, Any]:
-        if response.status_code >= 400:
+        if response.status_code >= 300:
             self._refuse(response)
         try:
             data = response.json()
@@ -211,6 +216,11 @@ class MlflowClient:
 
     def _refuse(self, response: httpx.Response) -> None:
         text = response.text
+        if response.status_code < 400:
+            raise TrackingError(
+                f"{self.address} sends us elsewhere ({response.status_code}); give --mlflow-url or MLFLOW_TRACKING_URI "
+                "the address where MLflow itself answers"
+            )
         if response.status_code == 403 and "Invalid Host header" in text:
             raise TrackingRefused(
                 f"MLflow at {self.address} refuses the host name in that address; start it with "

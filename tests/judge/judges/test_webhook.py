@@ -137,12 +137,6 @@ def test_one_that_hangs(server: StandIn) -> None:
     assert "gave no answer within 0.5 s; TIPBENCH_JUDGE_TIMEOUT" in failure(server, Reply(hangs=True), 0.5)
 
 
-def test_one_that_dribbles_is_out_of_time(server: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks = iter(range(0, 10_000, 15))
-    monkeypatch.setattr("tipbench.judge.judges.webhook.time.monotonic", lambda: float(next(ticks)))
-    assert "gave no answer within 20 s" in failure(server, Reply(b" " * 2_000_000))
-
-
 def test_a_huge_answer_is_not_read_to_its_end(server: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook, "MOST_BYTES", 2_000_000)
     assert "more than 2 MB" in failure(server, Reply(b"x" * 3_000_000))

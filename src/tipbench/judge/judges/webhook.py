@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 
@@ -11,16 +11,11 @@ from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.judges.reply import MOST_BYTES, read_reply
 from tipbench.judge.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER, batch_key, sign
 from tipbench.untrusted import json_text, printable, without_credentials
-from tipbench.upstream import tls_context
+from tipbench.upstream import UnusableAnswer, fetch, open_client
 
 _SETTING = "TIPBENCH_JUDGE_WEBHOOK"
 _PAUSES_S = (0.5, 2.0)  # before the second and the third try
 _LONGEST_CONNECT_S = 10.0
-
-
-class _Reply(NamedTuple):
-    status: int
-    content: bytes
 
 
 class WebhookJudge:
@@ -55,22 +50,24 @@ class WebhookJudge:
         if self._callback:
             asked["callback"] = f"{self._callback}/api/judging/callback/{file['batch']}"
         reply = self._post(json_text(asked, indent=None).encode())
-        if reply.status == 202:
+        if reply.status_code == 202:
             raise JudgeLater(
                 f"{self._who} took batch {file['batch']} and will answer later; its scores have to come back signed "
                 "with that batch's key, through the API of 'tipbench serve', or as a file: tipbench judge --apply FILE",
                 batch=file["batch"],
                 items=len(file["items"]),
             )
-        if 300 <= reply.status < 400:
-            raise JudgeFailed(f"{self._who} sends us elsewhere ({reply.status}); set {_SETTING} to the final address")
-        if reply.status != 200:
-            raise JudgeFailed(f"{self._who} answered {reply.status}: {self._said(reply.content, key)}")
+        if 300 <= reply.status_code < 400:
+            raise JudgeFailed(
+                f"{self._who} sends us elsewhere ({reply.status_code}); set {_SETTING} to the final address"
+            )
+        if reply.status_code != 200:
+            raise JudgeFailed(f"{self._who} answered {reply.status_code}: {self._said(reply.content, key)}")
         data = read_reply(reply.content, self._who)
         inner = data.get("file")
         return inner if isinstance(inner, dict) and "items" not in data else data
 
-    def _post(self, body: bytes) -> _Reply:
+    def _post(self, body: bytes) -> httpx.Response:
         """One request; only where nothing listened, so that nothing was judged twice, it is tried again."""
         for pause in (*_PAUSES_S, None):
             try:
@@ -83,37 +80,33 @@ class WebhookJudge:
                 raise self._unreachable(error) from error
             except httpx.TimeoutException as error:
                 raise self._out_of_time() from error
+            except UnusableAnswer as error:
+                raise JudgeFailed(f"{self._who} {error}; it must give the file alone") from error
             except httpx.RequestError as error:
                 raise JudgeFailed(f"{self._who} broke the connection: {printable(str(error), 200)}") from error
             except (httpx.InvalidURL, OSError, ValueError, ImportError) as error:  # certificates, proxies
                 raise JudgeFailed(f"{self._who} can't be asked: {printable(str(error), 200)}") from error
         raise AssertionError("the last try returns or raises")
 
-    def _send(self, body: bytes) -> _Reply:
+    def _send(self, body: bytes) -> httpx.Response:
         timestamp = int(self._clock())
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",
-            "Accept-Encoding": "identity",
             TIMESTAMP_HEADER: str(timestamp),
             SIGNATURE_HEADER: sign(self._secret, timestamp, body),
         }
         timeout = httpx.Timeout(self._timeout_s, connect=min(self._timeout_s, _LONGEST_CONNECT_S))
-        deadline = time.monotonic() + self._timeout_s
-        content = bytearray()
-        with (
-            httpx.Client(timeout=timeout, follow_redirects=False, verify=tls_context()) as client,
-            client.stream("POST", self._url, content=body, headers=headers) as response,
-        ):
-            for chunk in response.iter_raw():
-                content += chunk
-                if len(content) > MOST_BYTES:
-                    raise JudgeFailed(
-                        f"{self._who} answered more than {MOST_BYTES // 1_000_000} MB; it must give the file alone"
-                    )
-                if time.monotonic() > deadline:
-                    raise self._out_of_time()
-            return _Reply(response.status_code, bytes(content))
+        with open_client(timeout=timeout) as client:
+            return fetch(
+                client,
+                "POST",
+                self._url,
+                most_bytes=MOST_BYTES,
+                within_s=self._timeout_s,
+                content=body,
+                headers=headers,
+            )
 
     def _said(self, content: bytes, key: str) -> str:
         """What a server says is wrong may repeat what it was sent, the batch's key too."""

@@ -10,10 +10,12 @@ from tipbench.errors import InvalidInput, NotFound, RunnerError, RunnerRefused, 
 from tipbench.runners.airflow.settings import PASSWORD, TOKEN, URL, USERNAME
 from tipbench.settings import Setting, Settings
 from tipbench.untrusted import printable, without_credentials
-from tipbench.upstream import tls_context
+from tipbench.upstream import UnusableAnswer, fetch, open_client
 
 _API = "/api/v2"
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+_WITHIN_S = 60.0  # for a request and its whole answer
+_MOST_BYTES = 32_000_000
 _LONGEST_DETAIL = 400
 _CREDENTIALS = f"{USERNAME.name} and {PASSWORD.name}, or {TOKEN.name}"
 
@@ -50,9 +52,7 @@ class AirflowApi:
         self._bearer = _sendable(TOKEN, settings.value(TOKEN))
         self._logging_in = threading.Lock()
         try:
-            self._http = httpx.Client(
-                base_url=self.address, timeout=_TIMEOUT, transport=transport, verify=tls_context()
-            )
+            self._http = open_client(base_url=self.address, timeout=_TIMEOUT, transport=transport)
         except (httpx.InvalidURL, ValueError) as error:
             raise self._no_address() from error
 
@@ -105,9 +105,15 @@ class AirflowApi:
     def _request(self, method: str, path: str, bearer: str, **arguments: Any) -> httpx.Response:
         headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {bearer}"} if bearer else {})
         try:
-            return self._http.request(method, path, headers=headers, **arguments)
+            return fetch(
+                self._http, method, path, most_bytes=_MOST_BYTES, within_s=_WITHIN_S, headers=headers, **arguments
+            )
         except httpx.UnsupportedProtocol as error:
             raise self._no_address() from error
+        except UnusableAnswer as error:
+            raise AirflowError(
+                f"what answers at {self.address} is no Airflow 3: it {error}; check {URL.name}"
+            ) from error
         except httpx.TimeoutException as error:
             raise AirflowUnreachable(
                 f"Airflow at {self.address} gave no answer in time; is its API server running, and is {URL.name} right?"
