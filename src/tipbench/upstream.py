@@ -62,7 +62,8 @@ def _content(answer: httpx.Response, most_bytes: int) -> bytes:
         raise UnusableAnswer(f"answered with Content-Encoding {encoding[:60]!r}, which was not asked for")
     gzip = zlib.decompressobj(zlib.MAX_WBITS | 16) if encoding.endswith("gzip") else None
     content = bytearray()
-    for chunk in answer.iter_raw():
+    chunks = [answer.content] if answer.is_stream_consumed else answer.iter_raw()  # a transport without a network
+    for chunk in chunks:
         try:
             content += gzip.decompress(chunk, most_bytes + 1 - len(content)) if gzip else chunk
         except zlib.error:

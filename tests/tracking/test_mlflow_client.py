@@ -154,7 +154,7 @@ def test_missing_credentials(status: int) -> None:
         (httpx.Response(200, content=b"[" * 100_000), "is no MLflow server"),
         (httpx.Response(200, json=[]), "is no MLflow server"),
         (httpx.Response(200, json={"experiments": [{"odd": 1}]}), "is no MLflow server"),
-        (httpx.Response(302, headers={"Location": "/login"}), "is no MLflow server"),
+        (httpx.Response(302, headers={"Location": "/login"}), "sends us elsewhere"),
         (httpx.Response(400, json={"error_code": "INVALID", "message": "too\nlong"}), "refused: too long"),
         (httpx.Response(500, json={"error_code": "INTERNAL_ERROR", "message": None}), "refused: None"),
     ],
