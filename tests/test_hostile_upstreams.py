@@ -21,7 +21,7 @@ from tipbench.settings import Settings
 from tipbench.tracking import mlflow_client
 from tipbench.tracking.mlflow_client import MlflowClient
 
-WITHIN_S = 0.3
+WITHIN_S = 0.15
 FILE = {"batch": "b1", "items": [], "secret": "x"}
 
 

@@ -15,7 +15,7 @@ from tests.hostile_server import hostile_server
 from tipbench.upstream import UnusableAnswer, fetch, open_client
 
 MOST_BYTES = 1_000_000
-WITHIN_S = 0.5
+WITHIN_S = 0.25
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ TipbenchError
 │   ├── StateDamaged        a state that nobody of ours wrote
 │   └── StoreUnreachable    its database does not answer
 ├── SimulationFailed        simulated users, whose process, worker or service ended without a result
+├── DatabaseBusy            a SQLite file that another program has locked
 ├── TurnTaken               another process is at it, and the user would not wait
 └── MissingExtra            an optional part of tipbench is not installed
 """
@@ -157,6 +158,10 @@ class StoreUnreachable(StateError):
 
 class SimulationFailed(TipbenchError):
     """Simulated users: their process, a worker or the service ended without a result."""
+
+
+class DatabaseBusy(TipbenchError):
+    """A SQLite file that another program has locked for seconds; nothing was changed."""
 
 
 class TurnTaken(TipbenchError):

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException, Request
 
 from tipbench.admin.judging import JudgingDesk
-from tipbench.api.judging import callback_router
+from tipbench.api.judging import _Arriving, callback_router
 from tipbench.api.parts import Parts
 
 
@@ -49,3 +49,41 @@ def test_a_call_that_can_not_hold_is_refused_before_its_body_is_read(
     assert (too_old.status, too_old.read) == (401, 0)
     forged = Call(desk, time.time(), chunks=3)
     assert (forged.status, forged.read) == (401, 3)
+
+
+class Body:
+    """A request whose body comes in chunks; after the last it stalls, unless it is complete."""
+
+    def __init__(self, *chunks: bytes, complete: bool = True) -> None:
+        self._chunks = list(chunks)
+        self._complete = complete
+
+    async def receive(self) -> dict[str, Any]:
+        await asyncio.sleep(0)
+        if not self._chunks:
+            await asyncio.Event().wait()
+        chunk = self._chunks.pop(0)
+        return {"type": "http.request", "body": chunk, "more_body": bool(self._chunks) or not self._complete}
+
+    @property
+    def request(self) -> Request:
+        return Request({"type": "http", "method": "POST", "headers": []}, self.receive)
+
+
+def test_bodies_that_stall_hold_nobody_up_and_little_memory() -> None:
+    async def call() -> None:
+        arriving = _Arriving(most=1_000)
+        stalled = [asyncio.create_task(arriving.read(Body(b"x" * 90, complete=False).request)) for _ in range(11)]
+        await asyncio.sleep(0.01)
+        assert await arriving.read(Body(b"a" * 50, b"b" * 50).request) == b"a" * 50 + b"b" * 50
+        done, _ = await asyncio.wait(stalled, timeout=0.1)
+        assert done == {stalled[0]}, "the oldest makes room"
+        with pytest.raises(HTTPException) as caught:
+            await stalled[0]
+        assert (caught.value.status_code, caught.value.headers) == (503, {"Retry-After": "10"})
+        for one in stalled[1:]:
+            one.cancel()
+        await asyncio.wait(stalled)
+        assert await arriving.read(Body(b"x" * 1_000).request) == b"x" * 1_000
+
+    asyncio.run(call())

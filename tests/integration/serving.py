@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,6 +21,8 @@ _PATIENCE_S = 60.0
 
 class Served:
     """A running server. Its home and settings are those of the environment that it is started in."""
+
+    home: Path  # where whoever starts it says so
 
     def __init__(
         self, *flags: str, command: Sequence[str] = ("serve",), program: str = "tipbench", **environment: str

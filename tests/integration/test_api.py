@@ -1,7 +1,11 @@
 """The API as a program uses it: a whole run, and what is refused."""
 
 import json
+import sqlite3
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, empty_databases: Path) -> I
     home = tmp_path_factory.mktemp("home")
     (home / "cache").symlink_to(empty_databases)
     with serving("--mlflow-url", f"sqlite:///{home / 'mlflow.db'}", TIPBENCH_HOME=str(home)) as served:
+        served.home = home
         yield served
 
 
@@ -194,3 +199,39 @@ def test_the_server_needs_no_database_to_start(tmp_path: Path) -> None:
         assert client.post("/api/judging/next").json() == {"batch": None}
         assert not (tmp_path / "none.db").exists()
     assert Settings().home.is_dir()
+
+
+def test_a_database_that_another_program_holds_is_told_within_seconds(served: Served, client: httpx.Client) -> None:
+    experiment = "tip-bench-locked"
+    ended_job(client, start_run(client, **RUN, experiment=experiment)["id"])
+    batch = client.post("/api/judging/next", json={"experiment": experiment}).json()["batch"]["batch"]
+    slot = client.get(f"/api/judging/batches/{batch}").json()["items"][0]["slot"]
+    requests: dict[str, tuple[str, str, Any]] = {
+        "mlflow.db": ("POST", "/api/judging/next", {"experiment": experiment, "judge": "carl"}),
+        "server/drafts.db": ("PATCH", f"/api/judging/batches/{batch}/items/{slot}", {"note": "kept"}),
+        "server/access.db": ("POST", "/api/judges", {"name": "greta"}),
+        "server/jobs.db": ("POST", "/api/bench/run", {**RUN, "experiment": experiment}),
+    }
+    with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(len(requests)))
+        for name in requests:
+            other = stack.enter_context(closing(sqlite3.connect(served.home / name, isolation_level=None)))
+            other.execute("BEGIN EXCLUSIVE")
+        started = time.monotonic()
+        asked = {
+            name: pool.submit(client.request, method, path, json=body)
+            for name, (method, path, body) in requests.items()
+        }
+        while not all(one.done() for one in asked.values()):
+            before = time.monotonic()
+            assert client.get("/health").status_code == 200
+            assert client.get("/static/app.css").status_code == 200
+            assert time.monotonic() - before < 2, "the others wait for it"
+            time.sleep(0.1)
+        assert time.monotonic() - started < 12
+        for name, one in asked.items():
+            answer = one.result()
+            assert answer.status_code == 503, (name, answer.text)
+            assert "in use by another program" in answer.json()["error"]["message"], name
+    for name, (method, path, body) in requests.items():
+        assert client.request(method, path, json=body).status_code < 300, name

@@ -63,7 +63,7 @@ def _end_badly(file: AccessFile) -> None:
 def test_a_change_that_can_not_be_committed_leaves_the_file_usable(tmp_path: Path) -> None:
     """As on a full disk: else nobody could be revoked until the server is started again."""
     file = AccessFile(tmp_path / "access.db")
-    file._connection.execute("PRAGMA foreign_keys = ON")
+    file._writer.execute("PRAGMA foreign_keys = ON")
     with pytest.raises(sqlite3.IntegrityError):
         _end_badly(file)
     with file.write() as db:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.web.small_app import Site
+from tests.web.small_app import STALL, Site
+from tipbench.web import bodies
 
 CHUNK = b"x" * 100_000
 
@@ -33,3 +34,13 @@ def test_json_bodies_are_counted_as_well(site: Site) -> None:
 
 def test_a_stranger_is_asked_for_a_token_first(site: Site) -> None:
     assert site.call("POST", "/api/echo", {"content-length": "99999999"}).status == 401
+
+
+@pytest.mark.parametrize("pauses", [True, False])
+def test_a_body_has_to_come_soon(site: Site, monkeypatch: pytest.MonkeyPatch, pauses: bool) -> None:
+    monkeypatch.setattr(bodies, "PAUSE_S", 0.1 if pauses else 10.0)
+    monkeypatch.setattr(bodies, "WHOLE_S", 10.0 if pauses else 0.1)
+    answer = site.call("POST", "/api/echo", site.bearer(), [CHUNK, STALL])
+    assert answer.status == 408
+    assert answer.error["code"] == "request_timeout"
+    assert answer.headers["connection"] == "close"

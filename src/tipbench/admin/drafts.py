@@ -1,17 +1,15 @@
 """What judges have given so far and not handed in: kept field by field, so that two tabs never undo each other."""
 
 import json
-import sqlite3
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tipbench.errors import TipbenchError
+from tipbench.sqlite_files import ConnectionLock, connect
 
 _SCHEMA = 1
-_PATIENCE_S = 30.0
 
 
 class Drafts:
@@ -19,10 +17,11 @@ class Drafts:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = threading.Lock()
-        self._connection = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+        self._lock = ConnectionLock(path)
+        self._connection = connect(path)
         path.chmod(0o600)
-        self._connection.execute("PRAGMA journal_mode = WAL")
+        with self._lock:
+            self._connection.execute("PRAGMA journal_mode = WAL")
         with self._writing() as run:
             (schema,) = run("PRAGMA user_version").fetchone()
             if schema > _SCHEMA:

@@ -2,8 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from tipbench.admin.looks import HeldLook, Looks
 from tipbench.admin.place import Place
 from tipbench.admin.sheet import LONGEST_NOTE, NOTHING, Given, Sheet, filled, given, make_sheet, read_change
 from tipbench.compare.look import rubric_of
-from tipbench.errors import InvalidInput, NotFound, NothingPending, StoredDataDamaged
+from tipbench.errors import DatabaseBusy, InvalidInput, NotFound, NothingPending, StoredDataDamaged
 from tipbench.judge.alone import judging_alone
 from tipbench.judge.apply import Applied, Manner, apply_file, told_again
 from tipbench.judge.export import export_batch
@@ -30,6 +30,7 @@ from tipbench.tracking.interface import Experiment
 from tipbench.untrusted import json_text
 
 _ESCAPED = 12  # bytes that a letter can take in JSON, as two \uXXXX
+_PATIENCE_S = 10.0
 _TURNS = 64  # locks that all batches share
 _log = logging.getLogger(__name__)
 
@@ -96,7 +97,7 @@ class JudgingDesk:
 
         Of an experiment that is named, also what somebody else has scored already: a second opinion.
         """
-        with self._exporting:
+        with _locked(self._exporting):
             chosen = self._looked_at(judge, experiment)
             if experiment is not None and not chosen:
                 raise NotFound(f"there is no experiment '{experiment}' here")
@@ -186,8 +187,8 @@ class JudgingDesk:
         _check_answers(data, batch)
         return self._apply_to(experiment, self._batches.rubric(run), data, Manner())
 
-    def _turn(self, batch: str) -> threading.Lock:
-        return self._turns[hash(batch) % _TURNS]
+    def _turn(self, batch: str) -> AbstractContextManager[None]:
+        return _locked(self._turns[hash(batch) % _TURNS])
 
     def _apply(self, opened: OpenedBatch, data: dict[str, Any], manner: Manner) -> Applied:
         return self._apply_to(opened.experiment, opened.rubric, data, manner)
@@ -248,3 +249,14 @@ def _check_answers(data: Mapping[str, Any], batch: str) -> None:
 
 def _unsaid(text: str) -> None:
     """What a command would tell its user about anchors; a batch without any says so in its drift report."""
+
+
+@contextmanager
+def _locked(lock: threading.Lock) -> Iterator[None]:
+    """Hold the lock; raise DatabaseBusy when others have it for too long."""
+    if not lock.acquire(timeout=_PATIENCE_S):
+        raise DatabaseBusy("somebody else is at it; try again in a moment")
+    try:
+        yield
+    finally:
+        lock.release()

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from tipbench.admin.run_requests import Choices, Estimate
 from tipbench.api.parts import Parts
-from tipbench.errors import RunnerError
+from tipbench.errors import DatabaseBusy, RunnerError
 from tipbench.options import Options
 from tipbench.progress import Progress
 from tipbench.runners.interface import Job
@@ -138,7 +138,7 @@ async def _events(parts: Parts, job_id: str, request: Request) -> AsyncIterator[
         try:
             job = await run_in_threadpool(parts.runner.job, job_id)
             progress = await run_in_threadpool(parts.runner.progress, job_id)
-        except RunnerError:  # away for a while: who listens has waited longer than that
+        except (RunnerError, DatabaseBusy):  # away for a while: who listens has waited longer than that
             pass
         else:
             told = json_text({**_told(job).model_dump(), "progress": asdict(progress)}, indent=None)

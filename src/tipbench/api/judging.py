@@ -17,8 +17,9 @@ from tipbench.untrusted import printable
 from tipbench.web.authentication import Admin, signed_in
 from tipbench.web.bodies import BodyTooLarge
 
-_CALLS_AT_ONCE = 4  # that are in memory, of judges elsewhere: until its signature is checked, anybody may have sent one
-_BODY_S = 60.0
+_CALLS_AT_ONCE = 4  # of judges elsewhere that are checked and applied
+_MOST_CALLS = 16  # that wait for it
+_MOST_ARRIVING = 200_000_000  # bytes of them: until its signature is checked, anybody may have sent one
 
 
 class Status(BaseModel):
@@ -124,6 +125,8 @@ def callback_router(parts: Parts) -> APIRouter:
     """For whoever has a batch's key, and no token."""
     called = APIRouter(prefix="/api/judging/callback", tags=["judging"])
     turns = asyncio.Semaphore(_CALLS_AT_ONCE)
+    arriving = _Arriving(_MOST_ARRIVING)
+    waiting = 0
 
     @called.post(
         "/{batch}",
@@ -142,9 +145,16 @@ def callback_router(parts: Parts) -> APIRouter:
         refused = HTTPException(401, "the signature of this batch's key does not hold, or is too old")
         if not parts.desk.expects_calls(timestamp):
             raise refused
-        async with turns:
-            body = await _body(request)
-            applied = await run_in_threadpool(parts.desk.call_back, batch, timestamp, signature, body)
+        nonlocal waiting
+        body = await arriving.read(request)
+        if waiting >= _MOST_CALLS:
+            raise HTTPException(503, "too many calls wait here; send it again in a while", {"Retry-After": "10"})
+        waiting += 1
+        try:
+            async with turns:
+                applied = await run_in_threadpool(parts.desk.call_back, batch, timestamp, signature, body)
+        finally:
+            waiting -= 1
         if applied is None:
             raise refused
         return _told(applied)
@@ -161,13 +171,30 @@ async def _read(request: Request, limit: int) -> bytes:
     return bytes(content)
 
 
-async def _body(request: Request) -> bytes:
-    """Whoever sends it may be anybody: it has to come soon."""
-    try:
-        async with asyncio.timeout(_BODY_S):
-            return await request.body()
-    except TimeoutError:
-        raise HTTPException(408, f"the body did not come within {_BODY_S:g} s; send it again") from None
+class _Arriving:
+    """Bodies that anybody may have sent: together they hold at most `most` bytes, or the oldest is given up."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: dict[asyncio.Timeout, int] = {}  # bytes so far, the oldest first
+
+    async def read(self, request: Request) -> bytes:
+        content = bytearray()
+        try:
+            async with asyncio.timeout(None) as mine:
+                self._held[mine] = 0
+                async for chunk in request.stream():
+                    content += chunk
+                    self._held[mine] = len(content)
+                    if sum(self._held.values()) > self._most:
+                        next(iter(self._held)).reschedule(0)
+        except TimeoutError:
+            raise HTTPException(
+                503, "too much is being sent here at once; send it again", {"Retry-After": "10"}
+            ) from None
+        finally:
+            self._held.pop(mine, None)
+        return bytes(content)
 
 
 def _told(applied: Applied) -> AppliedOut:

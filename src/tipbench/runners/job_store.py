@@ -3,19 +3,18 @@
 import json
 import os
 import sqlite3
-import threading
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tipbench.errors import InvalidInput
+from tipbench.errors import DatabaseBusy, InvalidInput
 from tipbench.runners.interface import ENDED, Job, JobState, UnknownJob
+from tipbench.sqlite_files import ConnectionLock, connect
 from tipbench.untrusted import json_text, printable
 
 KEPT_JOBS = 200
 _SCHEMA = 1
-_BUSY_MS = 10_000
 _TABLE = """
 CREATE TABLE job (
     id TEXT PRIMARY KEY,
@@ -56,23 +55,23 @@ class JobStore:
 
     def __init__(self, path: Path, noun: str = "job") -> None:
         self._noun = noun
-        self._one_at_a_time = threading.Lock()
+        self._one_at_a_time = ConnectionLock(path)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._database = connect(path)
         self._database.row_factory = sqlite3.Row
         try:
-            self._open(path)
+            with self._one_at_a_time:
+                self._open(path)
         except sqlite3.DatabaseError as error:
             self._database.close()
             raise InvalidInput(
                 f"{path} can't be read as the list of {noun}s ({error}); move it away, and a new one is begun"
             ) from error
-        except InvalidInput:
+        except (InvalidInput, DatabaseBusy):
             self._database.close()
             raise
 
     def _open(self, path: Path) -> None:
-        self._database.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
         self._database.execute("PRAGMA journal_mode = WAL")
         found = self._database.execute("PRAGMA user_version").fetchone()[0]
         if found > _SCHEMA:

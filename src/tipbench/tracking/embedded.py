@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tipbench.errors import NothingStored, TrackingError
+from tipbench.errors import DatabaseBusy, NothingStored, TrackingError, TrackingUnreachable
 from tipbench.settings import Settings
 from tipbench.tracking.interface import Experiment, FinishedRun, Metric, RunStatus, StoredRun
 from tipbench.tracking.mlflow_store import MlflowStore, is_mlflows
@@ -197,6 +197,8 @@ class EmbeddedMlflow:
     def _translated(self) -> Iterator[None]:
         try:
             yield
+        except DatabaseBusy as error:
+            raise TrackingUnreachable(str(error)) from error
         except (sqlite3.Error, OSError) as error:
             raise TrackingError(f"{self.path} can't be used as an MLflow database: {_first_line(error)}") from error
         except Exception as error:
@@ -206,6 +208,8 @@ class EmbeddedMlflow:
 
     def _ours(self, error: Exception) -> TrackingError:
         message = _first_line(error)
+        if "database is locked" in str(error):
+            return TrackingUnreachable(f"{self.path} is in use by another program; try again in a moment")
         if "mlflow db upgrade" in str(error):
             message = f"it was made by another version of MLflow; run 'mlflow db upgrade {self.address}' (back it up)"
         return TrackingError(f"the MLflow database {self.path}: {message}")

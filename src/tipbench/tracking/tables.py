@@ -7,8 +7,6 @@ MLflow itself.
 """
 
 import json
-import sqlite3
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +16,7 @@ from sys import intern
 from typing import Any
 
 from tipbench.errors import TrackingError
+from tipbench.sqlite_files import ConnectionLock, connect
 from tipbench.tracking.interface import NOT_IN_BRIEF, Experiment, FinishedRun, Metric, StoredRun
 
 # The alembic revisions that tests/tracking/test_tables.py has passed with.
@@ -38,13 +37,12 @@ WRITTEN = {
     "metrics": ("key", "value", "timestamp", "step", "is_nan", "run_uuid"),
     "latest_metrics": ("key", "value", "timestamp", "step", "is_nan", "run_uuid"),
 }
-_PATIENCE_S = 60.0  # for somebody else who is writing
 _RUNS_AT_ONCE = 500  # SQLite takes 999 values a statement everywhere
 
 
 def schema_of(path: Path) -> str | None:
     """The schema version of the file; None when it is empty. Something else than MLflow's database is refused."""
-    with closing(sqlite3.connect(path, timeout=_PATIENCE_S)) as probe:
+    with ConnectionLock(path), closing(connect(path)) as probe:
         tables = {name for (name,) in probe.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not tables:
             return None
@@ -59,8 +57,8 @@ class SqliteTables:
 
     def __init__(self, path: Path, artifacts: Path) -> None:
         self._artifacts = artifacts
-        self._lock = threading.RLock()  # one connection for all threads
-        self._connection = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+        self._lock = ConnectionLock(path)
+        self._connection = connect(path)
 
     def close(self) -> None:
         with self._lock:

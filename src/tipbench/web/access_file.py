@@ -5,18 +5,17 @@ microseconds, and what another process has changed is seen by the next request.
 """
 
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tipbench.errors import InvalidInput
+from tipbench.sqlite_files import BUSY_S, ConnectionLock, connect
 from tipbench.web.private_files import private_file
 from tipbench.web.visitor import Role
 
 _VERSION = 1
-_PATIENCE_S = 10.0
 _SCHEMA = """
 CREATE TABLE token (
     id TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, salt BLOB NOT NULL, digest BLOB NOT NULL,
@@ -48,49 +47,52 @@ class Stored:
 
 
 class AccessFile:
-    """One connection, which threads take turns on."""
+    """One connection to write and one to read: every request is looked up in it, and none waits for who writes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._turn = threading.Lock()
+        self._writing = ConnectionLock(path)
+        self._reading = ConnectionLock(path)
         try:
-            self._connection = _connect(private_file(path))
+            with self._writing:
+                self._writer = _connect(private_file(path))
+            self._reader = connect(path, busy_s=0)
         except (sqlite3.Error, OSError) as error:
             raise InvalidInput(f"{path} can't be used: {error}; move it away to start with new tokens") from error
         self._seen = -1
         self._stored = Stored((), frozenset())
 
     def read(self) -> Stored:
-        """What is in it now."""
-        with self._turn:
-            (seen,) = self._connection.execute("PRAGMA data_version").fetchone()
+        """What is in it now. Raises DatabaseBusy at once if the file can't be read."""
+        with self._reading:
+            (seen,) = self._reader.execute("PRAGMA data_version").fetchone()
             if seen != self._seen:
-                self._stored = _read_all(self._connection)
+                self._stored = _read_all(self._reader)
                 self._seen = seen
             return self._stored
 
     @contextmanager
-    def write(self, patience_s: float = _PATIENCE_S) -> Iterator[sqlite3.Connection]:
+    def write(self, patience_s: float = BUSY_S) -> Iterator[sqlite3.Connection]:
         """A transaction that has the file for itself from its beginning: nothing changes between look and leap."""
-        with self._turn:
-            self._connection.execute(f"PRAGMA busy_timeout = {round(patience_s * 1000)}")
-            self._connection.execute("BEGIN IMMEDIATE")
+        with self._writing.waited_for(patience_s):
+            self._writer.execute(f"PRAGMA busy_timeout = {round(patience_s * 1000)}")
+            self._writer.execute("BEGIN IMMEDIATE")
             try:
-                yield self._connection
-                self._connection.execute("COMMIT")
+                yield self._writer
+                self._writer.execute("COMMIT")
             except BaseException:
-                if self._connection.in_transaction:  # a full disk may have ended it
-                    self._connection.execute("ROLLBACK")
+                if self._writer.in_transaction:  # a full disk may have ended it
+                    self._writer.execute("ROLLBACK")
                 raise
-            self._seen = -1  # the counter does not count one's own commits
 
     def close(self) -> None:
-        with self._turn:
-            self._connection.close()
+        with self._writing, self._reading:
+            self._writer.close()
+            self._reader.close()
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+    connection = connect(path)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA secure_delete = ON")

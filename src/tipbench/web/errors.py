@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tipbench.errors import (
     Conflict,
+    DatabaseBusy,
     EngineBusy,
     EngineUnreachable,
     InvalidInput,
@@ -91,6 +92,7 @@ _STATUSES: Sequence[tuple[type[TipbenchError], int]] = (
     (RunnerError, 503),
     (MissingExtra, 503),
     (TurnTaken, 409),
+    (DatabaseBusy, 503),
     (StateRefused, 409),
     (StoredDataDamaged, 500),
 )
@@ -214,7 +216,11 @@ class Faults:
             response = self._errors.answer(Request(scope), 503, message, headers={"Connection": "close"})
             await response(scope, receive, send)
         except Exception as error:
-            response = self._errors.unforeseen(Request(scope), error)
+            request = Request(scope)
+            if isinstance(error, TipbenchError):  # of what stands before the router
+                response = await self._errors.of_ours(request, error)
+            else:
+                response = self._errors.unforeseen(request, error)
             if started:
                 raise  # half an answer is out: only an ended connection tells that it is not a whole one
             await response(scope, receive, send)

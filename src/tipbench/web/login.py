@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -55,7 +56,7 @@ def login_router(access: Access, page: LoginPage) -> APIRouter:
     @router.post(LOGOUT)
     async def sign_out(request: Request, fields: CsrfForm) -> Response:  # noqa: ARG001 - asked for to be checked
         if request.state.session is not None:
-            access.sessions.end(request.state.session)
+            await run_in_threadpool(access.sessions.end, request.state.session)
         response = RedirectResponse(LOGIN, 303)
         remove_cookie(response, is_secure(request))
         return response

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tipbench.errors import InvalidInput, NotFound
+from tipbench.errors import DatabaseBusy, InvalidInput, NotFound
 from tipbench.judge.judges.catalog import person
 from tipbench.untrusted import shown
 from tipbench.web.access_file import AccessFile
@@ -152,7 +152,7 @@ class Tokens:
         try:
             with self._file.write(patience_s=0) as db:
                 db.execute("UPDATE token SET last_seen_ms = ? WHERE id = ?", (now, grant_id))
-        except sqlite3.OperationalError as error:
+        except (DatabaseBusy, sqlite3.OperationalError) as error:
             _log.warning("when a visitor was last here could not be noted: %s", error)
 
 

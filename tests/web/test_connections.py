@@ -1,0 +1,143 @@
+"""A client that does not send its request, or does not read its answer, holds nobody up."""
+
+import asyncio
+import resource
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import httpx
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from tipbench.web import connections
+from tipbench.web.connections import GuardedProtocol, guard_options
+
+HALF = b"GET / HTTP/1.1\r\nHost: x\r\nX-Half: "
+REQUEST_S = 0.25
+MOST = 20
+
+
+async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    """/slow takes its time, /large is more than sockets hold, everything else is answered before its body is read."""
+    assert scope["type"] == "http"
+    body = b"y" * 20_000_000 if scope["path"] == "/large" else b"ok"
+    if scope["path"] == "/slow":
+        await asyncio.sleep(REQUEST_S * 3)
+    if scope["path"] == "/body":
+        while (await receive()).get("more_body"):
+            pass
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+    await send({"type": "http.response.body", "body": body})
+
+
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    monkeypatch.setattr(connections, "REQUEST_S", REQUEST_S)
+    monkeypatch.setattr(connections, "READING_S", REQUEST_S)
+    monkeypatch.setattr(GuardedProtocol, "all_open", {})
+    monkeypatch.setattr(GuardedProtocol, "most", MOST)
+    with socket.create_server(("127.0.0.1", 0), backlog=200) as listener:
+        config = uvicorn.Config(app, http=GuardedProtocol, lifespan="off", log_level="critical")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield listener.getsockname()[1]
+        server.should_exit = server.force_exit = True
+        thread.join()
+
+
+def connect(port: int, sent: bytes = b"") -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), timeout=10)
+    connection.sendall(sent)
+    return connection
+
+
+def rest(connection: socket.socket) -> bytes:
+    """All that comes until the server closes; a connection that was cut off gives nothing more."""
+    received = b""
+    with connection, suppress(ConnectionError):
+        while piece := connection.recv(65_536):
+            received += piece
+    return received
+
+
+def dripped_s(connection: socket.socket) -> float:
+    """How long the server lets a client send byte by byte."""
+    started = time.monotonic()
+    with connection, suppress(ConnectionError):
+        while time.monotonic() - started < 10:
+            connection.sendall(b"x")
+            time.sleep(0.05)
+    return time.monotonic() - started
+
+
+def test_half_a_header_is_told_that_it_took_too_long(port: int) -> None:
+    started = time.monotonic()
+    received = rest(connect(port, HALF))
+    assert received.startswith(b"HTTP/1.1 408 ")
+    assert b'"code":"request_timeout"' in received
+    assert REQUEST_S * 0.9 < time.monotonic() - started < REQUEST_S + 2
+
+
+def test_a_header_that_drips_has_no_more_time(port: int) -> None:
+    assert dripped_s(connect(port, HALF)) < REQUEST_S + 2
+
+
+def test_nothing_at_all_is_closed_without_a_word(port: int) -> None:
+    assert rest(connect(port)) == b""
+
+
+def test_the_next_request_of_a_connection_has_its_own_time(port: int) -> None:
+    connection = connect(port)
+    for _ in range(2):
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        received = b""
+        while not received.endswith(b"ok"):
+            received += connection.recv(65_536)
+        time.sleep(REQUEST_S * 1.5)
+    connection.sendall(HALF)
+    assert rest(connection).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_slow_answer_is_waited_for(port: int) -> None:
+    assert httpx.get(f"http://127.0.0.1:{port}/slow").text == "ok"
+
+
+def test_too_many_connections_close_the_oldest_that_sent_no_request(port: int) -> None:
+    busy = connect(port, b"GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    body = connect(port, b"POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf")
+    assert httpx.get(f"http://127.0.0.1:{port}/").text == "ok"  # by now the two before it were read
+    idle = [connect(port, HALF) for _ in range(3 * MOST)]
+    assert httpx.get(f"http://127.0.0.1:{port}/").text == "ok"
+    assert rest(body) == b""
+    assert rest(idle[0]) == b""  # cut off long before its time was over
+    assert rest(idle[-1]).startswith(b"HTTP/1.1 408 ")
+    assert rest(busy).endswith(b"ok")
+    for connection in idle:
+        connection.close()
+
+
+def test_a_body_that_nobody_reads_does_not_hold_the_connection(port: int) -> None:
+    request = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\nx"
+    assert dripped_s(connect(port, request)) < REQUEST_S + 2
+
+
+def test_an_answer_that_nobody_reads_is_given_up(port: int) -> None:
+    connection = connect(port, b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+    time.sleep(REQUEST_S * 3)
+    assert 0 < len(rest(connection)) < 20_000_000
+
+
+def test_the_limit_on_open_files_is_raised() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
+        assert guard_options()["http"] is GuardedProtocol
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(4_096, before[1])
+        assert GuardedProtocol.most <= min(4_096, before[1]) - 256
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
