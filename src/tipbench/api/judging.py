@@ -186,8 +186,10 @@ class _Arriving:
                 async for chunk in request.stream():
                     content += chunk
                     self._held[mine] = len(content)
-                    if sum(self._held.values()) > self._most:
-                        next(iter(self._held)).reschedule(0)
+                    while sum(self._held.values()) > self._most:
+                        oldest = next(iter(self._held))
+                        del self._held[oldest]
+                        oldest.reschedule(0)  # a moment that is over: it ends now
         except TimeoutError:
             raise HTTPException(
                 503, "too much is being sent here at once; send it again", {"Retry-After": "10"}
