@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -11,6 +12,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from tests.web.small_app import OWN_PAGE, Caller
 from tipbench.admin_server import admin_server
+from tipbench.errors import InvalidInput
 from tipbench.settings import Settings
 from tipbench.web.access import Access, open_access
 from tipbench.web.origin import SAFE_METHODS
@@ -48,14 +50,10 @@ class Assembled(NamedTuple):
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Assembled]:
     home = tmp_path_factory.mktemp("home")
     access = open_access(home, time.time)
-    app = admin_server(f"sqlite:///{home / 'm.db'}", Settings({"TIPBENCH_HOME": str(home)}), access)
+    settings = Settings({"TIPBENCH_HOME": str(home), "TIPBENCH_ALLOWED_HOSTS": OWN_PAGE["host"].partition(":")[0]})
+    app = admin_server(f"sqlite:///{home / 'm.db'}", settings, access)
     yield Assembled(app, access)
-
-    async def end() -> None:
-        async with app.router.lifespan_context(app):
-            pass
-
-    asyncio.run(end())
+    asyncio.run(_end(app))
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +88,7 @@ def test_a_cookie_alone_changes_nothing(server: Assembled, there: list[Operation
     tokens, sessions = server.access.tokens, server.access.sessions
     grant = tokens.grant_of(tokens.renew_admin())
     assert grant
-    cookie = {"cookie": f"tipbench_session={sessions.begin(grant)}"}
+    cookie = {"cookie": f"tipbench_session_8080={sessions.begin(grant)}"}
     form = {"content-type": "application/x-www-form-urlencoded"}
     call = Caller(server.app)
     changing = [one for one in there if one.method not in SAFE_METHODS and one not in WITHOUT_TOKEN]
@@ -106,3 +104,20 @@ def test_a_judge_can_not_send_more_than_a_change_takes(server: Assembled, path: 
     admin = {"authorization": f"Bearer {server.access.tokens.renew_admin()}", "content-type": "application/json"}
     method = "POST" if path.endswith("next") else "PATCH"
     assert Caller(server.app)(method, path, admin, b"[" + b"{}," * 400_000).status == 413
+
+
+def test_no_other_name_is_served_but_a_webhook_judges_own(tmp_path: Path) -> None:
+    home = {"TIPBENCH_HOME": str(tmp_path)}
+    settings = Settings({**home, "TIPBENCH_CALLBACK_URL": "https://calls.example/bench"})
+    access = open_access(tmp_path, time.time)
+    app = admin_server(f"sqlite:///{tmp_path / 'm.db'}", settings, access)
+    answers = {host: Caller(app)("GET", "/health", {"host": host}).status for host in ("evil.example", "calls.example")}
+    assert answers == {"evil.example": 400, "calls.example": 200}
+    asyncio.run(_end(app))
+    with pytest.raises(InvalidInput, match="TIPBENCH_ALLOWED_HOSTS"):
+        admin_server(f"sqlite:///{tmp_path / 'm.db'}", Settings({**home, "TIPBENCH_ALLOWED_HOSTS": "*"}), access)
+
+
+async def _end(app: FastAPI) -> None:
+    async with app.router.lifespan_context(app):
+        pass

@@ -4,6 +4,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
@@ -29,6 +30,7 @@ from tipbench.web.access import Access
 from tipbench.web.answers import JsonAnswer
 from tipbench.web.authentication import csrf_token
 from tipbench.web.errors import ERROR_RESPONSES
+from tipbench.web.hosts import allowed_hosts
 from tipbench.web.login import login_router
 from tipbench.web.paths import PathRules
 from tipbench.web.protection import protect
@@ -51,6 +53,7 @@ _API = (
 def admin_server(address: str, settings: Settings, access: Access, clock: Callable[[], float] = time.time) -> FastAPI:
     """Over the store at the address. It has begun to watch jobs when it is there, and ends with its app."""
     home = settings.home
+    hosts = _hosts(settings)
     place = Place(address, settings, clock, _new_id)
     looks = Looks(place)
     boards = Boards(place, looks)
@@ -102,8 +105,14 @@ def admin_server(address: str, settings: Settings, access: Access, clock: Callab
         app.include_router(router)
     app.mount("/static", PanelFiles())
     app.mount("/mlflow", mlflow)
-    protect(app, access, RULES, render_error)
+    protect(app, access, RULES, render_error, hosts)
     return app
+
+
+def _hosts(settings: Settings) -> list[str]:
+    """The names that this server answers to; a webhook judge calls it by the name that it was given."""
+    callback = urlsplit(settings.get("TIPBENCH_CALLBACK_URL")).hostname
+    return [*allowed_hosts(settings.get("TIPBENCH_ALLOWED_HOSTS")), *([callback] if callback else [])]
 
 
 def _new_id() -> str:

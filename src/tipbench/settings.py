@@ -75,6 +75,11 @@ TABLE: tuple[Setting, ...] = (
         "127.0.0.1",
         "With --behind-proxy: addresses or networks of the proxies that are believed, comma-separated.",
     ),
+    Setting(
+        "TIPBENCH_ALLOWED_HOSTS",
+        "",
+        "Names that 'tipbench serve' answers to besides localhost and IP addresses, comma-separated.",
+    ),
     Setting("MLFLOW_TRACKING_URI", "", "MLflow server, or sqlite:///FILE; --mlflow-url goes before it."),
     Setting("MLFLOW_TRACKING_USERNAME", "", "User name for the MLflow server.", secret=True),
     Setting("MLFLOW_TRACKING_PASSWORD", "", "Password for the MLflow server.", secret=True),

@@ -93,6 +93,8 @@ class Caller:
     ) -> Answer:
         raw, _, query = target.encode().partition(b"?")
         pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
+        if "host" not in {name.lower() for name, _ in pairs}:
+            pairs.append(("host", "127.0.0.1:8080"))
         chunks = [body] if isinstance(body, bytes) else list(body)
         scope = {
             "type": "http",
@@ -159,7 +161,7 @@ class Site:
 
     def signed_in(self, token: str = "") -> dict[str, str]:
         """Headers of a browser with a session."""
-        return {"cookie": f"tipbench_session={self.cookie(token)}"}
+        return {"cookie": f"tipbench_session_8080={self.cookie(token)}"}
 
     def own_request(self, token: str = "") -> dict[str, str]:
         """Headers of a script on one of our pages."""
@@ -167,7 +169,7 @@ class Site:
         session = self.access.sessions.read(cookie)
         assert session is not None
         csrf = self.access.sessions.csrf_token(session)
-        return {**OWN_PAGE, "cookie": f"tipbench_session={cookie}", "x-csrf-token": csrf}
+        return {**OWN_PAGE, "cookie": f"tipbench_session_8080={cookie}", "x-csrf-token": csrf}
 
 
 def error_page(request: Request, status: int, message: str, problems: Sequence[str]) -> Response:
@@ -185,7 +187,7 @@ def make_site(home: Path, given_admin: str = "") -> Site:
     app = FastAPI()
     _add_routes(app)
     app.include_router(login_router(access, login_page))
-    protect(app, access, RULES, error_page)
+    protect(app, access, RULES, error_page, hosts=["bench.example"])
     return Site(app, access, clock, access.tokens.ensure_admin() or given_admin, access.tokens.invite("anna"))
 
 

@@ -145,9 +145,9 @@ def test_a_cookie_opens_pages_and_api(site: Site) -> None:
 
 def test_over_https_only_the_cookie_that_is_bound_to_the_host_counts(site: Site) -> None:
     secure = Caller(site.app, scheme="https")
-    assert secure("GET", "/forgotten", {"cookie": f"__Host-tipbench_session={site.cookie()}"}).status == 200
+    assert secure("GET", "/forgotten", {"cookie": f"__Host-tipbench_session_8080={site.cookie()}"}).status == 200
     assert secure("GET", "/forgotten", site.signed_in()).status == 401
-    assert site.call("GET", "/forgotten", {"cookie": f"__Host-tipbench_session={site.cookie()}"}).status == 401
+    assert site.call("GET", "/forgotten", {"cookie": f"__Host-tipbench_session_8080={site.cookie()}"}).status == 401
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_over_https_only_the_cookie_that_is_bound_to_the_host_counts(site: Site)
 def test_a_browser_is_sent_to_the_login_page_and_back(site: Site, target: str, location: str) -> None:
     answer = site.call("GET", target, BROWSER)
     assert (answer.status, answer.headers["location"]) == (303, location)
-    answer = site.call("GET", target, {**BROWSER, "cookie": "tipbench_session=over"})
+    answer = site.call("GET", target, {**BROWSER, "cookie": "tipbench_session_8080=over"})
     assert (answer.status, answer.headers["location"]) == (303, location)
 
 

@@ -37,7 +37,7 @@ def test_over_https_the_cookie_is_bound_to_it(site: Site) -> None:
     body = urlencode({"token": site.admin}).encode()
     headers = {**FORM, "origin": f"https://{HERE}"}
     cookie = Caller(site.app, scheme="https")("POST", "/login", headers, body).headers["set-cookie"]
-    assert cookie.startswith("__Host-tipbench_session=")
+    assert cookie.startswith("__Host-tipbench_session_8080=")
     assert "Secure" in cookie
 
 

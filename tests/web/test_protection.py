@@ -34,7 +34,7 @@ def test_live_events_are_not_held_back(site: Site) -> None:
         "path": "/api/live",
         "scheme": "http",
         "query_string": b"",
-        "headers": [(b"authorization", f"Bearer {site.admin}".encode())],
+        "headers": [(b"authorization", f"Bearer {site.admin}".encode()), (b"host", b"localhost")],
         "asgi": {"spec_version": "2.4"},
     }
     asyncio.run(site.app(scope, receive, send))

@@ -143,23 +143,30 @@ def test_the_csrf_token_is_the_sessions_own(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("secure", "name", "attributes"),
+    ("scheme", "name", "attributes"),
     [
-        (False, "tipbench_session", {"HttpOnly", "Max-Age=43200", "Path=/", "SameSite=strict"}),
-        (True, "__Host-tipbench_session", {"HttpOnly", "Max-Age=43200", "Path=/", "SameSite=strict", "Secure"}),
+        ("http", "tipbench_session_8765", {"HttpOnly", "Max-Age=43200", "Path=/", "SameSite=strict"}),
+        ("https", "__Host-tipbench_session_8765", {"HttpOnly", "Max-Age=43200", "Path=/", "SameSite=strict", "Secure"}),
     ],
 )
-def test_the_cookie_is_for_this_server_and_no_script(secure: bool, name: str, attributes: set[str]) -> None:
+def test_the_cookie_is_for_this_server_and_no_script(scheme: str, name: str, attributes: set[str]) -> None:
     response = Response()
-    set_cookie(response, "value", secure)
+    scope = {"scheme": scheme, "server": ("127.0.0.1", 8765)}
+    set_cookie(response, "value", scope)
     first, *rest = response.headers["set-cookie"].split("; ")
     assert first == f"{name}=value"
     assert set(rest) == attributes
-    assert cookie_name(secure) == name
+    assert cookie_name(scope) == name
+
+
+def test_servers_at_two_ports_have_two_cookies() -> None:
+    """A browser sends all cookies of a host to all of its ports."""
+    names = {cookie_name({"scheme": "http", "server": ("127.0.0.1", port)}) for port in (8765, 9000)}
+    assert len(names) == 2
 
 
 def test_signing_out_takes_the_cookie_away() -> None:
     response = Response()
-    remove_cookie(response, secure=True)
-    assert response.headers["set-cookie"].startswith('__Host-tipbench_session=""')
+    remove_cookie(response, {"scheme": "https", "server": ("127.0.0.1", 8765)})
+    assert response.headers["set-cookie"].startswith('__Host-tipbench_session_8765=""')
     assert "Max-Age=0" in response.headers["set-cookie"]

@@ -64,6 +64,10 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
             note(
                 "Others can reach this address, and tokens travel to it as they are; put a proxy with https before it."
             )
+        if behind_proxy and not settings.is_set("TIPBENCH_ALLOWED_HOSTS"):
+            note(
+                "Only localhost and IP addresses are answered; set TIPBENCH_ALLOWED_HOSTS to the name that people type."
+            )
         out.file.flush()
         config = uvicorn.Config(app, **running)
         with suppress(KeyboardInterrupt):  # how uvicorn passes Ctrl-C on, once everything is closed

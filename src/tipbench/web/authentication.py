@@ -62,7 +62,7 @@ class Gate(Refusing):
         return self._refuse_forgery(request)
 
     def _read_cookie(self, request: Request) -> None:
-        cookie = request.cookies.get(cookie_name(is_secure(request)))
+        cookie = request.cookies.get(cookie_name(request.scope))
         session = self._access.sessions.read(cookie) if cookie else None
         if session:
             request.state.session = session
@@ -114,10 +114,6 @@ def is_csrf_token(request: Request, given: str) -> bool:
 def csrf_token(request: Request) -> str:
     """For a page's meta tag and its forms' field `csrf`; empty where no cookie was used."""
     return str(request.state.csrf)
-
-
-def is_secure(request: Request) -> bool:
-    return bool(request.scope["scheme"] == "https")
 
 
 def _login_path(wanted: str) -> str:

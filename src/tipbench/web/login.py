@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from tipbench.web.access import Access
 from tipbench.web.attempts import TooManyAttempts
-from tipbench.web.authentication import NOT_FROM_HERE, is_secure
+from tipbench.web.authentication import NOT_FROM_HERE
 from tipbench.web.bearer import TOO_MANY, client_address
 from tipbench.web.forms import CsrfForm, read_form
 from tipbench.web.origin import is_same_origin
@@ -50,7 +50,7 @@ def login_router(access: Access, page: LoginPage) -> APIRouter:
         if grant is None:
             return _refused(page(request, wanted, "This token is not valid, or not any more."), 401)
         response = RedirectResponse(wanted, 303)
-        set_cookie(response, access.sessions.begin(grant), is_secure(request))
+        set_cookie(response, access.sessions.begin(grant), request.scope)
         return response
 
     @router.post(LOGOUT)
@@ -58,7 +58,7 @@ def login_router(access: Access, page: LoginPage) -> APIRouter:
         if request.state.session is not None:
             await run_in_threadpool(access.sessions.end, request.state.session)
         response = RedirectResponse(LOGIN, 303)
-        remove_cookie(response, is_secure(request))
+        remove_cookie(response, request.scope)
         return response
 
     return router

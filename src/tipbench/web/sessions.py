@@ -10,9 +10,10 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from starlette.responses import Response
+from starlette.types import Scope
 
 from tipbench.web.tokens import Grant, Tokens
 from tipbench.web.visitor import Visitor
@@ -84,19 +85,30 @@ class Sessions:
         return _encoded(_mac(self._session_key, body))
 
 
-def cookie_name(secure: bool) -> str:
-    """The prefix makes browsers refuse such a cookie from a subdomain, a plain-text page or another path."""
-    return "__Host-tipbench_session" if secure else "tipbench_session"
+def cookie_name(scope: Scope) -> str:
+    """The name of the session's cookie at this server.
+
+    Browsers send a cookie to all ports of a host, so the port is in its name. The prefix makes them refuse such a
+    cookie from a subdomain, a plain-text page or another path.
+    """
+    prefix = "__Host-" if is_secure(scope) else ""
+    return f"{prefix}tipbench_session_{(scope.get('server') or ('', 0))[1]}"
 
 
-def set_cookie(response: Response, value: str, secure: bool) -> None:
-    response.set_cookie(
-        cookie_name(secure), value, max_age=LIFETIME_S, path="/", secure=secure, httponly=True, samesite="strict"
-    )
+def is_secure(scope: Scope) -> bool:
+    return bool(scope["scheme"] == "https")
 
 
-def remove_cookie(response: Response, secure: bool) -> None:
-    response.delete_cookie(cookie_name(secure), path="/", secure=secure, httponly=True, samesite="strict")
+def set_cookie(response: Response, value: str, scope: Scope) -> None:
+    response.set_cookie(cookie_name(scope), value, max_age=LIFETIME_S, **_attributes(scope))
+
+
+def remove_cookie(response: Response, scope: Scope) -> None:
+    response.delete_cookie(cookie_name(scope), **_attributes(scope))
+
+
+def _attributes(scope: Scope) -> dict[str, Any]:
+    return {"path": "/", "secure": is_secure(scope), "httponly": True, "samesite": "strict"}
 
 
 def _mac(key: bytes, content: str) -> bytes:

@@ -1,0 +1,59 @@
+"""Which names this server answers to. Another site's name that leads here would make its pages ours (DNS rebinding)."""
+
+import ipaddress
+from collections.abc import Collection
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from tipbench.errors import InvalidInput
+from tipbench.untrusted import shown
+from tipbench.web.errors import Errors
+from tipbench.web.refusing import Refusing
+
+
+class AllowedHosts(Refusing):
+    """Middleware: refuse requests for other hosts than localhost, IP addresses and the allowed names."""
+
+    def __init__(self, app: ASGIApp, names: Collection[str], errors: Errors) -> None:
+        super().__init__(app)
+        self._names = {"localhost", *(name.lower() for name in names)}
+        self._errors = errors
+
+    def _refusal(self, request: Request) -> Response | None:
+        given = request.headers.getlist("host")
+        name = _name_in(given[0]) if len(given) == 1 else ""
+        if name in self._names or _is_address(name):
+            return None
+        message = (
+            f"this server does not answer to the name {shown(name)}; whoever runs it can add the name to "
+            "TIPBENCH_ALLOWED_HOSTS"
+        )
+        return self._errors.answer(request, 400, message)
+
+
+def allowed_hosts(setting: str) -> list[str]:
+    """The names in TIPBENCH_ALLOWED_HOSTS; raises InvalidInput for anything that is no name."""
+    names = [part.strip() for part in setting.split(",") if part.strip()]
+    for name in names:
+        if not name.isascii() or any(letter in name for letter in "/:@*[] "):
+            raise InvalidInput(
+                f"TIPBENCH_ALLOWED_HOSTS names {shown(name)}, which is no host name; give names without scheme and "
+                "port, such as bench.example.com, comma-separated"
+            )
+    return names
+
+
+def _name_in(host: str) -> str:
+    """The name in a Host header: without the port, in small letters."""
+    name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
+    return name.lower().removesuffix(".")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
