@@ -28,6 +28,7 @@ from tipbench.judge.settle import effective_verdicts
 from tipbench.judge.status import JudgeStatus, judge_status
 from tipbench.judge.verify import read_judge_file
 from tipbench.options import Options
+from tipbench.private_files import make_private_folder
 from tipbench.records import Answer, Failure, GoldItem, ModelInfo, Outcome
 from tipbench.settings import Settings
 from tipbench.suites.read_rubric import parse_rubric
@@ -270,7 +271,7 @@ def run_judge(
     )
     scored = score_batch(judge, exported.file)
     kept = work.journals.parent / "judged" / f"{exported.file['batch']}.json"
-    kept.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(kept.parent)
     _write_whole(kept, json_text(scored))
     try:
         with alone():

@@ -16,6 +16,7 @@ from tipbench.bandit.promoting import changed_since
 from tipbench.bandit.recommender import Recommender
 from tipbench.bandit.shadows import check_names, open_shadows
 from tipbench.bandit.store.catalog import check_not_left_behind, open_store
+from tipbench.private_files import private_folder
 from tipbench.serving.parts import Parts
 from tipbench.serving.routers import add_routes
 from tipbench.settings import Settings
@@ -25,7 +26,6 @@ from tipbench.web.errors import error_responses
 from tipbench.web.key import ServiceKey
 from tipbench.web.key_protection import protect_by_key
 from tipbench.web.paths import PathRules
-from tipbench.web.private_files import private_folder
 
 RULES = PathRules(open=("/health",))
 _KEY = "TIPBENCH_SERVING_KEY"

@@ -8,6 +8,7 @@ from typing import IO
 
 from tipbench.errors import TurnTaken
 from tipbench.identity import data_digest
+from tipbench.private_files import make_private_folder
 
 
 def lock_path(home: Path, *what: str) -> Path:
@@ -18,7 +19,7 @@ def lock_path(home: Path, *what: str) -> Path:
 @contextmanager
 def turn(path: Path, taken: str, wait: bool, say: Callable[[str], None]) -> Iterator[IO[str]]:
     """Holds the lock, and gives its file. `taken` says what another process is doing meanwhile."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     with path.open("a+", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

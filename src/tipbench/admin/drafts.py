@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tipbench.errors import TipbenchError
+from tipbench.private_files import make_private_folder
 from tipbench.sqlite_files import ConnectionLock, connect
 
 _SCHEMA = 1
@@ -16,7 +17,7 @@ class Drafts:
     """A small database of the server's own. A field is ("scores", "tone"), ("flags", "overlong") or ("note", "")."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(path.parent)
         self._lock = ConnectionLock(path)
         self._connection = connect(path)
         path.chmod(0o600)

@@ -14,6 +14,7 @@ from pydantic_core import from_json, to_json
 from tipbench.bandit.whole_files import write_whole
 from tipbench.errors import InvalidInput, NotFound, StateDamaged
 from tipbench.identity import data_digest
+from tipbench.private_files import make_private_folder
 from tipbench.untrusted import shown
 
 _DIGITS = 16
@@ -23,7 +24,7 @@ _ID = re.compile(r"[0-9a-f]{16}")
 def keep_record(folder: Path, content: Mapping[str, Any]) -> str:
     """Its id."""
     name = data_digest(content)[:_DIGITS]
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
     folder.chmod(0o700)
     write_whole(folder / f"{name}.json", to_json({"id": name, **content}, indent=2) + b"\n")
     return name

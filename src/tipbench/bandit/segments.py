@@ -17,6 +17,7 @@ from pydantic_core import from_json, to_json
 
 from tipbench.bandit.folders import sync_folder
 from tipbench.errors import StateDamaged
+from tipbench.private_files import make_private_folder
 from tipbench.untrusted import printable
 
 FULL_BYTES = 64_000_000
@@ -56,7 +57,7 @@ class SegmentLog:
 
     def _begin(self) -> None:
         self._end()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.folder)
         self.folder.chmod(0o700)
         begun = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC

@@ -7,6 +7,7 @@ from tipbench.cli.workplace import note, out
 from tipbench.engines.embedded import DEFAULT_MODEL
 from tipbench.engines.weights import KNOWN, pull, weights_path
 from tipbench.options import make_options
+from tipbench.private_files import make_private_folder
 from tipbench.settings import Settings
 from tipbench.tracking.address import own_database
 
@@ -26,7 +27,7 @@ def command(quick: bool) -> int:
     if not weights_path(settings.home / "weights", _WEIGHTS.name).is_file():
         note(f"Installing the weights of {_WEIGHTS.name} ({_WEIGHTS.megabytes} MB, {_WEIGHTS.licence}) …")
         pull(settings.home / "weights", _WEIGHTS)
-    settings.home.mkdir(parents=True, exist_ok=True)
+    make_private_folder(settings.home)
     options = make_options(
         {
             "models": DEFAULT_MODEL,

@@ -96,6 +96,8 @@ def run(arguments: list[str]) -> int:
     from tipbench.errors import TipbenchError
 
     try:
+        if arguments and not {"-h", "--help", "--version"}.intersection(arguments):
+            _tighten_home()
         result = cli.main(args=arguments, prog_name="tipbench", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
@@ -122,6 +124,15 @@ def run(arguments: list[str]) -> int:
         where = f": {error.filename}" if error.filename else ""
         click.echo(f"Error: {error.strerror or error}{where}", err=True)
         return 2
+
+
+def _tighten_home() -> None:
+    from tipbench.private_files import tighten_home
+    from tipbench.settings import Settings
+
+    sentence = tighten_home(Settings().home)
+    if sentence:
+        click.echo(sentence, err=True)
 
 
 if __name__ == "__main__":

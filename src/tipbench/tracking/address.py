@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tipbench.errors import InvalidInput, TrackingError, TrackingUnreachable
 from tipbench.identity import text_digest
+from tipbench.private_files import make_private_folder
 from tipbench.settings import Settings
 from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.tracking.interface import MlflowApi
@@ -49,7 +50,7 @@ def open_store(url: str | None, settings: Settings, experiment: str | None = Non
 def remember(settings: Settings, experiment: str, address: str, suite: str) -> None:
     """Notes where an experiment is kept, so that it is never silently continued elsewhere, and of which suite it is."""
     path = _note(settings, experiment)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     scratch = path.with_suffix(".part")
     scratch.write_text(json.dumps({"experiment": experiment, "kept_at": address, "suite": suite}))
     scratch.replace(path)
@@ -80,7 +81,7 @@ def _fallback(settings: Settings, create: bool) -> OpenedStore:
         return OpenedStore(RunStore(client), f"Results go to the MLflow server at {DEFAULT_SERVER}.")
     client.close()
     if create:
-        settings.home.mkdir(parents=True, exist_ok=True)
+        make_private_folder(settings.home)
     store = RunStore(EmbeddedMlflow(own_database(settings), create, is_own=True))
     verb = "go to" if create else "are read from"
     return OpenedStore(store, f"{reason}: results {verb} tipbench's own database, {store.address}")

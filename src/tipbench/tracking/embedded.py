@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from tipbench.errors import DatabaseBusy, NothingStored, TrackingError, TrackingUnreachable
+from tipbench.private_files import is_private
 from tipbench.settings import Settings
 from tipbench.tracking.interface import Experiment, FinishedRun, Metric, RunStatus, StoredRun
 from tipbench.tracking.mlflow_store import MlflowStore, is_mlflows
@@ -45,6 +46,7 @@ class EmbeddedMlflow:
         if not create and not self.path.exists():
             raise NothingStored(f"there are no results yet: {self.address} does not exist; 'tipbench collect' makes it")
         self._artifacts = artifacts_beside(self.path)
+        self._file_mode = 0o600 if self.path.parent.is_dir() and is_private(self.path.parent) else 0o644
         self._opening = threading.RLock()
         self._sql: SqliteTables | None = None  # where the schema is one that we know
         self._mlflow: MlflowStore | None = None  # opened when it is needed
@@ -142,7 +144,7 @@ class EmbeddedMlflow:
         try:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - thousands of small files: pathlib took a third of it
             for name, content in files.items():
-                _write_whole(f"{folder}/{name}", f"{folder}/.{name}.part", content)
+                _write_whole(f"{folder}/{name}", f"{folder}/.{name}.part", content, self._file_mode)
         except OSError as error:
             raise TrackingError(f"{folder} can't be written to: {error.strerror or error}") from error
 
@@ -235,8 +237,8 @@ def _new_run_id() -> str:
     return f"{time.time_ns() // 1_000_000:012x}{uuid.uuid4().hex[12:]}"
 
 
-def _write_whole(path: str, scratch: str, content: bytes) -> None:
-    file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+def _write_whole(path: str, scratch: str, content: bytes, mode: int) -> None:
+    file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
         view = memoryview(content)
         while view:

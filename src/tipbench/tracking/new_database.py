@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from tipbench.errors import MissingExtra, TrackingError
+from tipbench.private_files import is_private, make_private_folder
 from tipbench.tracking.mlflow_store import MISSING, MlflowStore
 from tipbench.tracking.tables import schema_of
 from tipbench.untrusted import printable
@@ -64,7 +65,7 @@ class NewDatabase:
 
 def make_empty(path: Path) -> None:
     """The empty database that new ones are copied from; once, however many want it at the same time."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     with path.with_name(f".{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _is_whole(path):
@@ -88,6 +89,8 @@ def _copy(empty: Path, path: Path, artifacts: Path) -> None:
     scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         shutil.copyfile(empty, scratch)
+        if is_private(scratch.parent):
+            scratch.chmod(0o600)
         with closing(sqlite3.connect(scratch)) as made:
             made.execute("UPDATE experiments SET artifact_location = ? || '/' || experiment_id", (str(artifacts),))
             made.commit()

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tipbench.errors import InvalidInput
+from tipbench.private_files import private_file
 from tipbench.sqlite_files import BUSY_S, ConnectionLock, connect
-from tipbench.web.private_files import private_file
 from tipbench.web.visitor import Role
 
 _VERSION = 1

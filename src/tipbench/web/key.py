@@ -9,8 +9,8 @@ import stat
 from pathlib import Path
 
 from tipbench.errors import InvalidInput
+from tipbench.private_files import make_private, private_file, replace_private
 from tipbench.web.given import check_given, new_salt, new_token, token_digest
-from tipbench.web.private_files import make_private, private_file, replace_private
 
 _KEPT = re.compile(r"([0-9a-f]{32}) ([0-9a-f]{64})\n")
 

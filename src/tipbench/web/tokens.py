@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from tipbench.errors import DatabaseBusy, InvalidInput, NotFound
 from tipbench.judge.judges.catalog import person
+from tipbench.private_files import private_folder, server_secret
 from tipbench.untrusted import shown
 from tipbench.web.access_file import AccessFile
 from tipbench.web.given import check_given, new_salt, new_token, token_digest
-from tipbench.web.private_files import private_folder, server_secret
 from tipbench.web.visitor import Role, Visitor
 
 ADMIN_NAME = "person"  # by which an admin's scores are signed

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 
 from tipbench.errors import TrackingError
+from tipbench.private_files import make_private_folder
 from tipbench.tracking.embedded import SCHEME, artifacts_beside
 from tipbench.untrusted import printable
 
@@ -31,7 +32,7 @@ class ServerProcess:
         self._log = log
         self._folder = Path(tempfile.mkdtemp(prefix="tipbench-"))  # short: a socket's path has 107 bytes at most
         socket = self._folder / "mlflow.sock"
-        log.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(log.parent)
         command = [sys.executable, "-P", "-m", "tipbench.admin.mlflow_pages.server_main", str(socket)]
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:

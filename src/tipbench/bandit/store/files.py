@@ -28,6 +28,7 @@ from tipbench.bandit.store.interface import Event, Held, Kept, Key, Mark, check_
 from tipbench.bandit.store.marks import check_unmarked, is_moved_now, is_used
 from tipbench.errors import StateDamaged
 from tipbench.identity import text_digest
+from tipbench.private_files import make_private_folder
 from tipbench.untrusted import json_text
 
 NAME = "files"
@@ -49,7 +50,7 @@ class FileStore:
         self.promotions = FilePromotions(folder.with_name(PROMOTIONS))
         self._durable = durable
         self._locks = folder / ".locks"
-        self._locks.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._locks)
         folder.chmod(0o700)
         self._turns = [threading.Lock() for _ in range(_LOCKS)]
         self._leave = weakref.finalize(self, os.close, self._occupied(alone))
