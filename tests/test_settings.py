@@ -98,13 +98,37 @@ def test_rows_of_another_table_are_read_by_the_same_rules() -> None:
 @pytest.mark.parametrize("end", ["TOKEN", "PASSWORD", "USERNAME", "SECRET", "KEY"])
 def test_secrets_of_other_tables_stay_here(end: str, tmp_path: Path) -> None:
     settings = Settings({f"TIPBENCH_PART_{end}": "hunter2", f"OTHER_{end}": "theirs"})
-    assert settings.for_a_judge() == {f"OTHER_{end}": "theirs"}
+    assert settings.without_secrets() == {f"OTHER_{end}": "theirs"}
     assert settings.for_a_job(tmp_path) == {f"OTHER_{end}": "theirs", "TIPBENCH_HOME": str(tmp_path)}
 
 
-def test_a_judge_sees_no_credentials_in_an_address() -> None:
+def test_a_judge_gets_what_programs_need_and_what_was_named() -> None:
+    usual = {
+        "PATH": "/bin",
+        "HOME": "/h",
+        "LANG": "C",
+        "TMPDIR": "/t",
+        "TZ": "UTC",
+        "https_proxy": "p",
+        "SSL_CERT_FILE": "c",
+    }
+    judges = {"TIPBENCH_JUDGE_MODEL": "m", "TIPBENCH_JUDGE_ENV": "AGENT_KEY, TIPBENCH_ADMIN_TOKEN", "AGENT_KEY": "a"}
+    others = {
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "PGPASSWORD": "s",
+        "TIPBENCH_JUDGE_SECRET": "s",
+        "TIPBENCH_ADMIN_TOKEN": "s",
+        "TIPBENCH_HOME": "/h/tipbench",
+        "MLFLOW_TRACKING_URI": "http://m",
+        "TIPBENCH_OPENAI_KEY": "s",
+        "SSH_AUTH_SOCK": "/s",
+    }
+    assert Settings({**usual, **judges, **others}).for_a_judge() == {**usual, **judges}
+
+
+def test_nobody_sees_credentials_in_an_address() -> None:
     given = {"TIPBENCH_PART_URL": "http://me:hunter2@part", "TIPBENCH_OPENAI_URL": "http://me:hunter2@open/v1"}
-    assert Settings(given).for_a_judge() == {
+    assert Settings(given).without_secrets() == {
         "TIPBENCH_PART_URL": "http://part",
         "TIPBENCH_OPENAI_URL": "http://open/v1",
     }

@@ -103,9 +103,11 @@ def test_any_value_can_be_shown_in_a_message(value: object) -> None:
 @given(text=TEXTS)
 @example(text="=1+1")
 @example(text="\t=1+1")
+@example(text="\uff1d1+1")
+@example(text="\n=1+1")
 def test_no_text_is_a_formula_in_a_spreadsheet(text: str) -> None:
     cell = inert_in_spreadsheets(text)
-    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert not cell.startswith(("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n"))
     assert not DANGEROUS.search(cell)
 
 

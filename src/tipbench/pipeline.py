@@ -30,6 +30,7 @@ from tipbench.judge.verify import read_judge_file
 from tipbench.options import Options
 from tipbench.private_files import make_private_folder
 from tipbench.records import Answer, Failure, GoldItem, ModelInfo, Outcome
+from tipbench.regular_files import read_start
 from tipbench.settings import Settings
 from tipbench.suites.read_rubric import parse_rubric
 from tipbench.suites.rubric import Rubric
@@ -211,7 +212,7 @@ def check_export_path(path: Path) -> None:
     if not path.parent.is_dir():
         raise InvalidInput(f"{path} can't be written: there is no folder {path.parent}")
     beside = schema_path(path)
-    if beside.is_file() and b'"tipbench-judge/' in beside.read_bytes()[:300]:
+    if beside.is_file() and b'"tipbench-judge/' in read_start(beside):
         raise InvalidInput(f"{beside}, where the schema goes, is a judge file; name another file to export to")
 
 

@@ -35,6 +35,11 @@ TABLE: tuple[Setting, ...] = (
     Setting("TIPBENCH_OPENAI_KEY", "", "API key for openai/… models, if the server wants one.", secret=True),
     Setting("TIPBENCH_ANCHORS", "", "File with a team's own anchors; their scores stay on this machine.", secret=True),
     Setting("TIPBENCH_JUDGE_COMMAND", "", "Program of the judge 'command': the batch on stdin, filled in on stdout."),
+    Setting(
+        "TIPBENCH_JUDGE_ENV",
+        "",
+        "Names of environment variables that the judge's program gets besides the usual ones, comma-separated.",
+    ),
     Setting("TIPBENCH_JUDGE_WEBHOOK", "", "Address of the judge 'webhook', which batches are posted to."),
     Setting("TIPBENCH_JUDGE_SECRET", "", "Secret that signs what goes to the webhook and comes back.", secret=True),
     Setting(
@@ -91,6 +96,13 @@ TABLE: tuple[Setting, ...] = (
 _UNBLINDING = ("TIPBENCH_HOME", "MLFLOW_TRACKING_URI")  # where it stands which slot is what
 # what opens the servers and their database, and is nothing that a run needs
 _OF_THE_SERVER = ("TIPBENCH_ADMIN_TOKEN", "TIPBENCH_SERVING_KEY", "TIPBENCH_POSTGRESQL_URL")
+_FOR_PROGRAMS = frozenset(  # that any program may need; proxies are also written in small letters
+    (
+        *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ"),
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+    )
+)
 _SECRET_ENDS = ("_TOKEN", "_PASSWORD", "_USERNAME", "_SECRET", "_KEY")  # of settings that stand in other tables
 _DAY_S = 86_400
 _YEAR_S = 366 * _DAY_S
@@ -139,7 +151,16 @@ class Settings:
         return self._seconds("TIPBENCH_REWARD_WINDOW", most=_YEAR_S)
 
     def for_a_judge(self) -> dict[str, str]:
-        """The environment of a judge's program: no secret, no credentials, and no way to what is hidden from it."""
+        """The environment of a judge's program: what programs need anyway, and what was named for it."""
+        named = {name.strip() for name in self.get("TIPBENCH_JUDGE_ENV").split(",")}
+        return {
+            name: value
+            for name, value in self.without_secrets().items()
+            if name in named or name.upper() in _FOR_PROGRAMS or name.startswith("TIPBENCH_JUDGE_")
+        }
+
+    def without_secrets(self) -> dict[str, str]:
+        """The environment without secrets and credentials of ours, and without the way to what judges must not see."""
         return {
             name: re.sub(r"://.*@", "://", value) if _is_ours(name) else value
             for name, value in self._environment.items()

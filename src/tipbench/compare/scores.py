@@ -6,6 +6,7 @@ from typing import Any
 
 from tipbench.errors import InvalidInput
 from tipbench.records import StoredCell
+from tipbench.regular_files import read_start
 from tipbench.tracking.batches import applied_batch, batch_runs
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.runs import stored_candidates, stored_cell, stored_runs
@@ -60,7 +61,7 @@ def write_scores(path: Path, rows: list[dict[str, Any]]) -> None:
 def check_scores_file(path: Path) -> None:
     if path.suffix not in _WRITERS:
         raise InvalidInput(f"scores can be written as .csv or .json; {path} is neither")
-    if path.is_file() and b'"tipbench-judge/' in path.read_bytes()[:200]:
+    if path.is_file() and b'"tipbench-judge/' in read_start(path):
         raise InvalidInput(f"{path} is a judge file and may hold somebody's scores; name another file")
 
 

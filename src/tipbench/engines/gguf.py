@@ -41,6 +41,8 @@ class GgufFacts(NamedTuple):
 
 def read_gguf(path: Path) -> GgufFacts:
     try:
+        if not path.is_file():  # a pipe would be waited for
+            raise EngineError(f"{path} can't be read: there is no such file")
         with path.open("rb") as file:
             return _read(file)
     except OSError as error:

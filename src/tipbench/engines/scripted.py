@@ -18,13 +18,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from tipbench.engines.interface import bare_name
 from tipbench.errors import GenerationFailed, InvalidInput, ModelMissing
 from tipbench.identity import data_digest, text_digest
+from tipbench.located_yaml import load_located
 from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
+from tipbench.regular_files import read_regular
+from tipbench.untrusted import printable
 
 _VERBS = ("Start", "Close", "Move", "Split", "Finish", "Pause", "Send", "Draft", "Skip", "Batch")
 _THINGS = (
@@ -115,9 +117,14 @@ class ScriptedEngine:
 
 def _read_script(path: Path) -> Script:
     try:
-        return Script.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
-    except (OSError, yaml.YAMLError, ValueError) as error:
-        raise InvalidInput(f"script {path} can't be used: {' '.join(str(error).split())}") from None
+        located = load_located(read_regular(path).decode("utf-8"))
+        if located.problems:
+            line, problem = located.problems[0]
+            raise ValueError(f"line {line}: {problem}")
+        return Script.model_validate(located.data or {})
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise InvalidInput(f"script {path} can't be used: {printable(why, 500)}") from None
 
 
 def _made_up(request: GenerationRequest) -> str:

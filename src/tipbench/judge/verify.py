@@ -9,16 +9,18 @@ from tipbench.errors import InvalidInput, JudgeFileError
 from tipbench.identity import text_digest
 from tipbench.judge.file import FILE_KEYS, FORMAT, ITEM_KEYS, scales
 from tipbench.records import Batch, Slot, Verdict
+from tipbench.regular_files import read_regular
 from tipbench.suites.rubric import Rubric
 from tipbench.untrusted import shown
 
 _SHOWN = 20
+MOST_BYTES = 50_000_000  # of a judge file, from wherever it comes
 
 
 def read_judge_file(path: Path) -> dict[str, Any]:
     """The file's JSON, as far as needed to find its batch."""
     try:
-        content = path.read_bytes()
+        content = read_regular(path, MOST_BYTES)
     except OSError as error:
         raise InvalidInput(f"judge file {path} can't be read: {error.strerror or error}") from None
     return read_judge_data(content, f"judge file {path}")

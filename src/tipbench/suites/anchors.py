@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from tipbench.errors import InvalidInput, SuiteError
 from tipbench.located_yaml import LocatedData, load_located
 from tipbench.records import GoldItem, Scenario
+from tipbench.regular_files import read_regular
 from tipbench.suites.files import Slug
 from tipbench.suites.rubric import Rubric
 from tipbench.suites.validation import validated
@@ -50,9 +51,12 @@ def read_private_anchors(path: Path, scenarios: Mapping[str, Scenario], rubric: 
     """A team's own file, in the suite's format."""
     problems: list[str] = []
     try:
-        found = read_anchors(path.read_text(encoding="utf-8-sig"), path.name, scenarios, rubric, problems, private=True)
+        found = read_anchors(
+            read_regular(path).decode("utf-8-sig"), path.name, scenarios, rubric, problems, private=True
+        )
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"the anchors in {path} (TIPBENCH_ANCHORS) can't be read: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"the anchors in {path} (TIPBENCH_ANCHORS) can't be read: {why}") from None
     if problems:
         raise SuiteError(f"the anchors in {path} (TIPBENCH_ANCHORS) can't be used:", problems)
     return found

@@ -12,14 +12,16 @@ from tipbench.errors import InvalidInput, SuiteError
 from tipbench.identity import text_digest
 from tipbench.located_yaml import DataPath, LocatedData, load_located
 from tipbench.records import GoldItem, Scenario
+from tipbench.regular_files import read_regular
 from tipbench.suites.anchors import NAME as ANCHORS
 from tipbench.suites.anchors import read_anchors
 from tipbench.suites.files import PromptFront, ScenarioEntry, SuiteFile
 from tipbench.suites.front_matter import split_front_matter
 from tipbench.suites.read_rubric import read_rubric
+from tipbench.suites.rendering import GuardedTemplate, TemplateTooCostly
 from tipbench.suites.rubric import Rubric
 from tipbench.suites.suite import Prompt, Suite
-from tipbench.suites.templates import TemplateProblem, TextTemplate
+from tipbench.suites.templates import Template, TemplateProblem, TextTemplate
 from tipbench.suites.validation import validated
 from tipbench.untrusted import printable
 
@@ -36,7 +38,7 @@ def load_suite(name_or_path: str) -> Suite:
     """A built-in suite by its name, or one from a folder."""
     built_in = built_in_suites()
     if name_or_path in built_in:
-        return _Loader(built_in[name_or_path]).load()
+        return _Loader(built_in[name_or_path], TextTemplate).load()
     folder = Path(name_or_path)
     with suppress(RuntimeError):  # the home folder of a user whom nobody knows
         folder = folder.expanduser()
@@ -45,13 +47,15 @@ def load_suite(name_or_path: str) -> Suite:
             f"there is no suite '{printable(name_or_path, 200)}': it is neither built in ({', '.join(built_in)}) nor a "
             "folder; 'tipbench suite new NAME' makes one"
         )
-    return _Loader(folder.absolute()).load()
+    return _Loader(folder.absolute(), TextTemplate if folder in built_in.values() else GuardedTemplate).load()
 
 
 class _Loader:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, make_template: type[Template]) -> None:
         self.folder = folder
         self.problems: list[str] = []
+        self._make_template = make_template
+        self._gave_up = False  # one template took too long, which is enough
 
     def load(self) -> Suite:
         suite_file, located = self._suite_file()
@@ -79,11 +83,11 @@ class _Loader:
     def _text(self, name: str) -> str | None:
         path = self.folder / name
         try:
-            return path.read_text(encoding="utf-8-sig")
+            return read_regular(path).decode("utf-8-sig").replace("\r\n", "\n")
         except FileNotFoundError:
             self.problems.append(f"{name}: the file is missing")
         except (OSError, UnicodeDecodeError) as error:
-            self.problems.append(f"{name}: can't be read: {error}")
+            self.problems.append(f"{name}: can't be read: {getattr(error, 'strerror', None) or error}")
         return None
 
     def _suite_file(self) -> tuple[SuiteFile | None, LocatedData]:
@@ -207,7 +211,7 @@ class _Loader:
                 self._check_renders(name, template, line, scenarios)
         return Prompt(version, front.description, system, user, text_digest(text))
 
-    def _check_renders(self, name: str, template: TextTemplate, line: int, scenarios: tuple[Scenario, ...]) -> None:
+    def _check_renders(self, name: str, template: Template, line: int, scenarios: tuple[Scenario, ...]) -> None:
         """Renders the template for every scenario, so that no typo is left for the middle of a run."""
         for scenario in scenarios:
             for n_tips, diversity in ((1, False), (5, True)):
@@ -220,19 +224,23 @@ class _Loader:
                 if self._rendered(name, template, line, values, f"scenario {scenario.id}") is None:
                     return
 
-    def _template(self, name: str, source: str, first_line: int) -> TextTemplate | None:
+    def _template(self, name: str, source: str, first_line: int) -> Template | None:
         try:
-            return TextTemplate(source)
+            return None if self._gave_up else self._make_template(source)
         except TemplateProblem as problem:
+            self._gave_up |= isinstance(problem, TemplateTooCostly)
             self.problems.append(f"{name}:{first_line + problem.line - 1}: {problem}")
             return None
 
     def _rendered(
-        self, name: str, template: TextTemplate, first_line: int, values: dict[str, Any], what: str
+        self, name: str, template: Template, first_line: int, values: dict[str, Any], what: str
     ) -> str | None:
+        if self._gave_up:
+            return None
         try:
             return template.render(values)
         except TemplateProblem as problem:
+            self._gave_up |= isinstance(problem, TemplateTooCostly)
             message = f"{name}:{first_line + problem.line - 1}: {problem} (for {what})"
             if not any(known.startswith(message.split(" (for ")[0]) for known in self.problems):
                 self.problems.append(message)

@@ -9,7 +9,7 @@ from tipbench.options import Options
 from tipbench.records import GoldItem, Message, Scenario
 from tipbench.suites.contract import Contract
 from tipbench.suites.rubric import Rubric
-from tipbench.suites.templates import TemplateProblem, TextTemplate
+from tipbench.suites.templates import Template, TemplateProblem
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class Prompt:
 
     version: str
     description: str
-    system: TextTemplate | None
-    user: TextTemplate
+    system: Template | None
+    user: Template
     digest: str
 
 

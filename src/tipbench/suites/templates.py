@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -37,8 +37,18 @@ class TemplateProblem(Exception):
         self.line = line
 
 
+class Template(Protocol):
+    """A template; rendering it with the same values gives the same text. Both calls raise TemplateProblem."""
+
+    source: str
+
+    def __init__(self, source: str) -> None: ...
+
+    def render(self, values: Mapping[str, Any]) -> str: ...
+
+
 class TextTemplate:
-    """One template; rendering it with the same values gives the same text."""
+    """A template that is compiled and rendered here: one of ours, or within a process with limits."""
 
     def __init__(self, source: str) -> None:
         self.source = source

@@ -108,7 +108,7 @@ def test_what_is_no_world_at_all(tmp_path: Path, text: str, told: str) -> None:
 def test_a_file_that_can_not_be_read(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="can't be read: No such file"):
         load_world(tmp_path / "none.yaml")
-    with pytest.raises(InvalidInput, match="can't be read: Is a directory"):
+    with pytest.raises(InvalidInput, match="can't be read: it is not a regular file"):
         load_world(tmp_path)
     (tmp_path / "latin").write_bytes(b"name: \xff")
     with pytest.raises(InvalidInput, match="not UTF-8"):

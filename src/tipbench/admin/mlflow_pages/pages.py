@@ -65,7 +65,7 @@ class MlflowPages:
         self._database = Path(address.removeprefix(SCHEME))
         self._has_mlflow = importlib.util.find_spec("mlflow") is not None
         self._log = folder / "mlflow-pages.log"
-        self._environment: Mapping[str, str] = settings.for_a_judge()  # a judge's: without any secret
+        self._environment: Mapping[str, str] = settings.without_secrets()
         self._server = OnDemandServer(self._new_server, idle_s)
 
     def run_path(self, experiment_id: str, run_id: str) -> str:

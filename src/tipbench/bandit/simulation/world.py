@@ -10,6 +10,7 @@ from tipbench.bandit.records import Hour, Name
 from tipbench.errors import InvalidInput
 from tipbench.identity import data_digest
 from tipbench.located_yaml import load_located
+from tipbench.regular_files import read_regular
 from tipbench.untrusted import printable
 
 _Weight = Annotated[float, Field(ge=-10, le=10, strict=True)]  # neither a switch nor a text
@@ -116,7 +117,7 @@ class World(_Part):
 
 def load_world(path: Path) -> World:
     try:
-        located = load_located(path.read_text(encoding="utf-8"))
+        located = load_located(read_regular(path).decode("utf-8"))
     except OSError as error:
         raise InvalidInput(f"the world {path} can't be read: {error.strerror or error}; name another file") from error
     except UnicodeDecodeError as error:

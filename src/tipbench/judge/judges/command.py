@@ -7,7 +7,8 @@ from typing import Any
 from tipbench.errors import InvalidInput, JudgeFailed
 from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.judges.program import Ended, OutOfTime, TooMuch, run_program
-from tipbench.judge.judges.reply import MOST_BYTES, read_reply
+from tipbench.judge.judges.reply import read_reply
+from tipbench.judge.verify import MOST_BYTES
 from tipbench.settings import Settings
 from tipbench.untrusted import json_text, printable
 

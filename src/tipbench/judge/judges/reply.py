@@ -7,8 +7,6 @@ from tipbench.errors import JudgeFailed
 from tipbench.judge.verify import without_doubles
 from tipbench.untrusted import printable
 
-MOST_BYTES = 50_000_000
-
 
 def read_reply(content: bytes, who: str) -> dict[str, Any]:
     """The JSON object that a judge answered with; `who` begins the sentence where there is none."""

@@ -8,8 +8,9 @@ import httpx
 
 from tipbench.errors import InvalidInput, JudgeFailed, JudgeLater
 from tipbench.judge.judges.interface import JudgeName
-from tipbench.judge.judges.reply import MOST_BYTES, read_reply
+from tipbench.judge.judges.reply import read_reply
 from tipbench.judge.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER, batch_key, sign
+from tipbench.judge.verify import MOST_BYTES
 from tipbench.untrusted import json_text, printable, without_credentials
 from tipbench.upstream import UnusableAnswer, fetch, open_client
 

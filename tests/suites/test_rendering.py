@@ -1,0 +1,75 @@
+"""A template that takes too long, or too much, ends in a problem; nobody waits for it."""
+
+import datetime
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command import tipbench
+from tipbench.errors import SuiteError
+from tipbench.suites import rendering
+from tipbench.suites.load import load_suite
+from tipbench.suites.rendering import GuardedTemplate
+from tipbench.suites.templates import TemplateProblem
+
+LOOPS = "{% for a in range(9999) %}" * 3 + "{% endfor %}" * 3
+HOSTILE = {
+    "three nested ranges": LOOPS,
+    "a power at compile time": "{{ 10 ** (10 ** 9) }}",
+    "a sum of sums": "{% for a in range(99999) %}{{ range(99999)|sum }}{% endfor %}",
+    "doubling": "{% set n = namespace(x='xx') %}{% for a in range(99) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
+    "a long text of few letters": "{{ 'x' * 10 ** 10 }}",
+    "a wide number": "{{ '%0999999999d' % 1 }}",
+    "a wide field": "{{ '{:>9999999999}'.format(1) }}",
+    "a list of lists": "{{ ([0] * 9999999) * 9999 }}",
+    "an indent": "{{ ('x\n' * 999999)|indent(999999) }}",
+    "too long a text": "{{ 'x' * 1000001 }}",
+}
+
+
+def test_text_values_and_problems_come_back() -> None:
+    values = {"x": "naïve \n{{ y }}", "when": datetime.date(2026, 1, 2), "all": [1, {"a": None}]}
+    assert GuardedTemplate("{{ x }}|{{ when.year }}|{{ all[1].a }}").render(values) == "naïve \n{{ y }}|2026|None"
+    with pytest.raises(TemplateProblem, match="unexpected"):
+        GuardedTemplate("{{ x }")
+    with pytest.raises(TemplateProblem, match="'z' is undefined") as caught:
+        GuardedTemplate("one\n\n{{ z }}").render({})
+    assert caught.value.line == 3
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_costly_template_is_given_up(name: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(TemplateProblem) as caught:
+        GuardedTemplate(HOSTILE[name]).render({})
+    assert time.monotonic() - started < rendering.SECONDS + 3
+    assert str(caught.value).startswith("template error: ")
+    assert GuardedTemplate("{{ x }}").render({"x": "the next one is rendered"}) == "the next one is rendered"
+
+
+def test_many_threads_get_their_own_texts() -> None:
+    found: dict[int, str] = {}
+
+    def ask(number: int) -> None:
+        found[number] = GuardedTemplate("{{ n }}").render({"n": number})
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: str(number) for number in range(8)}
+
+
+def test_a_suite_that_loops_is_told_once_and_soon(tmp_path: Path) -> None:
+    assert tipbench("suite", "new", "loops", cwd=tmp_path).status == 0
+    prompts = sorted((tmp_path / "loops" / "prompts").glob("*.md"))
+    for path in prompts:
+        path.write_text(path.read_text() + LOOPS)
+    started = time.monotonic()
+    with pytest.raises(SuiteError, match="takes more than 2 s or 512 MB") as caught:
+        load_suite(str(tmp_path / "loops"))
+    assert time.monotonic() - started < rendering.SECONDS + 3
+    assert len(caught.value.problems) == 1
