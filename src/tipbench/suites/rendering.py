@@ -4,6 +4,7 @@ A template can loop for ever or fill the memory with a few letters, at compile t
 constant. So the process has a limit of memory, and ends by itself when one template takes too long.
 """
 
+import atexit
 import json
 import os
 import pickle
@@ -45,9 +46,11 @@ class GuardedTemplate:
 class _RenderingProcess:
     """Started when it is needed, one for all threads; one that ended is started again."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
+        atexit.register(self.close)
 
     def ask(self, source: str, values: Mapping[str, Any] | None) -> str:
         """The rendered text; only checks the template where there are no values. Raises TemplateProblem."""
@@ -64,9 +67,9 @@ class _RenderingProcess:
     def _answer(self, request: bytes) -> bytes:
         """One line; nothing if the process ended instead."""
         if self._child is None or self._child.poll() is not None:
-            self._close()
+            self.close()
             self._child = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tipbench.suites.rendering"],
+                [sys.executable, "-P", "-m", "tipbench.suites.rendering", str(self._seconds)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -79,11 +82,11 @@ class _RenderingProcess:
             self._child.stdin.flush()
         line = self._child.stdout.readline()
         if not line.endswith(b"\n"):
-            self._close()
+            self.close()
             return b""
         return line
 
-    def _close(self) -> None:
+    def close(self) -> None:
         if self._child:
             self._child.kill()
             with suppress(BrokenPipeError):
@@ -95,12 +98,12 @@ _process = _RenderingProcess()
 os.register_at_fork(after_in_child=lambda: globals().update(_process=_RenderingProcess()))
 
 
-def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
+def _serve(requests: BinaryIO, answers: BinaryIO, seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_BYTES, _BYTES))
     template = lru_cache(64)(TextTemplate)
     while header := requests.read(_LENGTH.size):
         source, values = pickle.loads(requests.read(*_LENGTH.unpack(header)))  # of our own parent
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)  # nobody handles its signal: it ends this process
+        signal.setitimer(signal.ITIMER_REAL, seconds)  # nobody handles its signal: it ends this process
         try:
             compiled = template(source)
             text = "" if values is None else compiled.render(values)
@@ -117,4 +120,4 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    _serve(sys.stdin.buffer, sys.stdout.buffer)
+    _serve(sys.stdin.buffer, sys.stdout.buffer, float(sys.argv[1]))
