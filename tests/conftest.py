@@ -85,7 +85,7 @@ def home(
     for setting in TABLE:
         monkeypatch.delenv(setting.name, raising=False)
     folder = tmp_path_factory.getbasetemp() / "homes" / str(next(homes))
-    folder.mkdir(parents=True)
+    folder.mkdir(mode=0o700, parents=True)
     monkeypatch.setenv("TIPBENCH_HOME", str(folder))
     (folder / "cache").symlink_to(empty_databases)
     return folder

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from tests.compare.made_cells import board, cell, counted, failed, persona_cells, provisional
+from tests.compare.made_cells import RUBRIC, board, cell, counted, empty, failed, persona_cells, provisional
 from tipbench.compare.words import headline, percent, prompt_label, verdict, warnings
+from tipbench.records import JudgeNote
 
 BASE = [9.0, 11.0, 10.0, 12.0, 8.0, 11.0, 10.0, 9.0]
 
@@ -24,6 +25,27 @@ def test_provisional_figures_are_called_that() -> None:
 def test_an_unjudged_experiment_says_so() -> None:
     found = board(cell("s1"), failed(cell("s2")))
     assert headline(found) == "No judge has scored anything yet: 0 cells judged, 1 pending, 1 failed."
+
+
+def test_empty_answers_are_no_judges() -> None:
+    found = board(empty(cell("s1")), empty(cell("s2")), cell("s3"))
+    assert headline(found) == (
+        "No judge has scored anything yet: 0 cells judged, 1 pending, 0 failed, 2 without a usable candidate, which "
+        "score the minimum."
+    )
+
+
+def test_scores_in_quarantine_are_called_that() -> None:
+    drifted = replace(cell("s1"), judges=(JudgeNote("lena", RUBRIC.digest, "b1", provisional=False, counted=False),))
+    quarantine = "the scores of lena (1 cell) are in quarantine and don't count ('tipbench judge --status' says why)"
+    counts = "0 cells judged, 1 pending, 0 failed"
+    assert headline(board(drifted)) == f"No judge's scores count yet; {quarantine}: {counts}."
+    by_rules = headline(board(drifted, provisional(cell("s2"), 9)))
+    assert by_rules.startswith(f"PROVISIONAL: scored by rules, lexical (κ not assessable), {quarantine}: ")
+    beside = headline(board(drifted, counted(cell("s2"), 9)))
+    assert beside.endswith(f"1 cells judged, 1 pending, 0 failed. T{quarantine[1:]}.")
+    again = replace(counted(cell("s1"), 9), judges=(*drifted.judges, *counted(cell("s1"), 9).judges))
+    assert "quarantine" not in headline(board(again))
 
 
 def test_a_long_top_group_is_cut_short() -> None:

@@ -2,14 +2,16 @@
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
 from tests.integration.command import Finished, tipbench
-from tests.integration.filling import filled
+from tests.integration.filling import fill, filled
 
 EXPERIMENT = "tip-bench-compared"
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(2)> [a](javascript:alert(3)) \\u001b[2J"
@@ -194,3 +196,29 @@ def test_an_experiment_in_which_everything_failed_is_shown_in_every_format(compa
         assert "broken" in shown.out
     said = compare(experiment="tip-bench-broken").out
     assert "All 2 cells failed, the first with: the runner died. 'collect --retry-failed' tries them again." in said
+
+
+def test_the_lines_of_cells_alone_give_back_the_boards_means(tmp_path: Path) -> None:
+    """Empty answers were left out of the file, so that its means reversed the leaderboard's order."""
+    always = """{when: '', answer: '["Begin.", "End."]'}"""
+    (tmp_path / "half.yaml").write_text(f"parameters: 1000\nrules: [{{when: lectrician, answer: ''}}, {always}]")
+    (tmp_path / "whole.yaml").write_text(f"parameters: 1000\nrules: [{always}]")
+    models = ",".join(f"scripted/{tmp_path / name}.yaml" for name in ("half", "whole"))
+    common = ("--experiment", "tip-bench-empty", "--mlflow-url", f"sqlite:///{tmp_path / 'm.db'}")
+    grid = ("--models", models, "--prompts", "v1", "--n-tips", "2")
+    assert tipbench("collect", *common, *grid).status == 0
+    assert tipbench("judge", *common, "--export", str(tmp_path / "judge.json")).status == 0
+    fill(tmp_path / "judge.json")
+    assert tipbench("judge", *common, "--apply", str(tmp_path / "judge.json")).status == 0
+    done = tipbench("compare", *common, "--format", "json", "--scores", str(tmp_path / "scores.json"))
+    board = {row["model"]: row["composite"] for row in json.loads(done.out)["standings"]}
+    lines = json.loads((tmp_path / "scores.json").read_text())
+    means = {
+        model: fmean(line["composite"] for line in lines if line["kind"] == "cell" and line["model"] == model)
+        for model in board
+    }
+    assert means == pytest.approx(board)
+    kinds = Counter((line["kind"], line["model"] == min(board)) for line in lines)
+    assert kinds["empty", True] > 0
+    assert kinds["cell", True] == kinds["cell", False] == 8
+    assert "empty answers, and 16 cells as they count" in done.err

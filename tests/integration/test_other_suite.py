@@ -32,7 +32,9 @@ def test_product_descriptions_with_their_own_factors_criteria_flag_and_weights(t
     assert board["rubric"]["name"] == "product-v1"
     assert len(board["standings"]) == 4
 
-    rows = json.loads(scores.read_text(encoding="utf-8"))
+    lines = json.loads(scores.read_text(encoding="utf-8"))
+    rows = [line for line in lines if line["kind"] == "judge"]
+    assert len(lines) - len(rows) == 2 * 2 * 4, "and each cell as it counts"
     assert {"factor.category", "factor.audience"} <= rows[0].keys()
     given = {item["scenario"] + item["candidate"]: item["scores"] for item in filled["items"]}
     expected = fmean(

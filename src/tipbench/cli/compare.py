@@ -1,6 +1,7 @@
 """`tipbench compare`: phase C."""
 
 import gc
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from tipbench.compare.leaderboard import Leaderboard, leaderboard_of
 from tipbench.compare.look import Look, rubric_of
 from tipbench.compare.report import FORMATS
 from tipbench.compare.rows import Rows, make_rows
-from tipbench.compare.scores import check_scores_file, single_scores, write_scores
+from tipbench.compare.scores import all_scores, check_scores_file, write_scores
 from tipbench.errors import InvalidInput
 from tipbench.suites.rubric import Rubric
 from tipbench.untrusted import printable
@@ -61,7 +62,7 @@ _FURTHEST = 10_000  # points between any two rows
     "--scores",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write every single score to this .csv or .json file.",
+    help="Also write every single score, and each cell's as it counts, to this .csv or .json file.",
 )
 @click.option(
     "--refresh", is_flag=True, help="Read everything again, as after a change that was made in MLflow's own pages."
@@ -107,9 +108,13 @@ def command(
         if gated:
             _show_gated(gated, out if form == "table" else err)
         if scores:
-            rows = single_scores(work.store, experiment)
-            write_scores(scores, rows)
-            note(f"{len(rows)} single scores written to {scores}")
+            lines = all_scores(work.store, look, rubric)
+            write_scores(scores, lines)
+            kinds = Counter(line["kind"] for line in lines)
+            note(
+                f"Written to {scores}: {kinds['judge']} scores by judges, {kinds['empty']} empty answers, and "
+                f"{kinds['cell']} cells as they count (kind = cell), whose means are the board's."
+            )
     return 1 if gated and gated.outcome == "lost" else 0
 
 

@@ -1,5 +1,6 @@
 """The leaderboard per (model, prompt): what the scores can tell, what they can't, and what is missing from them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +27,7 @@ class Leaderboard:
     flags: tuple[str, ...]  # those among them that are flags
     judges: tuple[str, ...]
     kappas: Kappas
+    quarantined: Mapping[str, int]  # judge → cells that have no counted score, because the judge's are in quarantine
     provisional: bool  # no counted judge has scored anything yet; the figures are a rule's
     other_rubrics: int  # cells scored by another rubric, which count as pending here
     uneven: bool  # rows were scored on different scenarios, so their means compare different things
@@ -41,6 +43,11 @@ class Leaderboard:
     @property
     def judged(self) -> int:
         return sum(standing.judged for standing in self.standings)
+
+    @property
+    def empty(self) -> int:
+        """Answers without a usable candidate, among the judged."""
+        return sum(standing.empty for standing in self.standings)
 
     @property
     def pending(self) -> int:
@@ -83,6 +90,7 @@ def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric, ka
         flags=tuple(rubric.flags),
         judges=judges,
         kappas={judge: kappas.get(judge, {}) for judge in judges},
+        quarantined=_quarantined(cells, rubric),
         provisional=rows.provisional,
         other_rubrics=sum(cell.judged_rubric not in (None, rubric.digest) and not cell.is_empty for cell in cells),
         uneven=len({row.scenarios for row in standings if row.scenarios}) > 1,
@@ -102,3 +110,14 @@ def _judges(cells: Sequence[StoredCell], rubric: Rubric, provisional: bool) -> t
         if note.counted or note.provisional
     }
     return tuple(sorted(found))
+
+
+def _quarantined(cells: Sequence[StoredCell], rubric: Rubric) -> dict[str, int]:
+    found = Counter(
+        note.judge
+        for cell in cells
+        if not cell.is_counted(rubric.digest)
+        for note in cell.judges
+        if note.rubric_digest == rubric.digest and not note.provisional and not note.counted
+    )
+    return dict(sorted(found.items()))

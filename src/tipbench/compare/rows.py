@@ -80,8 +80,7 @@ def scales(rubric: Rubric) -> dict[str, Interval]:
 
 def make_rows(cells: Sequence[StoredCell], rubric: Rubric) -> Rows:
     """Counted scores if there are any, else provisional ones; the two are never mixed."""
-    counted = any(cell.is_counted(rubric.digest) and cell.judged_by != BY_RULE for cell in cells)
-    scores_of = _checked(_counted_scores(rubric) if counted else _provisional_scores(rubric), scales(rubric))
+    scores_of, counted = _scoring(cells, rubric)
     groups: dict[RowKey, list[StoredCell]] = {}
     for cell in cells:
         groups.setdefault(key_of(cell), []).append(cell)
@@ -101,6 +100,19 @@ def make_rows(cells: Sequence[StoredCell], rubric: Rubric) -> Rows:
         factors=factors,
         provisional=not counted,
     )
+
+
+def cell_scores(cells: Sequence[StoredCell], rubric: Rubric) -> dict[str, Scores]:
+    """The scores of each cell as they count on the board, by run; cells without any are not in it."""
+    scores_of, _ = _scoring(cells, rubric)
+    found = {cell.run_id: scores_of(cell) for cell in cells if cell.failure is None}
+    return {run_id: scores for run_id, scores in found.items() if scores is not None}
+
+
+def _scoring(cells: Sequence[StoredCell], rubric: Rubric) -> tuple["ScoresOf", bool]:
+    """How cells are scored, and whether by judges that count."""
+    counted = any(cell.is_counted(rubric.digest) and cell.judged_by != BY_RULE for cell in cells)
+    return _checked(_counted_scores(rubric) if counted else _provisional_scores(rubric), scales(rubric)), counted
 
 
 def _factors(cells: Sequence[StoredCell]) -> dict[str, str]:

@@ -1,12 +1,19 @@
-"""Every single score of an experiment, with where it came from: for whoever wants to analyse it elsewhere."""
+"""Every single score of an experiment, with where it came from: for whoever wants to analyse it elsewhere.
+
+Three kinds of lines: `judge`, what a judge gave one candidate; `empty`, an answer without a usable candidate, which
+scores the minimum; `cell`, the scores of a cell as they count on the leaderboard.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tipbench.compare.look import Look
+from tipbench.compare.rows import cell_scores
 from tipbench.errors import InvalidInput
 from tipbench.records import StoredCell
 from tipbench.regular_files import read_start
+from tipbench.suites.rubric import Rubric
 from tipbench.tracking.batches import applied_batch, batch_runs
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.runs import stored_candidates, stored_cell, stored_runs
@@ -14,8 +21,26 @@ from tipbench.tracking.store import RunStore
 from tipbench.untrusted import csv_text, json_text
 
 
-def single_scores(store: RunStore, experiment: Experiment) -> list[dict[str, Any]]:
-    """One row a judged candidate and judge."""
+def all_scores(store: RunStore, look: Look, rubric: Rubric) -> list[dict[str, Any]]:
+    """The lines of all kinds."""
+    return [*_by_judges(store, look.experiment), *_of_cells(look, rubric)]
+
+
+def _of_cells(look: Look, rubric: Rubric) -> list[dict[str, Any]]:
+    empty, cells = [], []
+    scores = cell_scores(look.cells, rubric)
+    for cell in sorted(look.cells, key=lambda one: (one.model, one.prompt, one.scenario, one.repeat, one.run_id)):
+        if cell.run_id not in scores:
+            continue
+        line = {**_where(cell), "rubric_digest": rubric.digest, **scores[cell.run_id]}
+        if cell.is_empty:
+            empty.append({**line, "kind": "empty"})
+        cells.append({**line, "kind": "cell"})
+    return [*empty, *cells]
+
+
+def _by_judges(store: RunStore, experiment: Experiment) -> list[dict[str, Any]]:
+    """One line a judged candidate and judge."""
     runs = {run.run_id: run for run in stored_runs(store, experiment)}
     texts: dict[str, tuple[str, ...]] = {}
     rows = []
@@ -42,6 +67,7 @@ def single_scores(store: RunStore, experiment: Experiment) -> list[dict[str, Any
                     "composite": verdict.composite,
                     "note": verdict.note,
                     "text": texts[run.run_id][verdict.slot.candidate],
+                    "kind": "judge",
                 }
             )
     return rows

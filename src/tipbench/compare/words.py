@@ -17,17 +17,34 @@ _MANY_SCENARIOS = 1_000
 
 def headline(board: Leaderboard) -> str:
     """Where the figures come from, in a sentence."""
-    counts = f"{board.judged} cells judged, {board.pending} pending, {board.failed} failed"
+    counts = _counts(board)
     if board.failed and board.failed == sum(standing.cells for standing in board.standings):
         first = _first_failure(board)
         return f"All {board.failed} cells failed, the first with: {first}. 'collect --retry-failed' tries them again."
+    if not board.judges and board.quarantined:
+        return f"No judge's scores count yet; {_quarantine(board)}: {counts}."
     if not board.judges:
-        by_rule = f" ({board.judged} answers without a usable candidate score the minimum)" if board.judged else ""
-        return f"No judge has scored anything yet{by_rule}: {counts}."
+        return f"No judge has scored anything yet: {counts}."
     names = ", ".join(_with_kappa(judge, board.kappas.get(judge, {})) for judge in board.judges)
     if board.provisional:
-        return f"PROVISIONAL: scored by rules, {names}, not yet by a person or an agent: {counts}."
-    return f"Judged by {names} against {board.rubric}: {counts}."
+        scored = f"{_quarantine(board)}" if board.quarantined else "not yet by a person or an agent"
+        return f"PROVISIONAL: scored by rules, {names}, {scored}: {counts}."
+    beside = f" {_capital(_quarantine(board))}." if board.quarantined else ""
+    return f"Judged by {names} against {board.rubric}: {counts}.{beside}"
+
+
+def _counts(board: Leaderboard) -> str:
+    empty = f", {board.empty} without a usable candidate, which score the minimum" if board.empty else ""
+    return f"{board.judged - board.empty} cells judged, {board.pending} pending, {board.failed} failed{empty}"
+
+
+def _quarantine(board: Leaderboard) -> str:
+    named = " and ".join(f"{judge} ({cells} {plural('cell', cells)})" for judge, cells in board.quarantined.items())
+    return f"the scores of {named} are in quarantine and don't count ('tipbench judge --status' says why)"
+
+
+def _capital(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
 
 
 def _first_failure(board: Leaderboard) -> str:

@@ -251,7 +251,7 @@ EMPTY_STATES: dict[str, tuple[Sequence[StoredCell], str]] = {
     "no cells": ([], "The experiment holds no cells yet."),
     "nothing judged": (PENDING, "Nothing is scored yet"),
     "all failed": ([failed(one) for one in PENDING], "All 12 cells failed"),
-    "all empty": ([empty(one) for one in PENDING], "12 answers without a usable candidate score the minimum"),
+    "all empty": ([empty(one) for one in PENDING], "12 without a usable candidate, which score the minimum"),
     "one row": (grid(["m"], ["v1"]), "fewer than two rows have scores"),
     "one scenario": (grid(["m1", "m2"], ["v1", "v2"], 1), "can't be told apart"),
     "one prompt": (grid(["m1", "m2"], ["v1"]), "Models: m1"),
