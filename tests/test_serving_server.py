@@ -48,6 +48,7 @@ def test_the_document_names_every_endpoint_and_its_errors(app: FastAPI) -> None:
     assert set(paths) == {
         *("/health", "/score", "/reward", "/reset", "/shadows"),
         *(f"/{verb}/{policy}" for verb in ("score", "reward") for policy in policies),
+        *(f"/stats/{policy}" for policy in policies),
         *(f"/stats/{policy}/{{user_id}}" for policy in policies),
     }
     assert {"200", "202", "404", "409", "422", "503"} <= set(paths["/reward"]["post"]["responses"])

@@ -1,6 +1,7 @@
 """What a collection that was cut short left loaded is unloaded, once, and by nobody who would be in the way."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,10 +9,11 @@ import pytest
 
 from tests.engines.stand_in import Reply, StandIn
 from tests.test_turns import held_elsewhere
+from tipbench.engines.embedded import EmbeddedEngine
 from tipbench.engines.ollama import OllamaEngine
 from tipbench.engines.residency import sole_use, unload_left
 from tipbench.engines.scripted import ScriptedEngine
-from tipbench.errors import EngineError
+from tipbench.errors import EngineError, TurnTaken
 from tipbench.turns import lock_path
 
 
@@ -76,3 +78,21 @@ def test_another_collection_there_sees_to_it_itself(stand_in: StandIn, engine: O
 def test_an_engine_that_loads_nothing_at_our_word_is_left_alone(home: Path) -> None:
     unload_left(ScriptedEngine(), home, print)
     assert not (home / "locks").exists()
+
+
+def test_the_embedded_engine_is_for_one_collection_at_a_time(home: Path, tmp_path: Path) -> None:
+    engine = EmbeddedEngine(tmp_path)
+    model = ["embedded/smollm2:135m"]
+    said: list[str] = []
+    with (
+        sole_use(engine, model, home, False, said.append),
+        pytest.raises(TurnTaken, match="another collection is using the embedded engine"),
+        sole_use(EmbeddedEngine(tmp_path), model, home, False, said.append),
+    ):
+        pass
+    with pytest.raises(ZeroDivisionError), sole_use(engine, model, home, False, said.append):
+        raise ZeroDivisionError
+    started = time.monotonic()
+    with sole_use(EmbeddedEngine(tmp_path), model, home, False, said.append):
+        assert time.monotonic() - started < 1, "what was loaded has gone with its process"
+    assert said == []

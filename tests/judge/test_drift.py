@@ -1,11 +1,12 @@
 """What anchors tell: faithful judges count, drifting ones are found out; the full simulation is benchmarks/drift.py."""
 
+import json
 import random
 
 import pytest
 from benchmarks.drift import Judge, at_random, batch, faithful, flat, quarantined, shifted
 
-from tipbench.judge.drift import ENOUGH, Anchored, assess
+from tipbench.judge.drift import ENOUGH, ENOUGH_REPEATS, Anchored, Drift, assess, read_drift
 from tipbench.judge.sample import ANCHORS
 from tipbench.suites.load import load_suite
 
@@ -49,3 +50,28 @@ def test_a_judge_who_contradicts_itself_is_found_out_by_repeats() -> None:
     assert (
         "the same item got scores" in assess(scored, SUITE.rubric, Anchored((), SUITE.rubric), (), ANCHORS).quarantine
     )
+
+
+@pytest.mark.parametrize("anchors", [0, ENOUGH - 1])
+def test_without_enough_anchors_repeats_tell_who_throws_dice(anchors: int) -> None:
+    drawn = random.Random(7)
+
+    def drift(judge: Judge, repeats: int = ENOUGH_REPEATS) -> Drift:
+        scored = batch(drawn, judge, SUITE.anchors, SUITE.rubric, anchors)
+        twice = [verdict for verdict in scored if verdict.slot.kind == "repeat"][:repeats]
+        others = [verdict for verdict in scored if verdict.slot.kind != "repeat"]
+        return assess([*others, *twice], SUITE.rubric, Anchored((), SUITE.rubric), (), ANCHORS)
+
+    found = [drift(at_random) for _ in range(40)]
+    assert sum("the same item got scores" in one.quarantine for one in found) >= 38
+    assert not any(one.assessable for one in found), "nothing is said about anchors"
+    assert sum(not drift(faithful).quarantine for _ in range(100)) >= 94
+    few = drift(at_random, ENOUGH_REPEATS - 1)
+    assert few.quarantine == ""
+    assert {one.repeats.n for one in few.repeats.values()} == {ENOUGH_REPEATS - 1}
+    assert read_drift(json.loads(json.dumps(found[0].as_data()))) == found[0]
+    assert drift(at_random, 0).repeats == {}
+
+
+def test_what_an_earlier_version_stored_is_read() -> None:
+    assert read_drift({"anchors": 3, "borrowed": 0, "criteria": {}}) == Drift(3, 0, {})

@@ -43,3 +43,14 @@ def test_odd_users_are_refused(service: Service, policy: str, user: str) -> None
 @pytest.mark.parametrize("user", ["..", "%2e%2e", "a%2Fb", "a/b", "%00", "..%2f..%2fkey", "%5c"])
 def test_paths_lead_nowhere_else(service: Service, user: str) -> None:
     assert service.get(f"/stats/egreedy/{user}").status in (400, 404)
+
+
+def test_a_path_that_is_a_policys_name_is_the_policy(service: Service) -> None:
+    """/stats/egreedy/v2 told what version 1 knew of a user called "v2"."""
+    for path in ("/stats/egreedy", "/stats/egreedy/v2", "/stats/linucb"):
+        refused = service.get(path)
+        assert refused.status == 422
+        assert "user_id" in refused.text
+        told = service.told(f"{path}?user_id=v2")
+        assert (told["policy"], told["user_id"]) == (path.removeprefix("/stats/"), "v2")
+    assert service.told("/stats/egreedy/v2/v2")["policy"] == "egreedy/v2"

@@ -44,8 +44,11 @@ def test_what_waits_says_how_far_it_is_and_how_long_it_takes() -> None:
     text = _client(FakeDesk(sheet, candidates=60)).get("/judging").text
     assert "Go on: 1 of 3 items scored" in text
     assert 'href="/judging/b1"' in text
-    assert "60 texts wait for a judge" in text
+    assert "60 more texts wait for a judge" in text
     assert "About 45 min." in text
+    assert "They come once the open batch is handed in." in text
+    assert "Start the next batch" not in text, "it would open the one that is open"
+    assert "Start the next batch" in _client(FakeDesk(candidates=60)).get("/judging").text
     assert "in batches of about two hours" in _client(FakeDesk(candidates=400)).get("/judging").text
 
 

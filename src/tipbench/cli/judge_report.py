@@ -1,6 +1,7 @@
 """What `tipbench judge` shows: what went into a batch, what came of it, and how the judges stand."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,9 @@ def _show_drift(applied: Applied) -> None:
             style="dim",
             soft_wrap=True,
         )
+        if drift.repeats:
+            told = ", ".join(f"{name} {_repeats(asdict(found))}" for name, found in drift.repeats.items())
+            out.print(f"What was scored twice: {told}.", soft_wrap=True)
         return
     borrowed = f", {drift.borrowed} of them from earlier batches" if drift.borrowed else ""
     table = _plain(f"'{applied.judge}' against {drift.anchors} anchors{borrowed}")

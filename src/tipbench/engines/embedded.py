@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tipbench.engines.gguf import file_digest, read_gguf
-from tipbench.engines.interface import CONTEXT_TOKENS, bare_name
+from tipbench.engines.interface import CONTEXT_TOKENS, IN_PROCESS, bare_name
 from tipbench.engines.openai_compatible import read_completion, response_format
 from tipbench.engines.weights import KNOWN, weights_path
 from tipbench.errors import EngineError, GenerationFailed, MissingExtra, ModelMissing
@@ -26,8 +26,8 @@ class EmbeddedEngine:
 
     name = "embedded"
     at_once = 1
-    exclusive = False
-    address = "in process"
+    exclusive = True
+    address = IN_PROCESS
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

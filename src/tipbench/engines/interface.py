@@ -7,11 +7,14 @@ from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentM
 CONTEXT_TOKENS = 4096  # asked for on every load: prompt and answer must fit, and memory stays predictable
 
 
+IN_PROCESS = "in process"
+
+
 class Engine(Protocol):
     """One place where models run."""
 
     name: str
-    address: str  # for people: a URL or "in process"
+    address: str  # for people: a URL or IN_PROCESS
     at_once: int  # requests at once, unless somebody says otherwise
     exclusive: bool  # it loads models at our word, so that two collections at once would load two
 

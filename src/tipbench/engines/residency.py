@@ -12,7 +12,7 @@ from typing import IO
 
 import psutil
 
-from tipbench.engines.interface import Engine
+from tipbench.engines.interface import IN_PROCESS, Engine
 from tipbench.errors import EngineError, TurnTaken
 from tipbench.turns import lock_path, turn
 
@@ -31,7 +31,8 @@ def sole_use(
         yield
         return
     path = lock_path(home, "engine", engine.address)
-    with turn(path, f"another collection is using {engine.address}", wait, say) as lock:
+    where = "the embedded engine" if _ends_with_us(engine) else engine.address
+    with turn(path, f"another collection is using {where}", wait, say) as lock:
         _unload_left(engine, lock, say)
         _write(lock, list(models))
         yield
@@ -53,7 +54,7 @@ def unload_left(engine: Engine, home: Path, say: Callable[[str], None]) -> None:
 
 def _unload_left(engine: Engine, lock: IO[str], say: Callable[[str], None]) -> None:
     """More than once: what the collection had asked for when it was killed may load its model again."""
-    left = _left_loaded(lock)
+    left = [] if _ends_with_us(engine) else _left_loaded(lock)
     told = ""
     for look in range(_LOOKS if left else 0):
         if look:
@@ -64,6 +65,11 @@ def _unload_left(engine: Engine, lock: IO[str], say: Callable[[str], None]) -> N
                 say(f"{told}; unloading.")
             for model in left:
                 engine.unload(model)
+
+
+def _ends_with_us(engine: Engine) -> bool:
+    """Whether models leave memory with the process that loaded them."""
+    return engine.address == IN_PROCESS
 
 
 def _left_loaded(lock: IO[str]) -> list[str]:

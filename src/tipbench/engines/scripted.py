@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tipbench.engines.interface import bare_name
+from tipbench.engines.interface import IN_PROCESS, bare_name
 from tipbench.errors import GenerationFailed, InvalidInput, ModelMissing
 from tipbench.identity import data_digest, text_digest
 from tipbench.located_yaml import load_located
@@ -65,7 +65,7 @@ class ScriptedEngine:
     name = "scripted"
     at_once = 1
     exclusive = False
-    address = "in process"
+    address = IN_PROCESS
 
     def __init__(self) -> None:
         self._scripts: dict[str, Script] = {}

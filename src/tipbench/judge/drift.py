@@ -1,7 +1,7 @@
 """Drift: how far a judge is from the anchors and from itself, and whether its batch counts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tipbench.identity import text_digest
@@ -9,7 +9,8 @@ from tipbench.records import GoldItem, Slot, Verdict
 from tipbench.statistics.drift import Consistency, Kappa, Offset, consistency, kappa, offset
 from tipbench.suites.rubric import Criterion, Rubric, Tolerances
 
-ENOUGH = 12  # anchors, without which nothing is said; docs/decisions/0013
+ENOUGH = 12  # anchors, without which nothing is said about them; docs/decisions/0013
+ENOUGH_REPEATS = 8  # where they are all there is to tell whether a batch counts
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,21 @@ class CriterionDrift:
 
 
 @dataclass(frozen=True)
+class RepeatDrift:
+    """How far a judge is from itself on one criterion."""
+
+    repeats: Consistency
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Drift:
     """What the anchors and repeats of a batch tell about its judge."""
 
     anchors: int
     borrowed: int  # among them: from the judge's batches before this one
     criteria: Mapping[str, CriterionDrift]  # empty where there are too few anchors
+    repeats: Mapping[str, RepeatDrift] = field(default_factory=dict)  # where there are repeats and too few anchors
 
     @property
     def assessable(self) -> bool:
@@ -37,11 +47,13 @@ class Drift:
     @property
     def quarantine(self) -> str:
         """Why the batch should not count; empty when it may."""
-        return "; ".join(f"{name}: {problem}" for name, found in self.criteria.items() for problem in found.problems)
+        found: Mapping[str, CriterionDrift | RepeatDrift] = self.criteria or self.repeats
+        return "; ".join(f"{name}: {problem}" for name, one in found.items() for problem in one.problems)
 
     def as_data(self) -> dict[str, Any]:
         criteria = {name: asdict(found) for name, found in self.criteria.items()}
-        return {"anchors": self.anchors, "borrowed": self.borrowed, "criteria": criteria}
+        repeats = {name: asdict(found) for name, found in self.repeats.items()}
+        return {"anchors": self.anchors, "borrowed": self.borrowed, "criteria": criteria, "repeats": repeats}
 
 
 def read_drift(data: Mapping[str, Any]) -> Drift:
@@ -55,7 +67,11 @@ def read_drift(data: Mapping[str, Any]) -> Drift:
         )
         for name, found in data["criteria"].items()
     }
-    return Drift(data["anchors"], data["borrowed"], criteria)
+    repeats = {
+        name: RepeatDrift(Consistency(**found["repeats"]), tuple(found["problems"]))
+        for name, found in data.get("repeats", {}).items()  # earlier versions did not look at them
+    }
+    return Drift(data["anchors"], data["borrowed"], criteria, repeats)
 
 
 class Anchored:
@@ -89,9 +105,9 @@ def assess(
     own = len(pairs)
     for batch in earlier:
         pairs += anchored.pairs(batch)[: max(0, wanted - len(pairs))]
-    if len(pairs) < ENOUGH:
-        return Drift(len(pairs), len(pairs) - own, {})
     again = _scored_twice(verdicts)
+    if len(pairs) < ENOUGH:
+        return Drift(len(pairs), len(pairs) - own, {}, _of_repeats(again, rubric))
     criteria = {
         name: _criterion(
             criterion,
@@ -108,6 +124,23 @@ def _scored_twice(verdicts: Sequence[Verdict]) -> list[tuple[Verdict, Verdict]]:
     by_slot = {verdict.slot.slot: verdict for verdict in verdicts}
     repeats = [verdict for verdict in verdicts if verdict.slot.kind == "repeat"]
     return [(by_slot[verdict.slot.of], verdict) for verdict in repeats if verdict.slot.of in by_slot]
+
+
+def _of_repeats(again: Sequence[tuple[Verdict, Verdict]], rubric: Rubric) -> dict[str, RepeatDrift]:
+    """All that can be told without anchors."""
+    found = {}
+    for name, criterion in rubric.criteria.items() if again else ():
+        repeats = consistency([(first.scores[name], second.scores[name]) for first, second in again])
+        problems = _apart(repeats, criterion, rubric.tolerances) if len(again) >= ENOUGH_REPEATS else ()
+        found[name] = RepeatDrift(repeats, tuple(problems))
+    return found
+
+
+def _apart(repeats: Consistency, criterion: Criterion, allowed: Tolerances) -> list[str]:
+    most = allowed.repeats * (criterion.max - criterion.min)
+    if repeats.mean_difference <= most:
+        return []
+    return [f"the same item got scores {repeats.mean_difference:.2f} apart (allowed: {most:.2f})"]
 
 
 def _criterion(
@@ -127,8 +160,6 @@ def _criterion(
     if agreement.value is None or agreement.value < allowed.kappa:
         value = "none" if agreement.value is None else f"{agreement.value:.2f}"
         problems.append(f"κ with the anchors is {value} (at least {allowed.kappa:.2f} wanted)")
-    if repeats and repeats.mean_difference > allowed.repeats * scale:
-        problems.append(
-            f"the same item got scores {repeats.mean_difference:.2f} apart (allowed: {allowed.repeats * scale:.2f})"
-        )
+    if repeats:
+        problems += _apart(repeats, criterion, allowed)
     return CriterionDrift(off, agreement, repeats, tuple(problems))

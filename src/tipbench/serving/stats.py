@@ -36,17 +36,16 @@ class StatsOut(BaseModel):
 def router(parts: Parts) -> APIRouter:
     api = APIRouter(tags=["stats"])
 
-    def add(policy: Policy[Any]) -> None:
-        @api.get(
-            f"/stats/{policy.name}/{{user_id}}",
-            summary=f"What {policy.name} knows about a user",
-            response_model=StatsOut,
-        )
+    def add(policy: Policy[Any], path: str) -> None:
+        @api.get(path, summary=f"What {policy.name} knows about a user", response_model=StatsOut)
         def stats(user_id: UserId) -> Response:
             return _told(parts.recommender.stats(policy.name, user_id), policy.parameters)
 
+    # First those with the user in the query: /stats/egreedy/v2 is a policy, and no user of egreedy's.
     for policy in parts.policies.values():
-        add(policy)
+        add(policy, f"/stats/{policy.name}")
+    for policy in parts.policies.values():
+        add(policy, f"/stats/{policy.name}/{{user_id}}")
     return api
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tipbench.judge.apply import Applied
-from tipbench.judge.drift import ENOUGH, CriterionDrift
+from tipbench.judge.drift import ENOUGH, CriterionDrift, Drift
 from tipbench.ui.judging_sheet import title
 
 
@@ -81,15 +81,25 @@ def _basis(applied: Applied) -> str:
     drift = applied.drift
     if not drift.assessable:
         some = "no anchor" if not drift.anchors else "1 anchor" if drift.anchors == 1 else f"{drift.anchors} anchors"
+        counts = "" if applied.in_quarantine else " The batch counts all the same."
         return (
             f"Drift is not assessable: {some}, texts whose scores are known, among those you judged, and {ENOUGH} are "
-            "needed to tell. The batch counts all the same."
+            f"needed to tell.{_twice(drift)}{counts}"
         )
     borrowed = f", {drift.borrowed} of them in earlier batches" if drift.borrowed else ""
     return (
         "Among the texts were anchors, whose scores are known, and some texts came twice. This compares your scores "
         f"with those of {drift.anchors} anchors{borrowed}, and with your own."
     )
+
+
+def _twice(drift: Drift) -> str:
+    """How far the judge is from itself, where that is all that can be told."""
+    if not drift.repeats:
+        return ""
+    told = ", ".join(f"{title(name)} {found.repeats.mean_difference:.2f}" for name, found in drift.repeats.items())
+    count = next(iter(drift.repeats.values())).repeats.n
+    return f" You scored {count} {'text' if count == 1 else 'texts'} twice, this far apart on average: {told}."
 
 
 def _criterion(name: str, found: CriterionDrift) -> CriterionReport:
