@@ -1,5 +1,7 @@
 """Whatever stops the delivery comes out where somebody sees it, and no cell is left behind."""
 
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.collect.test_journal import HEAD, entry
-from tipbench.collect.delivery import Delivery, delivering
+from tipbench.collect.delivery import Delivery, Keeper, delivering
 from tipbench.collect.journal import Entry, Journal, left_behind
 from tipbench.errors import TrackingUnreachable
 from tipbench.tracking.embedded import EmbeddedMlflow
@@ -106,3 +108,32 @@ def test_keeping_up_goes_on_when_mlflow_is_back(
         keeper.keep("a", entry("a").draft)
         assert len(store.runs(experiment, {})) == 1
     assert keeper.delivered.outages == 1
+
+
+def test_who_is_interrupted_does_not_wait_for_an_mlflow_that_hangs(
+    store: RunStore, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def hangs(*_: Any) -> None:
+        asked.set()
+        answered.wait(30)
+
+    experiment = store.ensure_experiment("tip-bench-x", {})
+    monkeypatch.setattr(RunStore, "write_runs", hangs)
+    monkeypatch.setattr("tipbench.collect.delivery.STUCK_S", 0.3)
+    started = time.monotonic()
+    keeper: list[Keeper] = []
+
+    def collect() -> None:
+        with delivering(journal, store, lambda: experiment) as opened:
+            keeper.append(opened)
+            opened.keep("a", entry("a").draft)
+            asked.wait(10)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        collect()
+    assert time.monotonic() - started < 5
+    assert keeper[0].undelivered == 1, "it stands in the journal, for the next one"
+    answered.set()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from math import inf
 
 from tipbench.collect.journal import Entry, Journal
 from tipbench.errors import TrackingUnreachable
@@ -18,6 +19,7 @@ _AT_ONCE = 64  # cells to a transaction
 _PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0)  # between tries while MLflow is away; the last one repeats
 PATIENCE_S = 15.0  # for an MLflow that is away when all cells are done
 HURRY_S = 2.0  # the same, when something went wrong or somebody pressed Ctrl-C
+STUCK_S = 5.0  # after Ctrl-C, for an MLflow that took a request and does not answer
 KEEP_UP_S = 600.0  # the same, when each cell has to be delivered before the next one is generated
 _LOOK_EVERY_S = 0.02
 
@@ -55,17 +57,27 @@ class Delivery:
         """Something new stands in the journal."""
         self._news.set()
 
-    def finish(self, patience_s: float = PATIENCE_S) -> Delivered:
-        """Waits until everything is delivered, or for so long while MLflow is away; the rest stays in the journal."""
+    def finish(self, patience_s: float = PATIENCE_S, stuck_s: float = inf) -> Delivered:
+        """Waits until everything is delivered, or for so long while MLflow is away; the rest stays in the journal.
+
+        When nothing was delivered for `stuck_s`, the thread is left to itself: `is_running` tells.
+        """
         self._no_more.set()
         self._news.set()
-        waited = 0.0
-        while self._thread.is_alive():
+        waited = stuck = 0.0
+        delivered = self.result.cells
+        while self.is_running and stuck < stuck_s:
             self._thread.join(0.1)
             waited = waited + 0.1 if self._check else 0.0  # only an MLflow that is away is given up on
             if waited > patience_s:
                 self._give_up.set()
+            stuck = stuck + 0.1 if self.result.cells == delivered else 0.0
+            delivered = self.result.cells
         return self.result
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
 
     def _run(self) -> None:
         try:
@@ -134,19 +146,23 @@ def delivering(
     delivery = Delivery(journal, store, experiment)
     delivery.start()
     keeper = Keeper(journal, delivery, KEEP_UP_S if keep_up else None)
-    patience_s = HURRY_S
+    limits = (HURRY_S, inf)
     try:
         yield keeper
-        patience_s = PATIENCE_S
+        limits = (PATIENCE_S, inf)
+    except KeyboardInterrupt:
+        limits = (HURRY_S, STUCK_S)
+        raise
     finally:
         try:
-            result = delivery.finish(patience_s)
+            result = delivery.finish(*limits)
         except KeyboardInterrupt:
-            delivery.finish(HURRY_S)
+            delivery.finish(HURRY_S, STUCK_S)
             raise
         finally:
             keeper.undelivered = journal.count_waiting()
-            journal.close()
+            if not delivery.is_running:  # else it ends with the process, which is about to
+                journal.close()
     if result.error:
         raise result.error
 
