@@ -112,7 +112,7 @@ def assert_an_ugly_answer_comes_back(folder: Path, url: str, kept_in: str) -> No
     """20,000 characters that stores and protocols stumble over, as a file of the run or in its tags."""
     script = folder / "ugly.yaml"
     rules = [{"when": "", "answer": UGLY}]
-    script.write_text(yaml.safe_dump({"parameters": 1_000_000_000, "rules": rules}), encoding="utf-8")
+    script.write_text(json.dumps({"parameters": 1_000_000_000, "rules": rules}), encoding="utf-8")
     done = tipbench(
         *("collect", "--models", f"scripted/{script}", "--prompts", "v1", "--n-scenarios", "1"),
         *("--experiment", "tip-bench-ugly", "--mlflow-url", url),

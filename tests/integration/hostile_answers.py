@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import yaml
-
 MEGABYTE = 1_000_000
 TIPS = 5  # an answer's
 EXPERIMENT = "tip-bench-<b onfocus=top.hacked='experiment'>"
@@ -78,5 +76,5 @@ def hostile_model(folder: Path) -> str:
     told = [*({"answer": json.dumps(answer)} for answer in ANSWERS), {"answer": RAW}, {"fail": FAILURE}]
     rules = [{"when": f", {moment} (", **what} for moment, what in zip(_MOMENTS, told, strict=True)]
     script = {"parameters": MEGABYTE, "latency_s": 0.05, "rules": rules}
-    (folder / _MODEL_FILE).write_text(yaml.safe_dump(script), encoding="utf-8")
+    (folder / _MODEL_FILE).write_text(json.dumps(script), encoding="utf-8")
     return f"scripted/{folder / _MODEL_FILE}"

@@ -234,7 +234,10 @@ def test_a_judge_that_drifts_is_told_so_and_does_not_count(copied: tuple[tuple[s
     assert applied.status == 1
     assert "IN QUARANTINE" in applied.out
     assert "tone: scores are" in applied.out
-    assert "No judge has scored anything yet" in tipbench("compare", *store).out
+    assert (
+        "No judge's scores count yet; the scores of person (32 cells) are in quarantine"
+        in tipbench("compare", *store).out
+    )
     status = tipbench("judge", *store, "--status")
     assert "in quarantine" in status.out
     unexplained = tipbench("judge", *store, "--apply", str(file), "--accept-drift", " ")

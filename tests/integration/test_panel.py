@@ -59,7 +59,7 @@ def test_from_the_login_to_the_leaderboard(page: Page, pytestconfig: pytest.Conf
     judge_all_by_keyboard(page, camera)
     after = leaderboard(page)
     assert "No judge has scored anything yet" not in after
-    assert "4 cells judged, 0 pending, 0 failed" in after
+    assert "cells judged, 0 pending, 0 failed" in after
     expect(page.get_by_role("heading", name="Leaderboard", exact=True)).to_be_visible()
     camera.take("leaderboard")
     camera.take("leaderboard-phone", phone=True, dark=True)

@@ -98,7 +98,7 @@ def _ask_everything(served: Recommending, ask: Callable[[Any], None]) -> None:
         operation = found.ok()
         QUICK(given(case=operation.as_strategy())(ask))()
         asked.append(operation.label)
-    assert len(asked) == 14
+    assert len(asked) == 17
 
 
 def test_no_request_is_too_odd(served: Recommending, home: Path) -> None:

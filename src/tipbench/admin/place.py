@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tipbench.errors import NothingStored
 from tipbench.settings import Settings
+from tipbench.sqlite_files import BUSY_S
 from tipbench.tracking.address import open_store
 from tipbench.tracking.embedded import SCHEME
 from tipbench.tracking.store import RunStore
@@ -32,7 +33,7 @@ class Place:
                 if self._store:
                     self._store.close()
                     self._store = None
-                self._store = open_store(self.address, self.settings).store
+                self._store = open_store(self.address, self.settings, busy_s=BUSY_S).store
                 self._file = file
             return self._store
 

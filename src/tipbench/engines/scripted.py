@@ -1,7 +1,7 @@
 """A fake engine that ships with the package: for tests, and for trying a suite without any model.
 
 `scripted/NAME` answers every request with a JSON list of made-up tips that depends on nothing but the request.
-`scripted/FILE.yaml` does what the file says:
+`scripted/FILE.yaml` does what the file, YAML or JSON, says:
 
     parameters: 1500000000     # what describe() tells; leave it out for "unknown"
     missing: true              # the model isn't there
@@ -117,12 +117,15 @@ class ScriptedEngine:
 
 def _read_script(path: Path) -> Script:
     try:
-        located = load_located(read_regular(path).decode("utf-8"))
+        text = read_regular(path).decode("utf-8")
+        if text.startswith("{"):  # JSON, which can also hold what no YAML can: half a surrogate pair
+            return Script.model_validate(json.loads(text))
+        located = load_located(text)
         if located.problems:
             line, problem = located.problems[0]
             raise ValueError(f"line {line}: {problem}")
         return Script.model_validate(located.data or {})
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise InvalidInput(f"script {path} can't be used: {printable(why, 500)}") from None
 

@@ -13,6 +13,7 @@ from tipbench.settings import Settings
 from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.tracking.interface import MlflowApi
 from tipbench.tracking.store import RunStore
+from tipbench.tracking.tables import COMMAND_BUSY_S
 from tipbench.untrusted import without_credentials
 
 DEFAULT_SERVER = "http://localhost:5000"
@@ -23,14 +24,20 @@ class OpenedStore(NamedTuple):
     notice: str  # what a user should know about the choice; empty when they made it
 
 
-def open_store(url: str | None, settings: Settings, experiment: str | None = None, create: bool = False) -> OpenedStore:
+def open_store(
+    url: str | None,
+    settings: Settings,
+    experiment: str | None = None,
+    create: bool = False,
+    busy_s: float = COMMAND_BUSY_S,
+) -> OpenedStore:
     """The store at the URL, or at $MLFLOW_TRACKING_URI, or where it falls back to without both.
 
-    A database file that isn't there is made only with `create`.
+    A database file that isn't there is made only with `create`; one that is locked is waited for so long.
     """
     named = url or settings.get("MLFLOW_TRACKING_URI")
     if named:
-        return OpenedStore(RunStore(_open(named, settings, create)), "")
+        return OpenedStore(RunStore(_open(named, settings, create, busy_s)), "")
     kept_at = _kept_at(settings, experiment) if experiment else None
     if kept_at not in (None, DEFAULT_SERVER, own_database(settings)):
         raise InvalidInput(
@@ -93,9 +100,9 @@ def _server(url: str, settings: Settings) -> MlflowApi:
     return MlflowClient(url, settings)
 
 
-def _open(url: str, settings: Settings, create: bool) -> MlflowApi:
+def _open(url: str, settings: Settings, create: bool, busy_s: float) -> MlflowApi:
     kinds: dict[str, Callable[[], MlflowApi]] = {
-        SCHEME: lambda: EmbeddedMlflow(url, create),
+        SCHEME: lambda: EmbeddedMlflow(url, create, busy_s=busy_s),
         "http://": lambda: _server(url, settings),
         "https://": lambda: _server(url, settings),
     }

@@ -18,7 +18,7 @@ from tipbench.settings import Settings
 from tipbench.tracking.interface import Experiment, FinishedRun, Metric, RunStatus, StoredRun
 from tipbench.tracking.mlflow_store import MlflowStore, is_mlflows
 from tipbench.tracking.new_database import NewDatabase
-from tipbench.tracking.tables import TESTED_SCHEMAS, SqliteTables, schema_of
+from tipbench.tracking.tables import COMMAND_BUSY_S, TESTED_SCHEMAS, SqliteTables, schema_of
 from tipbench.untrusted import printable
 
 SCHEME = "sqlite:///"
@@ -33,7 +33,8 @@ class EmbeddedMlflow:
 
     is_shared = False
 
-    def __init__(self, url: str, create: bool = True, is_own: bool = False) -> None:
+    def __init__(self, url: str, create: bool = True, is_own: bool = False, busy_s: float = COMMAND_BUSY_S) -> None:
+        self._busy_s = busy_s
         path = Path(url.removeprefix(SCHEME))
         with suppress(RuntimeError):  # the home folder of a user whom nobody knows
             path = path.expanduser()
@@ -177,7 +178,7 @@ class EmbeddedMlflow:
                 self._making.finish()
                 self._making = None
             if schema_of(self.path) in TESTED_SCHEMAS:
-                self._sql = SqliteTables(self.path, self._artifacts)
+                self._sql = SqliteTables(self.path, self._artifacts, self._busy_s)
             else:
                 self._own_calls()
 

@@ -37,6 +37,7 @@ WRITTEN = {
     "metrics": ("key", "value", "timestamp", "step", "is_nan", "run_uuid"),
     "latest_metrics": ("key", "value", "timestamp", "step", "is_nan", "run_uuid"),
 }
+COMMAND_BUSY_S = 60.0  # that a command waits for somebody else who is writing
 _RUNS_AT_ONCE = 500  # SQLite takes 999 values a statement everywhere
 
 
@@ -55,10 +56,10 @@ def schema_of(path: Path) -> str | None:
 class SqliteTables:
     """The tables of one file. Its errors are SQLite's, for the caller to translate."""
 
-    def __init__(self, path: Path, artifacts: Path) -> None:
+    def __init__(self, path: Path, artifacts: Path, busy_s: float = COMMAND_BUSY_S) -> None:
         self._artifacts = artifacts
-        self._lock = ConnectionLock(path)
-        self._connection = connect(path)
+        self._lock = ConnectionLock(path, busy_s)
+        self._connection = connect(path, busy_s)
 
     def close(self) -> None:
         with self._lock:
