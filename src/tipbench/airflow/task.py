@@ -35,9 +35,13 @@ def told() -> Iterator[None]:
 @contextmanager
 def ended_tidily() -> Iterator[None]:
     """Ended from outside, a task unloads its model and delivers what it has, in the seconds that Airflow gives it."""
+    received = 0
 
     def end(*_: object) -> None:
-        raise KeyboardInterrupt
+        nonlocal received
+        received += 1
+        if received == 1:  # a second one must not break off what the first one began
+            raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, end)
     try:
