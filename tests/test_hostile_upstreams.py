@@ -87,3 +87,4 @@ def test_one_of_our_errors_and_soon(call: str, manner: str) -> None:
         assert str(caught.value).isprintable()
         assert len(str(caught.value)) < 700
         assert "It works" not in str(caught.value)
+        assert "no HTTP at all" not in str(caught.value)

@@ -52,6 +52,10 @@ def fetch(
             content = _content(answer, most_bytes)
             headers = [pair for pair in answer.headers.multi_items() if pair[0].lower() not in _NOT_OF_CONTENT]
             return httpx.Response(answer.status_code, headers=headers, content=content, request=answer.request)
+    except httpx.RemoteProtocolError as error:
+        if "bytearray(" not in str(error):
+            raise
+        raise httpx.RemoteProtocolError("what answers there does not speak HTTP") from None  # not what it said
     finally:
         _deadline.reset(token)
 
