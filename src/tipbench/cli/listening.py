@@ -63,8 +63,8 @@ def trusted_proxies(settings: Settings) -> list[str]:
 
 def uvicorn_options(behind_proxy: bool) -> dict[str, Any]:
     """How all our servers are run: no line and no header of uvicorn's own, and no proxy believed that is not named."""
-    from tipbench.web.connections import guard_options
     from tipbench.web.log import log_config
+    from tipbench.web.server import guard_options
 
     return {
         **guard_options(),

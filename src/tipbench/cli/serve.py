@@ -45,6 +45,7 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
 
         from tipbench.admin_server import admin_server
         from tipbench.web.access import open_access
+        from tipbench.web.server import Server
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the server needs more: pip install 'tipbench[server]' ({error})") from error
     running = uvicorn_options(behind_proxy)
@@ -71,7 +72,7 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
         out.file.flush()
         config = uvicorn.Config(app, **running)
         with suppress(KeyboardInterrupt):  # how uvicorn passes Ctrl-C on, once everything is closed
-            uvicorn.Server(config).run(sockets=[listener])
+            Server(config).run(sockets=[listener])
     note("The server has ended. Jobs that run go on, and the next 'tipbench serve' finds them.")
     return 0
 

@@ -56,6 +56,7 @@ def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind
 
         from tipbench.cli.recommend.workers import serve_by_workers
         from tipbench.serving_server import checked_parts, service_key, serving_server
+        from tipbench.web.server import Server
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the service needs more: pip install 'tipbench[server]' ({error})") from error
     running = uvicorn_options(behind_proxy)
@@ -80,7 +81,7 @@ def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind
         else:
             config = uvicorn.Config(serving_server(settings, shadows), **running)
             with suppress(KeyboardInterrupt):  # how uvicorn passes Ctrl-C on, once everything is closed
-                uvicorn.Server(config).run(sockets=[listener])
+                Server(config).run(sockets=[listener])
     note("The service has ended. All states are kept.")
     return 0
 

@@ -66,6 +66,7 @@ def work(listener: socket.socket, shadows: Sequence[str], behind_proxy: bool) ->
     import uvicorn
 
     from tipbench.serving_server import serving_server
+    from tipbench.web.server import Server
 
     options = uvicorn_options(behind_proxy)
     logging.config.dictConfig(options["log_config"])
@@ -74,7 +75,7 @@ def work(listener: socket.socket, shadows: Sequence[str], behind_proxy: bool) ->
     except (TipbenchError, OSError) as error:
         _log.error("a worker can't start: %s", error)
         sys.exit(1)
-    uvicorn.Server(uvicorn.Config(app, **options)).run(sockets=[listener])
+    Server(uvicorn.Config(app, **options)).run(sockets=[listener])
 
 
 @contextmanager

@@ -13,8 +13,8 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from tipbench.web import connections
-from tipbench.web.connections import GuardedProtocol, guard_options
+from tipbench.web import server as server_module
+from tipbench.web.server import GuardedProtocol, guard_options
 
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\nX-Half: "
 REQUEST_S = 0.25
@@ -36,8 +36,8 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    monkeypatch.setattr(connections, "REQUEST_S", REQUEST_S)
-    monkeypatch.setattr(connections, "READING_S", REQUEST_S)
+    monkeypatch.setattr(server_module, "REQUEST_S", REQUEST_S)
+    monkeypatch.setattr(server_module, "READING_S", REQUEST_S)
     monkeypatch.setattr(GuardedProtocol, "all_open", {})
     monkeypatch.setattr(GuardedProtocol, "most", MOST)
     with socket.create_server(("127.0.0.1", 0), backlog=200) as listener:

@@ -1,14 +1,20 @@
-"""Limits on connections: how many there are, and how long a client may take to send a request or to read an answer.
+"""uvicorn with limits on connections, and with an end that a second signal can't break off.
+
+The limits: how many connections there are, and how long a client may take to send a request or to read an answer.
 
 uvicorn waits for the rest of a header for ever, and a server that runs out of file descriptors answers nobody. Here a
 request has to come soon, and where there are too many connections, the oldest one without a whole request is closed.
 """
 
 import asyncio
+import os
 import resource
+import signal
+from types import FrameType
 from typing import Any
 
 import h11
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 REQUEST_S = 10.0  # from the first byte, or the connection, to the end of the header
@@ -22,6 +28,19 @@ _LATE = (
     b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nConnection: close\r\n"
     b"Content-Length: %d\r\n\r\n%s" % (len(_MESSAGE), _MESSAGE)
 )
+
+
+class Server(uvicorn.Server):
+    """Ends tidily at the first signal; the second one changes nothing, the third ends it at once."""
+
+    _signals = 0
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._signals += 1
+        if self._signals == 1:
+            super().handle_exit(sig, frame)
+        elif self._signals > 2:
+            os._exit(128 + signal.SIGINT)
 
 
 class GuardedProtocol(H11Protocol):
