@@ -105,3 +105,15 @@ def test_a_server_ends(words: tuple[str, ...]) -> None:
     status, err = interrupted(process, [signal.SIGTERM] * 2, 0.002)
     assert status in (0, 130)
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("words", [("serve",), ("recommend", "serve")], ids=" ".join)
+def test_a_second_signal_does_not_break_off_a_servers_end(words: tuple[str, ...]) -> None:
+    process = started(*words, "--port", "0")
+    assert process.stdout
+    until(lambda: "serves at" in process.stdout.readline())  # type: ignore[union-attr]
+    time.sleep(0.3)
+    status, err = interrupted(process, [signal.SIGTERM, signal.SIGINT], 0.002)
+    assert status == 0
+    assert "Traceback" not in err
+    assert "has ended" in err
