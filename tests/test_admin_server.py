@@ -110,9 +110,10 @@ def test_no_other_name_is_served_but_a_webhook_judges_own(tmp_path: Path) -> Non
     home = {"TIPBENCH_HOME": str(tmp_path)}
     settings = Settings({**home, "TIPBENCH_CALLBACK_URL": "https://calls.example/bench"})
     access = open_access(tmp_path, time.time)
-    app = admin_server(f"sqlite:///{tmp_path / 'm.db'}", settings, access)
-    answers = {host: Caller(app)("GET", "/health", {"host": host}).status for host in ("evil.example", "calls.example")}
-    assert answers == {"evil.example": 400, "calls.example": 200}
+    app = admin_server(f"sqlite:///{tmp_path / 'm.db'}", settings, access, host="box.lan")
+    hosts = ("evil.example", "calls.example", "box.lan:8765")
+    answers = {host: Caller(app)("GET", "/health", {"host": host}).status for host in hosts}
+    assert answers == {"evil.example": 400, "calls.example": 200, "box.lan:8765": 200}
     asyncio.run(_end(app))
     with pytest.raises(InvalidInput, match="TIPBENCH_ALLOWED_HOSTS"):
         admin_server(f"sqlite:///{tmp_path / 'm.db'}", Settings({**home, "TIPBENCH_ALLOWED_HOSTS": "*"}), access)

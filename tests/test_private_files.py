@@ -88,6 +88,19 @@ def test_what_an_earlier_version_made_is_tightened_with_a_word(earlier: Path) ->
     assert tighten_home(earlier) == ""
 
 
+def test_what_goes_away_meanwhile_stops_nobody(earlier: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chmod = Path.chmod
+
+    def sometimes(path: Path, mode: int) -> None:
+        if path.name == "secret":
+            raise FileNotFoundError(path)
+        chmod(path, mode)
+
+    monkeypatch.setattr(Path, "chmod", sometimes)
+    assert "now only you can" in tighten_home(earlier)
+    assert modes(earlier)["home/weights/tool"] == 0o700
+
+
 def test_a_home_with_something_else_in_it_is_warned_of_and_left(earlier: Path) -> None:
     (earlier / "thesis.tex").write_text("mine")
     before = modes(earlier)

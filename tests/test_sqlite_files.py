@@ -32,7 +32,7 @@ def locked(path: Path, how: str = "EXCLUSIVE") -> Iterator[None]:
 
 def test_a_locked_file_is_told_instead_of_sqlites_error(path: Path) -> None:
     with closing(connect(path, busy_s=0.1)) as ours, locked(path):
-        with pytest.raises(DatabaseBusy, match=r"x\.db is in use by another program"), ConnectionLock(path):
+        with pytest.raises(DatabaseBusy, match=r"x\.db is in use, somebody else"), ConnectionLock(path):
             ours.execute("SELECT * FROM one")
         with pytest.raises(DatabaseBusy), ConnectionLock(path):
             ours.execute("BEGIN IMMEDIATE")

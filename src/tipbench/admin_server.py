@@ -20,6 +20,7 @@ from tipbench.admin.recommender import open_room
 from tipbench.admin.run_requests import RunRequests
 from tipbench.api import parts as api_parts
 from tipbench.api.routers import routers
+from tipbench.errors import InvalidInput
 from tipbench.runners.catalog import open_runner
 from tipbench.settings import Settings
 from tipbench.ui import parts as ui_parts
@@ -50,10 +51,12 @@ _API = (
 )
 
 
-def admin_server(address: str, settings: Settings, access: Access, clock: Callable[[], float] = time.time) -> FastAPI:
+def admin_server(
+    address: str, settings: Settings, access: Access, clock: Callable[[], float] = time.time, host: str = "localhost"
+) -> FastAPI:
     """Over the store at the address. It has begun to watch jobs when it is there, and ends with its app."""
     home = settings.home
-    hosts = _hosts(settings)
+    hosts = [host, *_hosts(settings)]
     place = Place(address, settings, clock, _new_id)
     looks = Looks(place)
     boards = Boards(place, looks)
@@ -111,7 +114,10 @@ def admin_server(address: str, settings: Settings, access: Access, clock: Callab
 
 def _hosts(settings: Settings) -> list[str]:
     """The names that this server answers to; a webhook judge calls it by the name that it was given."""
-    callback = urlsplit(settings.get("TIPBENCH_CALLBACK_URL")).hostname
+    try:
+        callback = urlsplit(settings.get("TIPBENCH_CALLBACK_URL")).hostname
+    except ValueError as error:
+        raise InvalidInput(f"TIPBENCH_CALLBACK_URL is no address: {error}") from None
     return [*allowed_hosts(settings.get("TIPBENCH_ALLOWED_HOSTS")), *([callback] if callback else [])]
 
 

@@ -4,6 +4,7 @@ import os
 import re
 import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from tipbench.errors import InvalidInput
@@ -42,11 +43,10 @@ def tighten_home(home: Path) -> str:
             f"'chmod -R go= {home}' hides it, or set TIPBENCH_HOME to a folder of its own."
         )
     for folder, _, names in os.walk(home):
-        Path(folder).chmod(0o700)
-        for name in names:
-            path = Path(folder, name)
-            if not path.is_symlink():
-                path.chmod(stat.S_IMODE(path.stat().st_mode) & 0o700)
+        for path in (Path(folder), *(Path(folder, name) for name in names)):
+            with suppress(OSError):  # gone meanwhile, or another user's; nobody gets past the home any more
+                if not path.is_symlink():
+                    path.chmod(stat.S_IMODE(path.stat().st_mode) & 0o700)
     return f"Other users of this machine could read {home}; now only you can."
 
 

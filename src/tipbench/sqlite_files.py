@@ -42,7 +42,7 @@ class ConnectionLock:
             raise self._busy() from error
 
     def _busy(self) -> DatabaseBusy:
-        return DatabaseBusy(f"{self._path} is in use by another program that is writing to it; try again in a moment")
+        return DatabaseBusy(f"{self._path} is in use, somebody else is writing to it; try again in a moment")
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:

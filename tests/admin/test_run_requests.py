@@ -122,6 +122,9 @@ def test_a_request_points_only_where_an_admin_allows_it(requests: RunRequests, m
         assert f"ollama_url: this server may not ask {inside.url}; give one of http://127.0.0.1" in told
         with pytest.raises(InvalidInput, match="TIPBENCH_ALLOWED_OLLAMA_URLS"):
             requests.choices(ollama_url=f"{allowed.url},{inside.url}")
+        for trick in ("@", "?@", "#@"):
+            with pytest.raises(InvalidInput, match="ollama_url"):
+                requests.choices(ollama_url=f"{inside.url}/{trick}{allowed.url.removeprefix('http://')}")
         assert inside.asked == []
         assert requests.choices(ollama_url=allowed.url).engines[0].problem == ""
 

@@ -70,6 +70,22 @@ class Body:
         return Request({"type": "http", "method": "POST", "headers": []}, self.receive)
 
 
+def test_one_that_made_room_takes_none_from_another() -> None:
+    async def call() -> None:
+        arriving = _Arriving(most=100)
+        sizes = ((60, 10), (20,), (20, 10))
+        bodies = [Body(*(b"x" * size for size in chunks), complete=False) for chunks in sizes]
+        tasks = [asyncio.create_task(arriving.read(body.request)) for body in bodies]
+        done, _ = await asyncio.wait(tasks, timeout=0.1)
+        assert done == {tasks[0]}
+        assert all(one.exception() for one in done)
+        for one in tasks:
+            one.cancel()
+        await asyncio.wait(tasks)
+
+    asyncio.run(call())
+
+
 def test_bodies_that_stall_hold_nobody_up_and_little_memory() -> None:
     async def call() -> None:
         arriving = _Arriving(most=1_000)

@@ -232,6 +232,6 @@ def test_a_database_that_another_program_holds_is_told_within_seconds(served: Se
         for name, one in asked.items():
             answer = one.result()
             assert answer.status_code == 503, (name, answer.text)
-            assert "in use by another program" in answer.json()["error"]["message"], name
+            assert "in use, somebody else" in answer.json()["error"]["message"], name
     for name, (method, path, body) in requests.items():
         assert client.request(method, path, json=body).status_code < 300, name

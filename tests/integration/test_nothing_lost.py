@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_mlflow_that_stays_away_gets_everything_by_sync(
     server: Relay, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "PATIENCE_S", 1.0)  # it does not come back, however long one waits
-    monkeypatch.setattr(delivery.Delivery.finish, "__defaults__", (1.0,))
+    monkeypatch.setattr(delivery.Delivery.finish, "__defaults__", (1.0, inf))
 
     def stop_in_the_middle() -> None:
         wait_for_some_runs(server.url, EXPERIMENT, 5)

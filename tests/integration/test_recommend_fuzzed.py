@@ -34,7 +34,9 @@ POSTS = [f"/{verb}{policy}" for verb in ("score", "reward") for policy in ("", "
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("home")
+    home = tmp_path_factory.mktemp("fuzzed") / "home"  # nothing but these tests writes beside it
+    home.mkdir(mode=0o700)
+    return home
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """A template that takes too long, or too much, ends in a problem; nobody waits for it."""
 
 import datetime
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -83,3 +84,26 @@ def test_a_suite_that_loops_is_told_once_and_soon(tmp_path: Path) -> None:
         load_suite(str(tmp_path / "loops"))
     assert time.monotonic() - started < SECONDS + 4
     assert len(caught.value.problems) == 1
+
+
+def test_an_interrupted_request_leaves_no_answer_to_the_next() -> None:
+    template = GuardedTemplate("{% for a in range(99999) %}{% endfor %}{{ x }}")
+    template.render({"x": "before"})
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.001)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            template.render({"x": "interrupted"})
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert [template.render({"x": number}) for number in range(3)] == ["0", "1", "2"]
+
+
+def test_what_python_itself_can_not_compile_is_called_that() -> None:
+    with pytest.raises(TemplateProblem, match="too many statically nested blocks"):
+        GuardedTemplate("{% for a in x %}" * 25 + "{% endfor %}" * 25)

@@ -24,7 +24,7 @@ MOST = 20
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """/slow takes its time, /large is more than sockets hold, everything else is answered before its body is read."""
     assert scope["type"] == "http"
-    body = b"y" * 20_000_000 if scope["path"] == "/large" else b"ok"
+    body = {"/large": b"y" * 20_000_000, "/some": b"y" * 60_000}.get(scope["path"], b"ok")
     if scope["path"] == "/slow":
         await asyncio.sleep(REQUEST_S * 3)
     if scope["path"] == "/body":
@@ -130,6 +130,29 @@ def test_an_answer_that_nobody_reads_is_given_up(port: int) -> None:
     connection = connect(port, b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
     time.sleep(REQUEST_S * 3)
     assert 0 < len(rest(connection)) < 20_000_000
+
+
+def test_a_small_answer_that_nobody_reads_is_given_up_too(port: int) -> None:
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+    connection.connect(("127.0.0.1", port))
+    for _ in range(100):
+        connection.sendall(b"GET /some HTTP/1.1\r\nHost: x\r\n\r\n")
+    time.sleep(REQUEST_S * 4)
+    assert not GuardedProtocol.all_open
+    connection.close()
+
+
+def test_who_reads_slowly_and_steadily_gets_it_all(port: int) -> None:
+    connection = connect(port, b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    received = 0
+    started = time.monotonic()
+    with connection:
+        while piece := connection.recv(2_000_000):
+            received += len(piece)
+            time.sleep(0.02)
+    assert received > 20_000_000
+    assert time.monotonic() - started > REQUEST_S, "else it proves nothing"
 
 
 def test_the_limit_on_open_files_is_raised() -> None:

@@ -83,6 +83,7 @@ class RunRequests:
     def choices(self, ollama_url: str | None = None) -> Choices:
         settings = self._place.settings
         options = make_options({"ollama_url": ollama_url} if ollama_url else {})
+        refuse_credentials(options)  # an @ or a ? could also make one address look like another
         _refuse_other_addresses(options, settings)
         suite = load_suite(options.suite)
         options = suite.fit(options)

@@ -18,8 +18,7 @@ from tipbench.web.authentication import Admin, signed_in
 from tipbench.web.bodies import BodyTooLarge
 
 _CALLS_AT_ONCE = 4  # of judges elsewhere that are checked and applied
-_MOST_CALLS = 16  # that wait for it
-_MOST_ARRIVING = 200_000_000  # bytes of them: until its signature is checked, anybody may have sent one
+_MOST_BYTES = 200_000_000  # of calls that arrive, and of those that wait: anybody may have sent them
 
 
 class Status(BaseModel):
@@ -125,8 +124,8 @@ def callback_router(parts: Parts) -> APIRouter:
     """For whoever has a batch's key, and no token."""
     called = APIRouter(prefix="/api/judging/callback", tags=["judging"])
     turns = asyncio.Semaphore(_CALLS_AT_ONCE)
-    arriving = _Arriving(_MOST_ARRIVING)
-    waiting = 0
+    arriving = _Arriving(_MOST_BYTES)
+    waiting = 0  # bytes
 
     @called.post(
         "/{batch}",
@@ -147,14 +146,14 @@ def callback_router(parts: Parts) -> APIRouter:
             raise refused
         nonlocal waiting
         body = await arriving.read(request)
-        if waiting >= _MOST_CALLS:
+        if waiting + len(body) > _MOST_BYTES:
             raise HTTPException(503, "too many calls wait here; send it again in a while", {"Retry-After": "10"})
-        waiting += 1
+        waiting += len(body)
         try:
             async with turns:
                 applied = await run_in_threadpool(parts.desk.call_back, batch, timestamp, signature, body)
         finally:
-            waiting -= 1
+            waiting -= len(body)
         if applied is None:
             raise refused
         return _told(applied)
@@ -185,7 +184,8 @@ class _Arriving:
                 self._held[mine] = 0
                 async for chunk in request.stream():
                     content += chunk
-                    self._held[mine] = len(content)
+                    if mine in self._held:
+                        self._held[mine] = len(content)
                     while sum(self._held.values()) > self._most:
                         oldest = next(iter(self._held))
                         del self._held[oldest]

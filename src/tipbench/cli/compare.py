@@ -113,7 +113,7 @@ def command(
             kinds = Counter(line["kind"] for line in lines)
             note(
                 f"Written to {scores}: {kinds['judge']} scores by judges, {kinds['empty']} empty answers, and "
-                f"{kinds['cell']} cells as they count (kind = cell), whose means are the board's."
+                f"{kinds['cell']} cells as they count (kind = cell), whose means by scenario are the board's."
             )
     return 1 if gated and gated.outcome == "lost" else 0
 

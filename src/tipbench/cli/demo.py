@@ -16,7 +16,7 @@ _WEIGHTS = KNOWN[DEFAULT_MODEL.removeprefix("embedded/")]
 
 
 @click.command(epilog="Examples:\n\n\b\n  tipbench demo\n  tipbench demo --quick")
-@click.option("--quick", is_flag=True, help="One scenario instead of all eight: an eighth of the time.")
+@click.option("--quick", is_flag=True, help="One scenario and short answers: a tenth of the time.")
 def command(quick: bool) -> int:
     """See the whole path once: a real model, a leaderboard.
 
@@ -32,9 +32,9 @@ def command(quick: bool) -> int:
         {
             "models": DEFAULT_MODEL,
             "experiment": EXPERIMENT,
-            "n_tips": 5,
+            "n_tips": 3 if quick else 5,
             "n_scenarios": 1 if quick else 0,
-            "max_tokens": 256,
+            "max_tokens": 128 if quick else 256,
             "judge": "lexical",
             "mlflow_url": own_database(settings),
         }

@@ -82,7 +82,7 @@ def _show_quarantine(applied: Applied) -> None:
     if applied.accepted:
         out.print(f"The judge drifted ({applied.quarantine}); accepted by {applied.accepted}", soft_wrap=True)
     elif applied.provisional:
-        out.print(f"Against the anchors: {applied.quarantine}", style="yellow", soft_wrap=True)
+        out.print(f"Drift: {applied.quarantine}", style="yellow", soft_wrap=True)
     else:
         out.print(
             f"IN QUARANTINE, the scores are kept and do not count: {applied.quarantine}\nRead the rubric again and "

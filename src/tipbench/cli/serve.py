@@ -57,7 +57,7 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
                 "there is no admin token yet, so only this machine may be served; set TIPBENCH_ADMIN_TOKEN, or start "
                 "once without --host to get one"
             )
-        app = admin_server(address, settings, access)
+        app = admin_server(address, settings, access, host=host)
         _show_token(access.tokens, new_token)
         out.print(f"tipbench serves at {url_of(host, listener)} (Ctrl-C ends it)", soft_wrap=True)
         out.print(f"Results are in {address}", soft_wrap=True)
@@ -65,7 +65,7 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
             note(
                 "Others can reach this address, and tokens travel to it as they are; put a proxy with https before it."
             )
-        if behind_proxy and not settings.is_set("TIPBENCH_ALLOWED_HOSTS"):
+        if (behind_proxy or not is_loopback(host)) and not settings.is_set("TIPBENCH_ALLOWED_HOSTS"):
             note(
                 "Only localhost and IP addresses are answered; set TIPBENCH_ALLOWED_HOSTS to the name that people type."
             )

@@ -15,6 +15,7 @@
 
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ class ScriptedEngine:
 def _read_script(path: Path) -> Script:
     try:
         text = read_regular(path).decode("utf-8")
-        if text.startswith("{"):  # JSON, which can also hold what no YAML can: half a surrogate pair
+        with suppress(json.JSONDecodeError):  # JSON can also hold what no YAML can: half a surrogate pair
             return Script.model_validate(json.loads(text))
         located = load_located(text)
         if located.problems:

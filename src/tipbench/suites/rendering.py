@@ -77,10 +77,14 @@ class _RenderingProcess:
             )
         assert self._child.stdin
         assert self._child.stdout
-        with suppress(BrokenPipeError):
-            self._child.stdin.write(_LENGTH.pack(len(request)) + request)
-            self._child.stdin.flush()
-        line = self._child.stdout.readline()
+        try:
+            with suppress(BrokenPipeError):
+                self._child.stdin.write(_LENGTH.pack(len(request)) + request)
+                self._child.stdin.flush()
+            line = self._child.stdout.readline()
+        except BaseException:  # interrupted: its answer must not be taken for that to the next request
+            self.close()
+            raise
         if not line.endswith(b"\n"):
             self.close()
             return b""
@@ -99,7 +103,8 @@ os.register_at_fork(after_in_child=lambda: globals().update(_process=_RenderingP
 
 
 def _serve(requests: BinaryIO, answers: BinaryIO, seconds: float) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (_BYTES, _BYTES))
+    with suppress(ValueError, OSError):  # not every system has it; the timer holds anyway
+        resource.setrlimit(resource.RLIMIT_AS, (_BYTES, _BYTES))
     template = lru_cache(64)(TextTemplate)
     while header := requests.read(_LENGTH.size):
         source, values = pickle.loads(requests.read(*_LENGTH.unpack(header)))  # of our own parent
@@ -114,6 +119,8 @@ def _serve(requests: BinaryIO, answers: BinaryIO, seconds: float) -> None:
             answer = {"line": problem.line, "problem": str(problem)[:500]}
         except MemoryError:
             answer = {"line": 1, "problem": _TOO_MUCH}
+        except Exception as error:  # noqa: BLE001 - whatever a template can make of Jinja
+            answer = {"line": 1, "problem": f"template error: {error}"[:500]}
         signal.setitimer(signal.ITIMER_REAL, 0)
         answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()

@@ -56,7 +56,7 @@ class TextTemplate:
             self._template = _ENVIRONMENT.from_string(source)
         except TemplateSyntaxError as error:
             raise TemplateProblem(error.lineno, f"template error: {error.message}") from None
-        except (RecursionError, ValueError) as error:  # nested too deep; a number of thousands of digits
+        except (RecursionError, SyntaxError, ValueError) as error:  # nested too deep; a number of thousands of digits
             raise TemplateProblem(1, f"template error: {error}") from None
 
     def render(self, values: Mapping[str, Any]) -> str:

@@ -177,7 +177,7 @@ class EmbeddedMlflow:
             if self._making:
                 self._making.finish()
                 self._making = None
-            if schema_of(self.path) in TESTED_SCHEMAS:
+            if schema_of(self.path, self._busy_s) in TESTED_SCHEMAS:
                 self._sql = SqliteTables(self.path, self._artifacts, self._busy_s)
             else:
                 self._own_calls()
@@ -212,7 +212,7 @@ class EmbeddedMlflow:
     def _ours(self, error: Exception) -> TrackingError:
         message = _first_line(error)
         if "database is locked" in str(error):
-            return TrackingUnreachable(f"{self.path} is in use by another program; try again in a moment")
+            return TrackingUnreachable(f"{self.path} is in use, somebody else is writing to it; try again in a moment")
         if "mlflow db upgrade" in str(error):
             message = f"it was made by another version of MLflow; run 'mlflow db upgrade {self.address}' (back it up)"
         return TrackingError(f"the MLflow database {self.path}: {message}")

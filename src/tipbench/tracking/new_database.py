@@ -15,7 +15,7 @@ from contextlib import closing
 from importlib import metadata
 from pathlib import Path
 
-from tipbench.errors import MissingExtra, TrackingError
+from tipbench.errors import DatabaseBusy, MissingExtra, TrackingError
 from tipbench.private_files import is_private, make_private_folder
 from tipbench.tracking.mlflow_store import MISSING, MlflowStore
 from tipbench.tracking.tables import schema_of
@@ -80,7 +80,7 @@ def _is_whole(path: Path) -> bool:
     """Something else than an empty file, or one that was cut off, as a full disk leaves it."""
     try:
         return path.exists() and schema_of(path) is not None
-    except (sqlite3.Error, TrackingError):
+    except (sqlite3.Error, DatabaseBusy, TrackingError):
         return False
 
 

@@ -10,12 +10,12 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from sys import intern
 from typing import Any
 
-from tipbench.errors import TrackingError
+from tipbench.errors import DatabaseBusy, TrackingError
 from tipbench.sqlite_files import ConnectionLock, connect
 from tipbench.tracking.interface import NOT_IN_BRIEF, Experiment, FinishedRun, Metric, StoredRun
 
@@ -41,9 +41,9 @@ COMMAND_BUSY_S = 60.0  # that a command waits for somebody else who is writing
 _RUNS_AT_ONCE = 500  # SQLite takes 999 values a statement everywhere
 
 
-def schema_of(path: Path) -> str | None:
+def schema_of(path: Path, busy_s: float = COMMAND_BUSY_S) -> str | None:
     """The schema version of the file; None when it is empty. Something else than MLflow's database is refused."""
-    with ConnectionLock(path), closing(connect(path)) as probe:
+    with ConnectionLock(path), closing(connect(path, busy_s)) as probe:
         tables = {name for (name,) in probe.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not tables:
             return None
@@ -62,7 +62,7 @@ class SqliteTables:
         self._connection = connect(path, busy_s)
 
     def close(self) -> None:
-        with self._lock:
+        with suppress(DatabaseBusy), self._lock.waited_for(1):  # a thread that waits for the file may have it
             self._connection.close()
 
     def version(self) -> str:

@@ -159,7 +159,7 @@ class Errors:
             return self.answer(request, 503, _NO_STATES)
         if status is None:
             return self.unforeseen(request, error)
-        if _tells_judges_too_much(request, error):
+        if _tells_too_much(request, error):
             _log.warning("%s: %s", printable(request.scope["path"], 200), printable(str(error)))
             return self.answer(request, status, _FOR_JUDGES)
         headers = {}
@@ -242,9 +242,11 @@ def wants_page(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "") or request.headers.get("hx-request") == "true"
 
 
-def _tells_judges_too_much(request: Request, error: Exception) -> bool:
-    """Addresses and runs, by which a judge could find out what is judged."""
+def _tells_too_much(request: Request, error: Exception) -> bool:
+    """Addresses and runs, by which a judge could find out what is judged; files of the server, to strangers."""
     visitor: Visitor | None = getattr(request.state, "visitor", None)
+    if visitor is None and isinstance(error, DatabaseBusy):
+        return True
     is_plain = isinstance(error, InvalidInput) and not isinstance(error, SuiteError)
     return visitor is not None and not visitor.is_admin and not is_plain
 

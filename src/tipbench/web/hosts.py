@@ -18,11 +18,13 @@ class AllowedHosts(Refusing):
 
     def __init__(self, app: ASGIApp, names: Collection[str], errors: Errors) -> None:
         super().__init__(app)
-        self._names = {"localhost", *(name.lower() for name in names)}
+        self._names = {"localhost", *(_name_in(name) for name in names)}
         self._errors = errors
 
     def _refusal(self, request: Request) -> Response | None:
         given = request.headers.getlist("host")
+        if not given:  # of HTTP/1.0, which no browser speaks
+            return None
         name = _name_in(given[0]) if len(given) == 1 else ""
         if name in self._names or _is_address(name):
             return None

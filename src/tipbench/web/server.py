@@ -18,7 +18,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 REQUEST_S = 10.0  # from the first byte, or the connection, to the end of the header
-READING_S = 30.0  # that a client may leave an answer unread
+READING_S = 30.0  # that a client may go without reading anything of its answer
 MOST_CONNECTIONS = 2_000
 _BACKLOG = 512  # connections; as many are accepted before any is read from
 _DESCRIPTORS = 4_096
@@ -50,6 +50,7 @@ class GuardedProtocol(H11Protocol):
     most = MOST_CONNECTIONS
     _request_timer: asyncio.TimerHandle | None = None
     _reading_timer: asyncio.TimerHandle | None = None
+    _unread = 0  # bytes of an answer when the clock was started
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -72,12 +73,11 @@ class GuardedProtocol(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        if self._reading_timer is None:
-            self._reading_timer = self.loop.call_later(READING_S, self.transport.abort)
+        self._watch_reading()
 
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._reading_timer = _cancelled(self._reading_timer)
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._watch_reading()
 
     @property
     def is_busy(self) -> bool:
@@ -95,6 +95,20 @@ class GuardedProtocol(H11Protocol):
             self._request_timer = _cancelled(self._request_timer)
         elif self._request_timer is None:
             self._request_timer = self.loop.call_later(REQUEST_S, self._give_up)
+
+    def _watch_reading(self) -> None:
+        """Start the clock while something of an answer waits to be read."""
+        self._unread = self.transport.get_write_buffer_size()
+        if self._unread and self._reading_timer is None:
+            self._reading_timer = self.loop.call_later(READING_S, self._check_reading)
+
+    def _check_reading(self) -> None:
+        self._reading_timer = None
+        before = self._unread
+        if before and self.transport.get_write_buffer_size() >= before:
+            self.transport.abort()
+        else:
+            self._watch_reading()
 
     def _give_up(self) -> None:
         self._request_timer = None
