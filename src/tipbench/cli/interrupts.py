@@ -1,5 +1,6 @@
 """Ctrl-C and TERM: the first ends a command tidily, the second can't break that off, the third ends it at once."""
 
+import atexit
 import os
 import signal
 from types import FrameType
@@ -29,3 +30,10 @@ def handle_interrupts(also_ignored: bool = False) -> None:
     if also_ignored or signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, handler)
     signal.signal(signal.SIGTERM, handler)
+    atexit.register(_ignore_interrupts)
+
+
+def _ignore_interrupts() -> None:
+    """All is done, and Python takes its handlers away: a signal that comes now must not change the exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -117,3 +117,16 @@ def test_a_second_signal_does_not_break_off_a_servers_end(words: tuple[str, ...]
     assert status == 0
     assert "Traceback" not in err
     assert "has ended" in err
+
+
+def test_a_signal_while_python_ends_does_not_change_the_exit_status() -> None:
+    """Python takes handlers away before a process is gone: TERM would kill what had done its work."""
+    code = "from tipbench.cli.interrupts import handle_interrupts; handle_interrupts(); print(flush=True)"
+    for number in range(24):
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        assert process.stdout
+        process.stdout.readline()
+        time.sleep(0.0005 * (number % 12))
+        process.send_signal(signal.SIGTERM)
+        process.stdout.close()
+        assert process.wait() >= 0
