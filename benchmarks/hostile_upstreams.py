@@ -1,6 +1,6 @@
 """Commands whose Ollama, OpenAI-compatible server, MLflow or webhook answers as no server should.
 
-    .venv/bin/python -m benchmarks.hostile_upstreams    # twelve minutes; most of them are MLflow's time limit
+    .venv/bin/python -m benchmarks.hostile_upstreams    # eight minutes; most of them are MLflow's time limit
     .venv/bin/python -m benchmarks.hostile_upstreams --only webhook
 
 Endless, dripping, compressed, redirecting, garbage, HTML: `tests/hostile_server.py` does all of it. Promises: a

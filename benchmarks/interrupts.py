@@ -1,6 +1,6 @@
 """One, two or three SIGINTs or SIGTERMs, 0 to 50 ms apart, at random moments, on every command that takes long.
 
-    .venv/bin/python -m benchmarks.interrupts                    # 300 times, about fifteen minutes
+    .venv/bin/python -m benchmarks.interrupts                    # 300 times, about eight minutes
     .venv/bin/python -m benchmarks.interrupts --times 30 --seed 3
 
 collect (on scripted models and on a real Ollama), run, judge with each judge that runs by itself, sim, serve and

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tipbench import sqlite_files
 from tipbench.errors import DatabaseBusy
 from tipbench.sqlite_files import ConnectionLock, connect
 
@@ -71,7 +70,3 @@ def test_another_thread_is_not_waited_for_for_ever(path: Path) -> None:
     holder.join()
     with lock.waited_for(0):
         pass
-
-
-def test_seconds_are_few() -> None:
-    assert sqlite_files.BUSY_S <= 5

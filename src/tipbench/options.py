@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from tipbench.errors import InvalidInput, Problems
-from tipbench.regular_files import read_regular
+from tipbench.regular_files import read_text
 from tipbench.untrusted import printable, shown, storable, without_credentials
 
 MAX_TIPS = 50
@@ -164,10 +164,9 @@ def read_config(path: Path) -> dict[str, Any]:
     from tipbench.located_yaml import load_located
 
     try:
-        located = load_located(read_regular(path).decode("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InvalidInput(f"config file {path} can't be read: {why}") from None
+        located = load_located(read_text(path))
+    except OSError as error:
+        raise InvalidInput(f"config file {path} can't be read: {error.strerror}") from None
     if located.problems:
         problems = [f"line {line}: {message}" for line, message in located.problems]
         raise Problems(f"config file {path} can't be used:", problems)

@@ -25,6 +25,18 @@ def read_regular(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
         os.close(opened)
 
 
+def read_text(path: Path) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark, its lines ended by line feeds.
+
+    Raises OSError as `read_regular` does, also for what is no such text.
+    """
+    try:
+        text = read_regular(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise OSError(errno.EILSEQ, "it is not UTF-8 text", str(path)) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def read_start(path: Path) -> bytes:
     """The first few hundred bytes of a regular file."""
     with path.open("rb") as file:

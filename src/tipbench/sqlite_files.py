@@ -28,7 +28,7 @@ class ConnectionLock:
 
     def __enter__(self) -> None:
         if not self._lock.acquire(timeout=self._patience_s):
-            raise self._busy()
+            raise database_busy(self._path)
 
     def waited_for(self, patience_s: float) -> "ConnectionLock":
         """The same lock, for somebody with another patience."""
@@ -39,10 +39,11 @@ class ConnectionLock:
     def __exit__(self, _kind: type | None, error: BaseException | None, _where: TracebackType | None) -> None:
         self._lock.release()
         if isinstance(error, sqlite3.OperationalError) and _is_busy(error):
-            raise self._busy() from error
+            raise database_busy(self._path) from error
 
-    def _busy(self) -> DatabaseBusy:
-        return DatabaseBusy(f"{self._path} is in use, somebody else is writing to it; try again in a moment")
+
+def database_busy(path: Path) -> DatabaseBusy:
+    return DatabaseBusy(f"{path} is in use, somebody else is writing to it; try again in a moment")
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:

@@ -19,8 +19,8 @@ _AT_ONCE = 64  # cells to a transaction
 _PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0)  # between tries while MLflow is away; the last one repeats
 PATIENCE_S = 15.0  # for an MLflow that is away when all cells are done
 HURRY_S = 2.0  # the same, when something went wrong or somebody pressed Ctrl-C
-STUCK_S = 5.0  # after Ctrl-C, for an MLflow that took a request and does not answer
 KEEP_UP_S = 600.0  # the same, when each cell has to be delivered before the next one is generated
+STUCK_S = 5.0  # after Ctrl-C, for an MLflow that took a request and does not answer
 _LOOK_EVERY_S = 0.02
 
 

@@ -12,7 +12,7 @@ from tipbench.upstream import UnusableAnswer, fetch, open_client
 
 PAUSES_S = (0.5, 2.0)  # before the second and the third try
 _QUICK_TIMEOUT_S = 15.0  # for everything that is no generation
-_MOST_BYTES = 8_000_000  # of one answer; a list of 5,000 models has 2 MB
+_MOST_BYTES = 8_000_000  # of one answer
 _LONGEST_NAME = 200
 
 

@@ -26,7 +26,7 @@ from tipbench.errors import GenerationFailed, InvalidInput, ModelMissing
 from tipbench.identity import data_digest, text_digest
 from tipbench.located_yaml import load_located
 from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
-from tipbench.regular_files import read_regular
+from tipbench.regular_files import read_text
 from tipbench.untrusted import printable
 
 _VERBS = ("Start", "Close", "Move", "Split", "Finish", "Pause", "Send", "Draft", "Skip", "Batch")
@@ -118,7 +118,7 @@ class ScriptedEngine:
 
 def _read_script(path: Path) -> Script:
     try:
-        text = read_regular(path).decode("utf-8")
+        text = read_text(path)
         with suppress(json.JSONDecodeError):  # JSON can also hold what no YAML can: half a surrogate pair
             return Script.model_validate(json.loads(text))
         located = load_located(text)

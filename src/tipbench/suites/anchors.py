@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from tipbench.errors import InvalidInput, SuiteError
 from tipbench.located_yaml import LocatedData, load_located
 from tipbench.records import GoldItem, Scenario
-from tipbench.regular_files import read_regular
+from tipbench.regular_files import read_text
 from tipbench.suites.files import Slug
 from tipbench.suites.rubric import Rubric
 from tipbench.suites.validation import validated
@@ -51,12 +51,9 @@ def read_private_anchors(path: Path, scenarios: Mapping[str, Scenario], rubric: 
     """A team's own file, in the suite's format."""
     problems: list[str] = []
     try:
-        found = read_anchors(
-            read_regular(path).decode("utf-8-sig"), path.name, scenarios, rubric, problems, private=True
-        )
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InvalidInput(f"the anchors in {path} (TIPBENCH_ANCHORS) can't be read: {why}") from None
+        found = read_anchors(read_text(path), path.name, scenarios, rubric, problems, private=True)
+    except OSError as error:
+        raise InvalidInput(f"the anchors in {path} (TIPBENCH_ANCHORS) can't be read: {error.strerror}") from None
     if problems:
         raise SuiteError(f"the anchors in {path} (TIPBENCH_ANCHORS) can't be used:", problems)
     return found

@@ -12,7 +12,7 @@ from tipbench.errors import InvalidInput, SuiteError
 from tipbench.identity import text_digest
 from tipbench.located_yaml import DataPath, LocatedData, load_located
 from tipbench.records import GoldItem, Scenario
-from tipbench.regular_files import read_regular
+from tipbench.regular_files import read_text
 from tipbench.suites.anchors import NAME as ANCHORS
 from tipbench.suites.anchors import read_anchors
 from tipbench.suites.files import PromptFront, ScenarioEntry, SuiteFile
@@ -83,11 +83,11 @@ class _Loader:
     def _text(self, name: str) -> str | None:
         path = self.folder / name
         try:
-            return read_regular(path).decode("utf-8-sig").replace("\r\n", "\n")
+            return read_text(path)
         except FileNotFoundError:
             self.problems.append(f"{name}: the file is missing")
-        except (OSError, UnicodeDecodeError) as error:
-            self.problems.append(f"{name}: can't be read: {getattr(error, 'strerror', None) or error}")
+        except OSError as error:
+            self.problems.append(f"{name}: can't be read: {error.strerror}")
         return None
 
     def _suite_file(self) -> tuple[SuiteFile | None, LocatedData]:

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from tipbench.errors import DatabaseBusy, NothingStored, TrackingError, TrackingUnreachable
 from tipbench.private_files import is_private
 from tipbench.settings import Settings
+from tipbench.sqlite_files import database_busy
 from tipbench.tracking.interface import Experiment, FinishedRun, Metric, RunStatus, StoredRun
 from tipbench.tracking.mlflow_store import MlflowStore, is_mlflows
 from tipbench.tracking.new_database import NewDatabase
@@ -212,7 +213,7 @@ class EmbeddedMlflow:
     def _ours(self, error: Exception) -> TrackingError:
         message = _first_line(error)
         if "database is locked" in str(error):
-            return TrackingUnreachable(f"{self.path} is in use, somebody else is writing to it; try again in a moment")
+            return TrackingUnreachable(str(database_busy(self.path)))
         if "mlflow db upgrade" in str(error):
             message = f"it was made by another version of MLflow; run 'mlflow db upgrade {self.address}' (back it up)"
         return TrackingError(f"the MLflow database {self.path}: {message}")

@@ -54,7 +54,7 @@ def schema_of(path: Path, busy_s: float = COMMAND_BUSY_S) -> str | None:
 
 
 class SqliteTables:
-    """The tables of one file. Its errors are SQLite's, for the caller to translate."""
+    """The tables of one file. Its errors are SQLite's and DatabaseBusy, for the caller to translate."""
 
     def __init__(self, path: Path, artifacts: Path, busy_s: float = COMMAND_BUSY_S) -> None:
         self._artifacts = artifacts

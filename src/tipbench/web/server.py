@@ -23,7 +23,9 @@ MOST_CONNECTIONS = 2_000
 _BACKLOG = 512  # connections; as many are accepted before any is read from
 _DESCRIPTORS = 4_096
 _DESCRIPTORS_FOR_OTHERS = 256  # files, databases, child processes
-_MESSAGE = b'{"error":{"code":"request_timeout","message":"the request did not come within 10 s","problems":[]}}\n'
+_MESSAGE = (
+    b'{"error":{"code":"request_timeout","message":"the request did not come within %d s","problems":[]}}\n' % REQUEST_S
+)
 _LATE = (
     b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nConnection: close\r\n"
     b"Content-Length: %d\r\n\r\n%s" % (len(_MESSAGE), _MESSAGE)

@@ -10,7 +10,7 @@ from tipbench.bandit.records import Hour, Name
 from tipbench.errors import InvalidInput
 from tipbench.identity import data_digest
 from tipbench.located_yaml import load_located
-from tipbench.regular_files import read_regular
+from tipbench.regular_files import read_text
 from tipbench.untrusted import printable
 
 _Weight = Annotated[float, Field(ge=-10, le=10, strict=True)]  # neither a switch nor a text
@@ -117,11 +117,9 @@ class World(_Part):
 
 def load_world(path: Path) -> World:
     try:
-        located = load_located(read_regular(path).decode("utf-8"))
+        located = load_located(read_text(path))
     except OSError as error:
         raise InvalidInput(f"the world {path} can't be read: {error.strerror or error}; name another file") from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"the world {path} can't be read: it is not UTF-8 text") from error
     if located.problems:
         line, problem = located.problems[0]
         raise InvalidInput(f"{path} is no world: line {line}: {printable(problem, 300)}")
