@@ -4,13 +4,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from tipbench.errors import DatabaseBusy
-from tipbench.sqlite_files import ConnectionLock, connect
+from tipbench.sqlite_files import ConnectionLock, connect, enable_wal
 
 
 @pytest.fixture
@@ -70,3 +71,22 @@ def test_another_thread_is_not_waited_for_for_ever(path: Path) -> None:
     holder.join()
     with lock.waited_for(0):
         pass
+
+
+def test_many_that_open_a_new_file_at_once_all_get_write_ahead_logging(tmp_path: Path) -> None:
+    def open_it(path: Path) -> str:
+        with closing(connect(path)) as ours:
+            enable_wal(ours)
+            ours.execute("BEGIN IMMEDIATE")
+            ours.execute("CREATE TABLE IF NOT EXISTS one (id TEXT)")
+            ours.execute("COMMIT")
+            return str(ours.execute("PRAGMA journal_mode").fetchone()[0])
+
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(50):
+            assert set(pool.map(open_it, [tmp_path / f"{number}.db"] * 16)) == {"wal"}
+
+
+def test_a_switch_to_write_ahead_logging_gives_up_in_time(path: Path) -> None:
+    with closing(connect(path, busy_s=0.05)) as ours, locked(path), pytest.raises(DatabaseBusy), ConnectionLock(path):
+        enable_wal(ours, busy_s=0.2)

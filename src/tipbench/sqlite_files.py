@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+import time
 from pathlib import Path
 from types import TracebackType
 
@@ -13,6 +14,22 @@ BUSY_S = 5.0  # that somebody waits for a file that is locked
 def connect(path: Path, busy_s: float = BUSY_S) -> sqlite3.Connection:
     """Open a file for all threads; transactions are begun and ended by the caller. Use it under a ConnectionLock."""
     return sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
+
+
+def enable_wal(connection: sqlite3.Connection, busy_s: float = BUSY_S) -> None:
+    """Switch the file to write-ahead logging, so that readers and the writer do not wait for each other.
+
+    SQLite's own timeout does not cover this switch: of two processes that open a new file together, one fails at once.
+    """
+    deadline = time.monotonic() + busy_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 class ConnectionLock:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tipbench.errors import TipbenchError
 from tipbench.private_files import make_private_folder
-from tipbench.sqlite_files import ConnectionLock, connect
+from tipbench.sqlite_files import ConnectionLock, connect, enable_wal
 
 _SCHEMA = 1
 
@@ -22,7 +22,7 @@ class Drafts:
         self._connection = connect(path)
         path.chmod(0o600)
         with self._lock:
-            self._connection.execute("PRAGMA journal_mode = WAL")
+            enable_wal(self._connection)
         with self._writing() as run:
             (schema,) = run("PRAGMA user_version").fetchone()
             if schema > _SCHEMA:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tipbench.errors import DatabaseBusy, InvalidInput
 from tipbench.runners.interface import ENDED, Job, JobState, UnknownJob
-from tipbench.sqlite_files import ConnectionLock, connect
+from tipbench.sqlite_files import ConnectionLock, connect, enable_wal
 from tipbench.untrusted import json_text, printable
 
 KEPT_JOBS = 200
@@ -72,7 +72,7 @@ class JobStore:
             raise
 
     def _open(self, path: Path) -> None:
-        self._database.execute("PRAGMA journal_mode = WAL")
+        enable_wal(self._database)
         found = self._database.execute("PRAGMA user_version").fetchone()[0]
         if found > _SCHEMA:
             raise InvalidInput(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tipbench.errors import InvalidInput
 from tipbench.private_files import private_file
-from tipbench.sqlite_files import BUSY_S, ConnectionLock, connect
+from tipbench.sqlite_files import BUSY_S, ConnectionLock, connect, enable_wal
 from tipbench.web.visitor import Role
 
 _VERSION = 1
@@ -94,7 +94,7 @@ class AccessFile:
 def _connect(path: Path) -> sqlite3.Connection:
     connection = connect(path)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
+        enable_wal(connection)
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("BEGIN IMMEDIATE")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
