@@ -1,5 +1,6 @@
 """Real parts that several tests use; each is started once for as many tests as can share it."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,8 +78,10 @@ def ollama() -> Iterator[OllamaServer]:
 
 @pytest.fixture(scope="session")
 def mlflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    """A real MLflow server with served artifacts, for all who keep to experiments of their own: a start takes 8 s."""
-    with MlflowServer.start(tmp_path_factory.mktemp("mlflow")) as server:
+    """A real MLflow server with served artifacts, for all who keep to experiments of their own."""
+    own = tmp_path_factory.getbasetemp()
+    of_all_workers = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    with MlflowServer.shared(of_all_workers / "mlflow") as server:
         yield server
 
 

@@ -15,12 +15,14 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 import httpx
+import psutil
 
-from tests.user_cache import cache_folder
+from tests.user_cache import cache_folder, locked
 from tipbench.tracking.new_database import NewDatabase
 
 START_SECONDS = 90.0
@@ -35,10 +37,29 @@ class MlflowServerError(RuntimeError):
 class MlflowServer:
     """A running server; leave the ``with`` block to end it together with all processes it started."""
 
-    def __init__(self, url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, url: str, process: psutil.Process, log: Path) -> None:
         self.url = url
         self.log = log
         self.process = process
+
+    @classmethod
+    @contextlib.contextmanager
+    def shared(cls, folder: Path) -> Iterator[MlflowServer]:
+        """One server for all processes that name this folder: a start takes 6 s of a core.
+
+        The first starts it and the last ends it.
+        """
+        users = folder / "users"
+        with locked(folder):
+            if not users.exists():
+                server = cls.start(folder / "server")
+                users.write_text(f"0 {server.process.pid} {server.url}")
+            pid, url = _count_user(users, +1)
+        try:
+            yield cls(url, psutil.Process(pid), folder / "server" / "server.log")
+        finally:
+            with locked(folder):
+                _count_user(users, -1)
 
     @classmethod
     def start(
@@ -78,7 +99,8 @@ class MlflowServer:
                 command, cwd=folder, env=_environment(), start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
             )  # fmt: skip
-        server = cls(f"http://127.0.0.1:{port}{static_prefix}", process, log)
+        server = cls(f"http://127.0.0.1:{port}{static_prefix}", psutil.Process(process.pid), log)
+        process.returncode = 0  # found by its id from now on, also by those who share it: Popen need not miss it
         try:
             server._wait_until_ready(allowed_hosts)
         except BaseException:
@@ -95,7 +117,7 @@ class MlflowServer:
     def stop(self) -> None:
         """Ends the server, and by force what is left of its own process group; safe to call twice."""
         self.process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(psutil.TimeoutExpired):
             self.process.wait(STOP_SECONDS)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -106,13 +128,25 @@ class MlflowServer:
         headers = {"Host": host} if host not in ("", "*") else {}
         deadline = time.monotonic() + START_SECONDS
         with httpx.Client(trust_env=False, timeout=5.0) as client:
-            while self.process.poll() is None and time.monotonic() < deadline:
+            while self.process.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
                 with contextlib.suppress(httpx.TransportError):
                     if client.get(self.url + _PROBE, headers=headers).status_code == 200:
                         return
                 time.sleep(0.1)
         tail = self.log.read_text(errors="replace")[-2000:]
         raise MlflowServerError(f"MLflow did not answer at {self.url}. The end of its log:\n{tail}")
+
+
+def _count_user(users: Path, change: int) -> tuple[int, str]:
+    """Count one user more or less, and end the server after the last; returns its process id and URL."""
+    count, pid, url = users.read_text().split()
+    if left := int(count) + change:
+        users.write_text(f"{left} {pid} {url}")
+    else:
+        users.unlink()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(int(pid), signal.SIGKILL)  # its database goes with the tests' folder
+    return int(pid), url
 
 
 def make_database(folder: Path) -> None:
@@ -139,7 +173,7 @@ def main() -> int:
     try:
         with MlflowServer.start(Path(sys.argv[1])) as server:
             print(server.url, flush=True)
-            return server.process.wait()
+            return int(server.process.wait() or 0)
     except KeyboardInterrupt:
         return 0
 

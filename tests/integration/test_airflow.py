@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.timeout(240), pytest.mark.skipif(not VENV.exists(), re
 _DAG_FILE = """from tipbench.airflow.dag import bench_collect
 dag = bench_collect("{}", "{}", retries=1, retry_delay_s=1)
 """
-_MODELS = {"ant:1b": 1_000_000_000, "bee:1b": 1_100_000_000, "cat:2b": 2_000_000_000}
+_MODELS = {"ant:1b": 1_000_000_000, "bee:1b": 1_100_000_000}
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,9 @@ def overlaps(tasks: list[Task]) -> list[tuple[Task, Task]]:
 
 def test_models_one_at_a_time_and_a_person_who_judges(bench: Bench) -> None:
     airflow = bench.airflow
-    models = [bench.script(f"slow-{letter}", latency_s=0.2) for letter in "abc"]
+    models = [bench.script(f"slow-{letter}", latency_s=0.2) for letter in "ab"]
     conf = {"models": ",".join(models), "prompts": "v1", "n_scenarios": 2, "experiment": "tip-bench-person"}
-    run = "by-command"
-    airflow.trigger_by_command(run, conf)
+    run = airflow.trigger(conf)
     airflow.until_task(run, "wait_for_judge", "awaiting_input")
     collects = airflow.tasks(run, "collect")
     assert [task.model for task in sorted(collects, key=lambda task: task.map_index)] == models
@@ -112,15 +111,15 @@ def test_models_one_at_a_time_and_a_person_who_judges(bench: Bench) -> None:
     airflow.until(run, "success")
     compared = airflow.xcom(run, "compare")
     assert compared["missing"] == {}
-    assert "6 cells judged, 0 pending, 0 failed" in compared["in_short"]
-    assert len(bench.every_cell("tip-bench-person")) == 6
+    assert "4 cells judged, 0 pending, 0 failed" in compared["in_short"]
+    assert len(bench.every_cell("tip-bench-person")) == 4
 
 
 def test_models_spread_over_two_hosts_never_two_on_one(bench: Bench) -> None:
     airflow = bench.airflow
     models = [*_MODELS, "eel:3b"]
     run = airflow.trigger(
-        {"models": ",".join(models), "n_scenarios": 3, "experiment": "tip-bench-hosts", "judge": "lexical"}
+        {"models": ",".join(models), "n_scenarios": 2, "experiment": "tip-bench-hosts", "judge": "lexical"}
     )
     airflow.until(run, "success")
     here, there = bench.hosts
@@ -130,7 +129,7 @@ def test_models_spread_over_two_hosts_never_two_on_one(bench: Bench) -> None:
     assert "eel:3b" in there.answered, "the first host does not have it"
     assert len(here.answered) >= 2
     cells = [stored_cell(one) for one in bench.every_cell("tip-bench-hosts")]
-    assert len(cells) == len({cell.key for cell in cells}) == 4 * 3 * 3
+    assert len(cells) == len({cell.key for cell in cells}) == 3 * 3 * 2
     lanes = [task for task in airflow.tasks(run) if task.id.startswith("collect")]
     by_pool = {pool: [task for task in lanes if task.pool == pool] for pool in {task.pool for task in lanes}}
     assert set(by_pool) == {pool_name(here.url), pool_name(there.url)}
@@ -156,7 +155,7 @@ def job_when(client: httpx.Client, job_id: str, there: Callable[[dict[str, Any]]
         job: dict[str, Any] = client.get(f"/api/jobs/{job_id}").raise_for_status().json()
         if there(job):
             return job
-        time.sleep(0.3)
+        time.sleep(0.5)
     raise AssertionError(job)
 
 
