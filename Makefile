@@ -44,7 +44,7 @@ test: setup $(AIRFLOW_VENV)/.ready ## Run all tests, on real parts: 8 minutes on
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder # one more than cores: tests wait a lot
 
 test-fast: $(VENV)/.ready ## Run the tests that need no server, weights, browser or kills: a minute and a half.
-	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/integration
+	$(BIN)/python -m pytest -n 3 --dist worksteal --ignore tests/integration
 
 check: $(VENV)/.ready ## Format, lint, types and layers.
 	$(BIN)/ruff format --check
