@@ -27,7 +27,7 @@ from benchmarks.parts.tip_requests import tip_request
 from tipbench.bandit.segments import entries
 from tipbench.bandit.store.files import FileStore
 from tipbench.bandit.store.interface import Event, Key
-from tipbench.errors import StateDamaged
+from tipbench.core.errors import StateDamaged
 
 KEY = "a-key-for-measuring-and-for-nothing-else"
 POLICY = "egreedy/v2"

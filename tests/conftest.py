@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.user_cache import cache_folder
-from tipbench.settings import TABLE
+from tipbench.core.settings import TABLE
 
 # A model's threads wait for each other at full speed: where another test has one of two cores, two threads take twice
 # as much of the processor as one, and longer. It is read when a model's library is loaded, wherever a test does that.

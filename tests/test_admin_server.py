@@ -12,8 +12,8 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from tests.web.small_app import OWN_PAGE, Caller
 from tipbench.admin_server import admin_server
-from tipbench.errors import InvalidInput
-from tipbench.settings import Settings
+from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
 from tipbench.web.access import Access, open_access
 from tipbench.web.origin import SAFE_METHODS
 

@@ -9,15 +9,15 @@ import pytest
 
 from tests.engines.stand_in import a_request
 from tests.hostile_server import MANNERS, hostile_server
+from tipbench.core.errors import TipbenchError
+from tipbench.core.settings import Settings
 from tipbench.engines import http as engine_http
 from tipbench.engines.ollama import OllamaEngine
 from tipbench.engines.openai_compatible import OpenAICompatibleEngine
-from tipbench.errors import TipbenchError
 from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.judges.webhook import WebhookJudge
 from tipbench.runners.airflow import client as airflow_client
 from tipbench.runners.airflow.client import AirflowApi
-from tipbench.settings import Settings
 from tipbench.tracking import mlflow_client
 from tipbench.tracking.mlflow_client import MlflowClient
 

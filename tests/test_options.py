@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tipbench.errors import InvalidInput, Problems
+from tipbench.core.errors import InvalidInput, Problems
+from tipbench.core.untrusted import printable
 from tipbench.options import Options, make_options, option_fields, read_config, split_names
-from tipbench.untrusted import printable
 
 KEYS = st.sampled_from([*Options.model_fields, "n_tip", "", "\x1b[2J"])
 VALUES = st.recursive(

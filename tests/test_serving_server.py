@@ -13,9 +13,9 @@ from tests.serving.conftest import lived
 from tests.web.small_app import Caller
 from tipbench.bandit.promotions.files import FilePromotions
 from tipbench.bandit.recommender import Recommender
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
 from tipbench.serving_server import checked_parts, service_key, serving_server, wanted_shadows
-from tipbench.settings import Settings
 from tipbench.web.access import open_access
 
 KEY = "a-serving-key-for-tests-only"

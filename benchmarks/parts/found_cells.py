@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.parts.stored import opened
-from tipbench.errors import TipbenchError
+from tipbench.core.errors import TipbenchError
 from tipbench.tracking.interface import StoredRun
 from tipbench.tracking.runs import CELL, KIND, stored_candidates
 from tipbench.tracking.store import RunStore

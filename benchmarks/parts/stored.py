@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 from tipbench.tracking.address import open_store
 from tipbench.tracking.store import RunStore
 

@@ -20,9 +20,9 @@ from tipbench.admin.recommender import open_room
 from tipbench.admin.run_requests import RunRequests
 from tipbench.api import parts as api_parts
 from tipbench.api.routers import routers
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
 from tipbench.runners.catalog import open_runner
-from tipbench.settings import Settings
 from tipbench.ui import parts as ui_parts
 from tipbench.ui.entrance import render_error, render_login, render_notice
 from tipbench.ui.routers import routers as page_routers

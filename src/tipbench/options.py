@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from tipbench.errors import InvalidInput, Problems
-from tipbench.regular_files import read_text
-from tipbench.untrusted import printable, shown, storable, without_credentials
+from tipbench.core.errors import InvalidInput, Problems
+from tipbench.core.files import read_text
+from tipbench.core.untrusted import printable, shown, storable, without_credentials
 
 MAX_TIPS = 50
 _OF_THIS_MACHINE = ("localhost", "::1")
@@ -161,7 +161,7 @@ def make_options(given: Mapping[str, Any], source: str = "the options") -> Optio
 
 def read_config(path: Path) -> dict[str, Any]:
     """The keys of a YAML or JSON config file, unchecked but for their shape."""
-    from tipbench.located_yaml import load_located
+    from tipbench.core.located_yaml import load_located
 
     try:
         located = load_located(read_text(path))

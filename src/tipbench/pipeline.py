@@ -13,10 +13,13 @@ from tipbench.collect.journal import Journal, JournalHead, left_behind
 from tipbench.collect.loop import collect
 from tipbench.collect.plan import Plan, make_plan
 from tipbench.compare.look import Look, no_cells
+from tipbench.core.errors import InvalidInput, JudgeFailed, StoredDataDamaged
+from tipbench.core.files import make_private_folder, read_start, write_user_file
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import json_text
 from tipbench.engines.admission import admit
 from tipbench.engines.interface import Engine
 from tipbench.engines.residency import MemoryWatch
-from tipbench.errors import InvalidInput, JudgeFailed, StoredDataDamaged
 from tipbench.judge.apply import AS_IT_IS, Applied, Manner, apply_file
 from tipbench.judge.export import Exported, export_batch
 from tipbench.judge.judges.catalog import check_judge
@@ -28,10 +31,7 @@ from tipbench.judge.settle import effective_verdicts
 from tipbench.judge.status import JudgeStatus, judge_status
 from tipbench.judge.verify import read_judge_file
 from tipbench.options import Options
-from tipbench.private_files import make_private_folder
 from tipbench.records import Answer, Failure, GoldItem, ModelInfo, Outcome
-from tipbench.regular_files import read_start
-from tipbench.settings import Settings
 from tipbench.suites.read_rubric import parse_rubric
 from tipbench.suites.rubric import Rubric
 from tipbench.suites.suite import Suite
@@ -48,7 +48,6 @@ from tipbench.tracking.runs import (
     supersede_later,
 )
 from tipbench.tracking.store import RunStore
-from tipbench.untrusted import json_text
 from tipbench.workplace import Workplace
 
 if TYPE_CHECKING:
@@ -231,18 +230,9 @@ def export_for_judge(
     exported = export_batch(
         work.store, experiment, rubric, judge, seed, work.new_id, work.now_ms, extent, gold, keep_file=True
     )
-    _write_whole(schema_path(path), json_text(schema(rubric, exported.items)))
-    _write_whole(path, json_text({"$schema": f"./{schema_path(path).name}", **exported.file}))
+    write_user_file(schema_path(path), json_text(schema(rubric, exported.items)))
+    write_user_file(path, json_text({"$schema": f"./{schema_path(path).name}", **exported.file}))
     return exported
-
-
-def _write_whole(path: Path, text: str) -> None:
-    scratch = path.with_name(path.name + ".part")
-    try:
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(path)
-    except OSError as error:
-        raise InvalidInput(f"{path} can't be written: {error.strerror or error}") from None
 
 
 def apply_scores(
@@ -273,7 +263,7 @@ def run_judge(
     scored = score_batch(judge, exported.file)
     kept = work.journals.parent / "judged" / f"{exported.file['batch']}.json"
     make_private_folder(kept.parent)
-    _write_whole(kept, json_text(scored))
+    write_user_file(kept, json_text(scored))
     try:
         with alone():
             applied = apply_file(work.store, experiment, scored, work.now_ms, manner, gold)

@@ -1,12 +1,12 @@
 """How far a run is, in a file that others may read while it goes: whole at any moment, and small."""
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from tipbench.untrusted import json_text
+from tipbench.core.files import atomic_write
+from tipbench.core.untrusted import json_text
 
 Phase = Literal["starting", "waiting", "collect", "judge", "compare", "simulate", "done"]
 FAILURES_KEPT = 20
@@ -40,13 +40,7 @@ class Progress:
 
     def write(self, path: Path) -> None:
         """In one step: who reads it sees this moment or the one before."""
-        scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            scratch.write_text(json_text(asdict(self), indent=None), encoding="utf-8")
-            scratch.replace(path)
-        except OSError:
-            scratch.unlink(missing_ok=True)  # a full disk leaves an empty one
-            raise
+        atomic_write(path, json_text(asdict(self), indent=None))
 
 
 def read_progress(path: Path) -> Progress | None:

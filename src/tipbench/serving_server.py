@@ -16,10 +16,11 @@ from tipbench.bandit.promoting import changed_since
 from tipbench.bandit.recommender import Recommender
 from tipbench.bandit.shadows import check_names, open_shadows
 from tipbench.bandit.store.catalog import check_not_left_behind, open_store
-from tipbench.private_files import private_folder
+from tipbench.core.files import private_folder
+from tipbench.core.paths import recommender_folder
+from tipbench.core.settings import Settings
 from tipbench.serving.parts import Parts
 from tipbench.serving.routers import add_routes
-from tipbench.settings import Settings
 from tipbench.web.answers import JsonAnswer
 from tipbench.web.attempts import Attempts
 from tipbench.web.errors import error_responses
@@ -50,7 +51,7 @@ _ERRORS = error_responses(
 
 def folder_of(settings: Settings) -> Path:
     """Where the recommender keeps everything; nobody else may look into it."""
-    return private_folder(settings.home, "recommender")
+    return private_folder(recommender_folder(settings.home))
 
 
 def service_key(settings: Settings) -> ServiceKey:

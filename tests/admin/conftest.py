@@ -16,7 +16,7 @@ from tipbench.admin.drafts import Drafts
 from tipbench.admin.judging import JudgingDesk
 from tipbench.admin.looks import Looks
 from tipbench.admin.place import Place
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 EXPERIMENT = "tip-bench-first"
 

@@ -11,7 +11,7 @@ from tipbench.admin.promotions import Promotions
 from tipbench.admin.recommender import RecommenderRoom
 from tipbench.admin.replays import Replays
 from tipbench.admin.simulations import Simulations
-from tipbench.bandit.agreement import AgreementReader, signals_folder
+from tipbench.bandit.agreement import AgreementReader
 from tipbench.bandit.features.v2 import NAMES
 from tipbench.bandit.gate_records import keep_gate
 from tipbench.bandit.promotions.interface import Act
@@ -20,13 +20,14 @@ from tipbench.bandit.segments import SegmentLog
 from tipbench.bandit.simulation.arms import arm
 from tipbench.bandit.simulation.outcome import arm_data
 from tipbench.bandit.store.catalog import open_store
-from tipbench.errors import NotFound
+from tipbench.core.errors import NotFound
+from tipbench.core.paths import signals_folder
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import json_text
 from tipbench.progress import Progress
 from tipbench.runners.interface import Job, UnknownJob
 from tipbench.runners.simulation_asked import SimulationAsked
 from tipbench.runners.simulations import SimulationRunner
-from tipbench.settings import Settings
-from tipbench.untrusted import json_text
 
 BINS = [10, 20, 30]
 GATE = {"kind": "gate", "candidate": "egreedy/v2", "incumbent": "egreedy", "seeds": 10, "steps": 30}

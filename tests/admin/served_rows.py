@@ -8,7 +8,7 @@ from tests.bandit.served_events import Clock, Serving
 from tests.compare.html.boards import board, grid
 from tipbench.bandit.records import Candidate, Source
 from tipbench.compare.leaderboard import Leaderboard
-from tipbench.identity import text_digest
+from tipbench.core.identity import text_digest
 from tipbench.records import StoredCell
 
 

@@ -14,7 +14,7 @@ from tipbench.admin.looks import Looks
 from tipbench.admin.place import Place
 from tipbench.compare.look import Look
 from tipbench.compare.take_look import take_look
-from tipbench.errors import InvalidInput, NotFound
+from tipbench.core.errors import InvalidInput, NotFound
 
 
 @pytest.fixture

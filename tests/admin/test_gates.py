@@ -8,8 +8,8 @@ import pytest
 from tests.admin.made_recommender import a_gate
 from tests.bandit.gates import held_gate
 from tipbench.admin.gates import Gates
-from tipbench.bandit.gate_records import gates_folder
-from tipbench.errors import InvalidInput, NotFound, StateDamaged, StateRefused
+from tipbench.core.errors import InvalidInput, NotFound, StateDamaged, StateRefused
+from tipbench.core.paths import gates_folder
 
 
 def test_no_gates_are_no_lines(tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ from tipbench.admin.drafts import Drafts
 from tipbench.admin.judging import JudgingDesk
 from tipbench.admin.looks import Looks
 from tipbench.admin.place import Place
-from tipbench.errors import InvalidInput, JudgeFileError, NotFound, Problems, StoredDataDamaged
+from tipbench.core.errors import InvalidInput, JudgeFileError, NotFound, Problems, StoredDataDamaged
+from tipbench.core.untrusted import json_text
 from tipbench.judge.apply import apply_file
 from tipbench.judge.signature import batch_key, sign
 from tipbench.tracking.store import RunStore
-from tipbench.untrusted import json_text
 
 
 def started(desk: JudgingDesk, judge: str = "person") -> str:

@@ -19,7 +19,7 @@ from tipbench.admin.looks import Looks
 from tipbench.admin.place import Place
 from tipbench.compare.look import Look
 from tipbench.compare.take_look import take_look
-from tipbench.untrusted import json_text
+from tipbench.core.untrusted import json_text
 
 
 class SlowReader:

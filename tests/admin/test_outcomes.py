@@ -8,7 +8,7 @@ from tests.bandit.simulation.worlds import a_plan
 from tipbench.admin.outcomes import read_outcome
 from tipbench.bandit.simulation.experiment import simulate
 from tipbench.bandit.simulation.outcome import outcome_data
-from tipbench.errors import StateRefused
+from tipbench.core.errors import StateRefused
 
 
 @pytest.mark.parametrize("seeds", [1, 3])

@@ -6,8 +6,8 @@ import pytest
 
 from tests.admin.made_recommender import a_gate, record
 from tipbench.admin.promotions import Promotions
-from tipbench.errors import StateDamaged
-from tipbench.settings import Settings
+from tipbench.core.errors import StateDamaged
+from tipbench.core.settings import Settings
 
 LATER_MS = 1_900_000_000_000  # than all gates
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.admin.made_recommender import a_gate, a_signal, signal
 from tipbench.admin.recommender import open_room
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 
 def test_everything_is_looked_for_in_one_home(home: Path) -> None:

@@ -8,8 +8,9 @@ from tests.admin.made_recommender import a_replay
 from tests.bandit.gates import held_replay
 from tipbench.admin.replays import Replays
 from tipbench.bandit.replay.outcome import replay_data, replayed
-from tipbench.bandit.replay.record import keep_replay, replays_folder
-from tipbench.errors import InvalidInput, NotFound, StateRefused
+from tipbench.bandit.replay.record import keep_replay
+from tipbench.core.errors import InvalidInput, NotFound, StateRefused
+from tipbench.core.paths import replays_folder
 
 
 def test_the_newest_is_the_first_and_an_edited_one_the_last(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ from tipbench.admin.boards import Boards, RunFilter
 from tipbench.admin.place import Place
 from tipbench.admin.rewards import LEAST_EFFECTIVE, rewards_of
 from tipbench.bandit.decisions import DecisionLog
-from tipbench.bandit.earnings import Earnings, EarningsReader, decisions_folder
+from tipbench.bandit.earnings import Earnings, EarningsReader
 from tipbench.bandit.policies.catalog import POLICIES
 from tipbench.bandit.records import Reward
+from tipbench.core.paths import decisions_folder
 from tipbench.statistics.bounded import bounded_interval
 
 BOARD = a_board()

@@ -11,8 +11,8 @@ from tests.integration.command import tipbench
 from tipbench.admin.looks import Looks
 from tipbench.admin.place import Place
 from tipbench.admin.run_requests import RunRequests
+from tipbench.core.errors import InvalidInput, Problems
 from tipbench.engines.weights import weights_path
-from tipbench.errors import InvalidInput, Problems
 
 
 @pytest.fixture

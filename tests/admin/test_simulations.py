@@ -4,10 +4,10 @@ import pytest
 
 from tests.admin.made_recommender import GATE, RUN, MadeSimulations, a_simulation, an_outcome, made_room, record
 from tipbench.admin.simulations import Simulations
-from tipbench.errors import InvalidInput, StateRefused
+from tipbench.core.errors import InvalidInput, StateRefused
+from tipbench.core.settings import Settings
 from tipbench.progress import Progress
 from tipbench.runners.simulation_asked import SimulationAsked
-from tipbench.settings import Settings
 
 
 def test_a_gate_is_held_against_who_is_live_at_that_moment() -> None:

@@ -10,7 +10,7 @@ from tipbench.admin.boards import Boards
 from tipbench.admin.place import Place
 from tipbench.admin.tips import Tips, best_rows, tips_of
 from tipbench.compare.leaderboard import Leaderboard
-from tipbench.errors import InvalidInput, NotFound
+from tipbench.core.errors import InvalidInput, NotFound
 from tipbench.tracking.runs import CELL, KIND, stored_candidates
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tipbench.airflow.dag_file import FILE, dag_text, hosts_in, put_dag_file, read_dag_file
 from tipbench.airflow.hosts import DEFAULT_HOST
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 
 GPUS = ("http://gpu1:11434", "http://gpu2:11434")
 BY_HAND = (

@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from tipbench.airflow.place import shared_workplace
-from tipbench.errors import InvalidInput
-from tipbench.settings import Settings
+from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
 
 
 class AskedServer(HTTPServer):

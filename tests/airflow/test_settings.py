@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tipbench.airflow.settings import dags_folder
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.airflow.fake_airflow import ADDRESS, DAG, FakeAirflow
 from tipbench.airflow.check import Check
 from tipbench.airflow.dag_file import FILE, dag_text
 from tipbench.airflow.setup import Setup, expected_hosts, given_hosts, steps
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 
 HOSTS = ("http://gpu1:11434", "http://gpu2:11434")
 POOLS = ["ollama_gpu1_11434", "ollama_gpu2_11434"]

@@ -3,7 +3,7 @@
 import pytest
 
 from tipbench.airflow.sharing import host_numbers
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.options import Options
 
 HOSTS = ("http://gpu1:11434", "http://gpu2:11434")

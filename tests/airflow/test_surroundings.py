@@ -2,7 +2,7 @@
 
 from tests.engines.stand_in import Reply, StandIn, free_address
 from tipbench.airflow.surroundings import check_mlflow, check_ollama
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 
 def test_an_mlflow_that_answers_comes_with_what_workers_need() -> None:

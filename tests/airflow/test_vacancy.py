@@ -3,8 +3,8 @@
 import pytest
 
 from tipbench.airflow.vacancy import wait_until_vacant
+from tipbench.core.errors import EngineError
 from tipbench.engines.ollama import OllamaEngine
-from tipbench.errors import EngineError
 from tipbench.records import ResidentModel
 
 

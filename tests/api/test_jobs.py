@@ -8,7 +8,7 @@ import pytest
 from tests.ui.made_panel import MadeRunner, a_job
 from tipbench.api import jobs
 from tipbench.api.parts import Parts
-from tipbench.errors import RunnerUnreachable
+from tipbench.core.errors import RunnerUnreachable
 from tipbench.progress import Progress
 from tipbench.runners.interface import Job
 

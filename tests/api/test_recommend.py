@@ -17,8 +17,8 @@ from tipbench.admin.place import Place
 from tipbench.admin.rewards_report import as_data
 from tipbench.api.parts import Parts
 from tipbench.api.recommend import router
-from tipbench.errors import NotFound
-from tipbench.settings import Settings
+from tipbench.core.errors import NotFound
+from tipbench.core.settings import Settings
 
 
 def test_rewards_of_an_experiment(place: Place, looks: Looks) -> None:

@@ -11,7 +11,7 @@ from tests.admin.made_recommender import GATE, MadeSimulations, a_simulation, an
 from tests.ui.asgi_client import Client
 from tipbench.api.parts import Parts
 from tipbench.api.simulations import router
-from tipbench.errors import InvalidInput, NotFound
+from tipbench.core.errors import InvalidInput, NotFound
 from tipbench.progress import Progress
 
 ALL = "/api/recommend/simulations"

@@ -8,11 +8,12 @@ import pytest
 from tests.admin.made_recommender import a_signal, signal
 from tests.bandit.making import Clock, a_profile, a_recommender, a_request
 from tests.bandit.waiting import LONG_S, wait_until
-from tipbench.bandit.agreement import DAY_MS, AgreementReader, ShadowDay, signals_folder
+from tipbench.bandit.agreement import DAY_MS, AgreementReader, ShadowDay
 from tipbench.bandit.segments import SegmentLog
 from tipbench.bandit.shadows import open_shadows
 from tipbench.bandit.store.files import FileStore
-from tipbench.errors import StateDamaged
+from tipbench.core.errors import StateDamaged
+from tipbench.core.paths import signals_folder
 
 
 def days(home: Path) -> list[ShadowDay]:

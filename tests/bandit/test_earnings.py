@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.bandit.served_events import Clock, Serving, source, tip
-from tipbench.bandit.earnings import Earnings, EarningsReader, decisions_folder
+from tipbench.bandit.earnings import Earnings, EarningsReader
 from tipbench.bandit.segments import SegmentLog, entries, segments
 from tipbench.bandit.store.files import FileStore
 from tipbench.bandit.store.interface import Held, Key
-from tipbench.errors import Conflict, StateDamaged
+from tipbench.core.errors import Conflict, StateDamaged
+from tipbench.core.paths import decisions_folder
 
 A, B = tip(1, source(1)), tip(2, source(2))
 

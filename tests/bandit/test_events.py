@@ -10,7 +10,7 @@ import pytest
 from tests.bandit.served_events import Clock, Serving, tip
 from tipbench.bandit.events import Events, taken
 from tipbench.bandit.segments import SegmentLog, segments
-from tipbench.errors import StateDamaged
+from tipbench.core.errors import StateDamaged
 
 
 class Chosen(Events):

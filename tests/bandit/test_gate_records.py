@@ -8,9 +8,10 @@ import pytest
 from tests.bandit.gates import a_result, held_gate
 from tests.bandit.making import NOON
 from tipbench import __version__
-from tipbench.bandit.gate_records import gates_folder, keep_gate, read_gate, read_gates
+from tipbench.bandit.gate_records import keep_gate, read_gate, read_gates
 from tipbench.bandit.kept_records import keep_record
-from tipbench.errors import StateDamaged, StateRefused
+from tipbench.core.errors import StateDamaged, StateRefused
+from tipbench.core.paths import gates_folder
 
 
 def test_a_record_has_what_was_agreed(home: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tipbench.bandit.kept_records import keep_record, read_record, read_records
-from tipbench.errors import InvalidInput, NotFound, StateDamaged
+from tipbench.core.errors import InvalidInput, NotFound, StateDamaged
 
 CONTENT = {"schema": 1, "passed": False, "gain": 0.1, "reasons": ["naïve"], "none": None, "whole": 2.0}
 

@@ -10,8 +10,8 @@ from tipbench.bandit.live import LivePolicy, live_now
 from tipbench.bandit.promotions.files import FilePromotions
 from tipbench.bandit.promotions.interface import Act
 from tipbench.bandit.store.catalog import open_store
-from tipbench.errors import StateDamaged, StateRefused
-from tipbench.settings import Settings
+from tipbench.core.errors import StateDamaged, StateRefused
+from tipbench.core.settings import Settings
 
 
 class Counted(FilePromotions):

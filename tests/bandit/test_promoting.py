@@ -16,7 +16,7 @@ from tipbench.bandit.promotions.files import FilePromotions
 from tipbench.bandit.simulation import gate
 from tipbench.bandit.simulation.builtin import world_file
 from tipbench.bandit.simulation.gate import Rules
-from tipbench.errors import Conflict, NotFound, StateDamaged, StateRefused
+from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateRefused
 
 AT_MS = (HELD + 10**6) * 1000
 HOLD = "tipbench sim gate --candidate egreedy/v2 --incumbent egreedy"

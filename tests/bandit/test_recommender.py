@@ -14,7 +14,7 @@ from tipbench.bandit.records import Candidate, Source
 from tipbench.bandit.segments import entries
 from tipbench.bandit.store.files import FileStore
 from tipbench.bandit.store.interface import Kept, Key
-from tipbench.errors import Conflict, NotFound, StateDamaged, StateRefused
+from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateRefused
 
 every_policy = pytest.mark.parametrize("name", POLICIES)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.bandit.making import Clock
 from tipbench.bandit.segments import SegmentLog, entries, entries_of, segments
-from tipbench.errors import StateDamaged
+from tipbench.core.errors import StateDamaged
 
 
 def test_what_is_appended_is_read_in_order(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from tipbench.bandit.shadows import SHADOWS, Shadow, Shadows, open_shadows
 from tipbench.bandit.signals import Signal
 from tipbench.bandit.store.files import FileStore
 from tipbench.bandit.store.interface import Kept, Key
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 
 NAME = "egreedy-v2-shadow"
 POLICY = SHADOWS[NAME].policy

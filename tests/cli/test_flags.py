@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from tipbench.cli.flags import config_flag, gather, option_flags
-from tipbench.errors import Problems
+from tipbench.core.errors import Problems
 from tipbench.options import Options, option_fields
 
 

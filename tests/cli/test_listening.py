@@ -5,8 +5,8 @@ import socket
 import pytest
 
 from tipbench.cli.listening import is_loopback, listening, trusted_proxies, url_of, uvicorn_options
-from tipbench.errors import InvalidInput
-from tipbench.settings import Settings
+from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from tests.tracking.records_made import a_cell, an_answer
 from tipbench.cli.progress_file import EVERY_S, ProgressFile
 from tipbench.collect.plan import Plan
-from tipbench.errors import InvalidInput, SuiteError
+from tipbench.core.errors import InvalidInput, SuiteError
 from tipbench.progress import FAILURES_KEPT, Progress, read_progress
 from tipbench.records import Failure
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.core.test_locks import held_elsewhere
 from tests.engines.stand_in import Reply, StandIn
 from tests.integration.command import tipbench
-from tests.test_turns import held_elsewhere
 from tipbench.cli import run
+from tipbench.core.paths import lock_path
 from tipbench.pipeline import Collected
 from tipbench.progress import Progress, read_progress
-from tipbench.turns import lock_path
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from tests.collect.test_journal import HEAD, entry
 from tipbench.collect.delivery import Delivery, Keeper, delivering
 from tipbench.collect.journal import Entry, Journal, left_behind
-from tipbench.errors import TrackingUnreachable
+from tipbench.core.errors import TrackingUnreachable
 from tipbench.tracking.embedded import EmbeddedMlflow
 from tipbench.tracking.store import RunStore
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tipbench.collect.grid import Grid
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.options import make_options
 from tipbench.records import Cell, ModelInfo
 from tipbench.suites.load import load_suite

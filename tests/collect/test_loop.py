@@ -7,9 +7,9 @@ import pytest
 from tipbench.collect.grid import Grid
 from tipbench.collect.loop import collect
 from tipbench.collect.plan import make_plan
+from tipbench.core.errors import EngineUnreachable, GenerationFailed
 from tipbench.engines.residency import MemoryWatch
 from tipbench.engines.scripted import ScriptedEngine
-from tipbench.errors import EngineUnreachable, GenerationFailed
 from tipbench.options import make_options
 from tipbench.records import Answer, Failure, Generation, GenerationRequest
 from tipbench.suites.load import load_suite

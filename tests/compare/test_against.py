@@ -8,7 +8,7 @@ from tests.compare.made_cells import RUBRIC, cell, counted, persona_cells, provi
 from tipbench.compare.against import Against, compare_against
 from tipbench.compare.against_report import against_headline
 from tipbench.compare.rows import make_rows
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.records import StoredCell
 
 BASE = [9.0, 12.0, 10.0, 14.0, 8.0, 11.0, 13.0, 9.0]

@@ -6,7 +6,7 @@ from tests.compare.made_cells import RUBRIC, board, cell, persona_cells, provisi
 from tipbench.compare.gate import Gated, find_row, gate, gate_against
 from tipbench.compare.leaderboard import Leaderboard
 from tipbench.compare.rows import make_rows
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 
 BASE = [9.0, 11.0, 10.0, 12.0, 8.0, 11.0, 10.0, 9.0]
 

@@ -36,6 +36,10 @@ def kept(tmp_path: Path) -> KeptLook:
     return KeptLook(tmp_path / "looks", "http://box", "1")
 
 
+def file_of(kept: KeptLook) -> Path:
+    return kept._cache._folder / kept._name
+
+
 def test_a_look_comes_back_as_it_was(look: Look, kept: KeptLook) -> None:
     kept.save(look, MARK)
     again = kept.load(look.experiment, MARK)
@@ -57,9 +61,9 @@ def test_only_for_the_same_mark_store_experiment_and_version(
     for address, number in (("http://other", "1"), ("http://box", "2")):
         other = KeptLook(tmp_path / "looks", address, number)
         assert other.load(look.experiment, MARK) is None
-        kept._path.rename(other._path)  # even if it lay in the other's place
+        file_of(kept).rename(file_of(other))  # even if it lay in the other's place
         assert other.load(look.experiment, MARK) is None
-        other._path.rename(kept._path)
+        file_of(other).rename(file_of(kept))
     assert kept.load(look.experiment, MARK)
     for name, value in (("__version__", "9.9"), ("_FORMAT", "of another time")):
         with monkeypatch.context() as patch:
@@ -70,8 +74,8 @@ def test_only_for_the_same_mark_store_experiment_and_version(
 @patient
 @given(st.binary(max_size=300))
 def test_any_other_bytes_are_nothing(look: Look, kept: KeptLook, content: bytes) -> None:
-    kept._folder.mkdir(exist_ok=True)
-    kept._path.write_bytes(content)
+    file_of(kept).parent.mkdir(exist_ok=True)
+    file_of(kept).write_bytes(content)
     assert kept.load(look.experiment, MARK) is None
     assert kept.writers() == {}
 
@@ -80,12 +84,12 @@ def test_any_other_bytes_are_nothing(look: Look, kept: KeptLook, content: bytes)
 @given(st.data())
 def test_a_damaged_file_is_nothing(look: Look, kept: KeptLook, data: st.DataObject) -> None:
     kept.save(look, MARK)
-    whole = kept._path.read_bytes()
+    whole = file_of(kept).read_bytes()
     place = data.draw(st.integers(0, len(whole) - 1))
     damaged = data.draw(
         st.sampled_from([whole[:place], whole + b"x", whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]])
     )
-    kept._path.write_bytes(damaged)
+    file_of(kept).write_bytes(damaged)
     assert kept.load(look.experiment, MARK) is None
     assert kept.writers() == {}
 
@@ -119,8 +123,8 @@ def test_a_folder_that_can_not_be_written_is_no_error(look: Look, tmp_path: Path
 
 def test_it_is_its_owners_alone_and_holds_no_text_of_a_model_and_no_secret(look: Look, kept: KeptLook) -> None:
     kept.save(look, MARK)
-    assert kept._path.stat().st_mode & 0o777 == 0o600
-    content = zlib.decompress(kept._path.read_bytes().partition(b"\n")[2]).decode()
+    assert file_of(kept).stat().st_mode & 0o777 == 0o600
+    content = zlib.decompress(file_of(kept).read_bytes().partition(b"\n")[2]).decode()
     assert look.cells[0].run_id in content
     for hidden in (WRITTEN_BY_A_MODEL, SECRET, "<think>", NAME):
         assert hidden not in content
@@ -134,7 +138,7 @@ def test_there_are_never_more_than_so_many(look: Look, tmp_path: Path) -> None:
     for number in range(MOST_FILES + 3):
         kept = KeptLook(folder, "http://box", str(number))
         kept.save(look, MARK)
-        os.utime(kept._path, (number + 1, number + 1))
+        os.utime(file_of(kept), (number + 1, number + 1))
     assert len(list(folder.iterdir())) == MOST_FILES
     assert KeptLook(folder, "http://box", "0").load(look.experiment, MARK) is None
     assert kept.load(look.experiment, MARK) == look

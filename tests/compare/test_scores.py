@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tipbench.compare.scores import check_scores_file, write_scores
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 
 ROWS: list[dict[str, Any]] = [
     {"run_id": "r1", "model": "m", "tone": 4, "note": "", "text": "Call Anke, then\nsleep \ud800."},

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.compare.made_cells import board, cell, counted, persona_cells
-from tipbench.errors import StoredDataDamaged
+from tipbench.core.errors import StoredDataDamaged
 from tipbench.statistics.bounded import bounded_interval
 
 SCORES = [9.0, 12.0, 10.0, 14.0, 8.0, 11.0, 13.0, 9.0]

@@ -13,7 +13,7 @@ from tests.tracking.records_made import RUBRIC, an_answer
 from tests.tracking.shared_mlflow import SharedMlflow
 from tipbench.compare.look import Look, rubric_of
 from tipbench.compare.take_look import take_look
-from tipbench.errors import StoredDataDamaged, TrackingUnreachable
+from tipbench.core.errors import StoredDataDamaged, TrackingUnreachable
 from tipbench.tracking.batches import accept_drift, batch_runs
 from tipbench.tracking.embedded import EmbeddedMlflow
 from tipbench.tracking.interface import Experiment, StoredRun

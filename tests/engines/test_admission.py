@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tipbench.core.errors import EngineUnreachable, ModelMissing, Problems
 from tipbench.engines.admission import admit, parameters_from_name
 from tipbench.engines.scripted import ScriptedEngine
-from tipbench.errors import EngineUnreachable, ModelMissing, Problems
 from tipbench.records import ModelInfo
 
 

@@ -5,15 +5,15 @@ import sys
 
 import pytest
 
+from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
 from tipbench.engines.catalog import CATALOG, Engines, engine_name, open_engines
 from tipbench.engines.embedded import EmbeddedEngine
 from tipbench.engines.interface import Engine
 from tipbench.engines.ollama import OllamaEngine
 from tipbench.engines.openai_compatible import OpenAICompatibleEngine
 from tipbench.engines.scripted import ScriptedEngine
-from tipbench.errors import InvalidInput
 from tipbench.options import Options
-from tipbench.settings import Settings
 
 SETTINGS = Settings({"TIPBENCH_OPENAI_URL": "http://box:9/v1/", "TIPBENCH_HOME": "/nowhere"})
 

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.engines.gguf_files import ARRAY, F32, STRING, U8, entry, gguf, header, number, text
+from tipbench.core.errors import EngineError
 from tipbench.engines.gguf import GgufFacts, read_gguf
-from tipbench.errors import EngineError
 
 MEGABYTE = 1_000_000
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.engines.stand_in import Reply, StandIn, free_address
+from tipbench.core.errors import EngineError, EngineUnreachable, GenerationFailed, InvalidInput
 from tipbench.engines.http import PAUSES_S, EngineHttp, amount, whole_number
-from tipbench.errors import EngineError, EngineUnreachable, GenerationFailed, InvalidInput
 
 OK = Reply({"fine": True})
 DIED = Reply({"error": "llama runner process has terminated: exit status 2"}, 500)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.engines.stand_in import SCORE_SCHEMA, Reply, StandIn, a_request, free_address
+from tipbench.core.errors import EngineError, EngineUnreachable, GenerationFailed, ModelMissing
 from tipbench.engines import ollama
 from tipbench.engines.ollama import OllamaEngine
-from tipbench.errors import EngineError, EngineUnreachable, GenerationFailed, ModelMissing
 
 ANSWERED = {
     "message": {"role": "assistant", "content": "Close the door."},

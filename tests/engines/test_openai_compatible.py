@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.engines.stand_in import SCORE_SCHEMA, Reply, StandIn, a_request, free_address
+from tipbench.core.errors import EngineUnreachable, GenerationFailed, ModelMissing, Problems
 from tipbench.engines.admission import admit
 from tipbench.engines.openai_compatible import OpenAICompatibleEngine, read_completion
-from tipbench.errors import EngineUnreachable, GenerationFailed, ModelMissing, Problems
 
 KEY = "sk-very-secret"
 COMPLETION = {

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.core.test_locks import held_elsewhere
 from tests.engines.stand_in import Reply, StandIn
-from tests.test_turns import held_elsewhere
+from tipbench.core.errors import EngineError, LockTaken
+from tipbench.core.paths import lock_path
 from tipbench.engines.embedded import EmbeddedEngine
 from tipbench.engines.ollama import OllamaEngine
 from tipbench.engines.residency import sole_use, unload_left
 from tipbench.engines.scripted import ScriptedEngine
-from tipbench.errors import EngineError, TurnTaken
-from tipbench.turns import lock_path
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_the_embedded_engine_is_for_one_collection_at_a_time(home: Path, tmp_pat
     said: list[str] = []
     with (
         sole_use(engine, model, home, False, said.append),
-        pytest.raises(TurnTaken, match="another collection is using the embedded engine"),
+        pytest.raises(LockTaken, match="another collection is using the embedded engine"),
         sole_use(EmbeddedEngine(tmp_path), model, home, False, said.append),
     ):
         pass

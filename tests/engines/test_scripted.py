@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.engines.stand_in import a_request
+from tipbench.core.errors import GenerationFailed, InvalidInput, ModelMissing
 from tipbench.engines.scripted import ScriptedEngine
-from tipbench.errors import GenerationFailed, InvalidInput, ModelMissing
 
 SCRIPT = """
 parameters: 1500000000

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tipbench.core.errors import EngineBusy, GenerationFailed
 from tipbench.engines.throttle import Throttle
-from tipbench.errors import EngineBusy, GenerationFailed
 
 
 def test_a_busy_engine_is_asked_less_and_left_alone_as_long_as_it_wants() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tipbench.core.errors import EngineError
 from tipbench.engines import weights
 from tipbench.engines.weights import KNOWN, Weights, pull, weights_path
-from tipbench.errors import EngineError
 
 TWO_PARTS = Weights(
     "tiny:1m", ("tiny-a==1", "tiny-b==1"), ("a/part0", "b/part1"), hashlib.sha256(b"GGUFmore").hexdigest(), 1, "MIT"

@@ -12,7 +12,7 @@ import httpx
 import yaml
 
 from tests.integration.command import tipbench
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 from tipbench.tracking.address import open_store
 from tipbench.tracking.interface import StoredRun
 from tipbench.tracking.runs import CELL, KIND, SUPERSEDED, stored_candidates, stored_runs

@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from tipbench.admin.mlflow_pages.pages import MlflowPages
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from tests.integration.mlflow_server import MlflowServer
 from tests.integration.ollama_hosts import OllamaHost
 from tests.integration.serving import serving
 from tipbench.airflow.hosts import pool_name
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 from tipbench.tracking.address import open_store
 from tipbench.tracking.batches import batch_file
 from tipbench.tracking.interface import StoredRun

@@ -19,9 +19,9 @@ from tipbench.airflow.failures import CellsFailed
 from tipbench.airflow.judging import apply_pasted, export, is_scored, reason_to_go_on, run_judge
 from tipbench.airflow.planning import make_planned
 from tipbench.airflow.request import read_conf
+from tipbench.core.errors import EngineUnreachable, InvalidInput, JudgeFailed, Problems
+from tipbench.core.settings import Settings
 from tipbench.engines.http import PAUSES_S
-from tipbench.errors import EngineUnreachable, InvalidInput, JudgeFailed, Problems
-from tipbench.settings import Settings
 from tipbench.tracking.address import open_store
 from tipbench.tracking.batches import batch_file
 from tipbench.tracking.runs import CELL, KIND, SUPERSEDED

@@ -14,7 +14,7 @@ import pytest
 
 from tests.integration.filling import filled
 from tests.integration.serving import Served, ended_job, serving, start_run
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 RUN = {"models": "scripted/a,scripted/b", "prompts": "v1", "n_scenarios": 3, "n_tips": 2}
 

@@ -16,9 +16,9 @@ import pytest
 from tests.engines.stand_in import Reply, StandIn
 from tests.integration.real_ollama.server import OllamaServer
 from tests.integration.runners.running import Bench, has_ended, is_collecting, until
+from tipbench.core.settings import Settings
 from tipbench.options import Options
 from tipbench.runners.interface import Job
-from tipbench.settings import Settings
 from tipbench.tracking.address import open_store
 from tipbench.tracking.runs import stored_runs
 
@@ -29,7 +29,7 @@ A_SERVER = """
 import sys, time, uuid
 from tipbench.options import make_options, read_config
 from tipbench.runners.subprocess import SubprocessRunner
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 from pathlib import Path
 settings = Settings()
 runner = SubprocessRunner(settings.home, settings, time.time, lambda: uuid.uuid4().hex[:16])

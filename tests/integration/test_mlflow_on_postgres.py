@@ -27,7 +27,7 @@ from tests.integration.filling import fill
 from tests.integration.mlflow_server import MlflowServer
 from tests.integration.postgres_server import PostgresServer
 from tests.tracking.store_contract import StoreContract
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 from tipbench.tracking.address import open_store
 from tipbench.tracking.interface import Experiment, StoredRun
 from tipbench.tracking.mlflow_client import MlflowClient

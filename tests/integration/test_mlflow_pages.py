@@ -18,7 +18,7 @@ from tests.browser import opened_browser
 from tests.integration.served_pages import mlflow_servers, served, wait_until
 from tests.tracking.store_contract import a_draft
 from tipbench.admin.mlflow_pages.pages import MlflowPages
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 from tipbench.tracking.embedded import EmbeddedMlflow
 from tipbench.tracking.interface import Experiment, StoredRun
 from tipbench.tracking.new_database import NewDatabase

@@ -17,7 +17,7 @@ from starlette.routing import Mount
 
 from tests.integration.served_pages import mlflow_servers, served, wait_until
 from tipbench.admin.mlflow_pages.pages import MlflowPages
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 from tipbench.tracking.new_database import NewDatabase
 
 BROWSER = {"Accept": "text/html"}

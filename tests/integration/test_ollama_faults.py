@@ -13,8 +13,8 @@ import pytest
 from tests.integration.command import tipbench
 from tests.integration.ollama_proxy import Fault, ResidencySampler, ollama_proxy
 from tests.integration.real_ollama.server import OllamaServer, default_cache
+from tipbench.core.settings import Settings
 from tipbench.engines.http import PAUSES_S
-from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
 from tipbench.tracking.address import open_store
 from tipbench.tracking.interface import Experiment

@@ -14,7 +14,7 @@ from tests.integration.serving import until
 from tests.serving.asking import request, reward
 from tipbench.bandit.live import live_now
 from tipbench.bandit.store.catalog import open_store
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 
 class _Asking:

@@ -16,7 +16,7 @@ import pytest
 from tests.integration.recommending import HEADERS, Recommending, recommending
 from tests.serving.asking import request, reward
 from tipbench.bandit.segments import entries
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 PROCESSES = 8
 PAIRS = 60  # of each process; benchmarks/reward_kills does more

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.recommending import Recommending, recommending
 from tests.integration.serving import until
 from tests.serving.asking import request, reward
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 
 def test_every_endpoint_and_its_statuses() -> None:

@@ -11,7 +11,7 @@ from tests.integration.recommending import recommending
 from tests.integration.serving import until
 from tests.serving.asking import request, reward
 from tipbench.bandit.segments import entries
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 NAME = "egreedy-v2-shadow"
 

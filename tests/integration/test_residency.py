@@ -16,7 +16,7 @@ import pytest
 from tests.integration.command import tipbench
 from tests.integration.ollama_proxy import ResidencySampler
 from tests.integration.real_ollama.server import OllamaServer
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 from tipbench.tracking.address import open_store
 from tipbench.tracking.runs import stored_runs
 

@@ -12,7 +12,7 @@ import psutil
 
 from tests.integration.real_ollama.server import OllamaServer
 from tests.integration.serving import Served, ended_job, serving, start_run, until
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 from tipbench.tracking.address import open_store
 from tipbench.tracking.runs import stored_runs
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.integration.mlflow_server import MlflowServer, MlflowServerError
 from tests.tracking.store_contract import TEXTS, UGLY, StoreContract, a_draft
-from tipbench.errors import StoredDataDamaged, TrackingError, TrackingRefused
-from tipbench.settings import Settings
+from tipbench.core.errors import StoredDataDamaged, TrackingError, TrackingRefused
+from tipbench.core.settings import Settings
 from tipbench.tracking import mlflow_client
 from tipbench.tracking.interface import Experiment, Metric
 from tipbench.tracking.mlflow_client import MlflowClient

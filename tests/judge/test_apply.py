@@ -9,7 +9,7 @@ import pytest
 from tests.integration.filling import filled
 from tipbench.compare.look import Look
 from tipbench.compare.take_look import take_look
-from tipbench.errors import InvalidInput, JudgeFailed, StoredDataDamaged, TrackingError
+from tipbench.core.errors import InvalidInput, JudgeFailed, StoredDataDamaged, TrackingError
 from tipbench.judge.apply import Applied, Manner, apply_file
 from tipbench.judge.export import export_batch
 from tipbench.judge.judges.interface import JudgeName
@@ -464,7 +464,7 @@ class TestDrift:
 
 
 def test_the_file_is_read_as_it_was_written(work: Workplace, experiment: Experiment, tmp_path: Path) -> None:
-    from tipbench.untrusted import json_text
+    from tipbench.core.untrusted import json_text
 
     path = tmp_path / "judge.json"
     file = filled(_export(work, experiment))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.judge.export import Exported, export_batch
 from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.sample import ANCHORS, REPEATS, Extent

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.judge.signature import batch_key, sign, verify_signature
 
 NOW = 1_760_000_000

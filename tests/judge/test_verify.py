@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.errors import InvalidInput, JudgeFileError
-from tipbench.identity import text_digest
+from tipbench.core.errors import InvalidInput, JudgeFileError
+from tipbench.core.identity import text_digest
 from tipbench.judge.file import BatchItem, judge_file
 from tipbench.judge.verify import read_judge_file, verify
 from tipbench.records import Batch, Slot

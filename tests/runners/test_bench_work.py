@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from tipbench.core.settings import Settings
 from tipbench.progress import Progress
 from tipbench.runners.bench_work import BenchWork
 from tipbench.runners.interface import Job
 from tipbench.runners.job_store import StoredJob
-from tipbench.settings import Settings
 
 
 def stored(**config: Any) -> StoredJob:

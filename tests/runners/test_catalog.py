@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
 from tipbench.runners.catalog import open_runner
 from tipbench.runners.interface import Runner
-from tipbench.settings import Settings
 
 
 def opened(home: Path, name: str = "") -> Runner:

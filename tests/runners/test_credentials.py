@@ -2,7 +2,7 @@
 
 import pytest
 
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.options import make_options
 from tipbench.runners.credentials import refuse_credentials
 

@@ -1,13 +1,11 @@
 """The database of jobs: in order, bounded, and careful with files that are not its own."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tipbench.errors import InvalidInput
 from tipbench.runners.interface import Job, UnknownJob
 from tipbench.runners.job_store import KEPT_JOBS, JobStore
 
@@ -64,19 +62,3 @@ def test_the_newest_ended_ones_are_kept(store: JobStore) -> None:
     for name in names[1:]:
         store.update(name, "queued", state="finished")
     assert [one.job.id for one in store.outdated()] == ["j2", "j1"], "the oldest of all has not ended"
-
-
-def test_a_newer_schema_is_refused(store: JobStore, tmp_path: Path) -> None:
-    store.close()
-    with closing(sqlite3.connect(tmp_path / "jobs.db")) as database:
-        database.execute("PRAGMA user_version = 9")
-    with pytest.raises(InvalidInput, match=r"newer tipbench \(schema 9, this one knows 1\); install that one"):
-        JobStore(tmp_path / "jobs.db")
-
-
-def test_a_file_that_is_no_database_is_refused_and_left(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.db"
-    path.write_text("my own notes, and rather long ones" * 100)
-    with pytest.raises(InvalidInput, match=r"can't be read as the list of jobs .*; move it away"):
-        JobStore(path)
-    assert path.read_text().startswith("my own notes")

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tipbench.core.settings import Settings
 from tipbench.options import make_options
 from tipbench.runners.needs import needs_of, what_it_waits_for
-from tipbench.settings import Settings
 
 HERE = "ollama http://127.0.0.1:11434"
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.runners.simulation_asked import SimulationAsked
 
 

@@ -11,8 +11,8 @@ import pytest
 from fastapi import FastAPI
 
 from tests.web.small_app import Answer, Caller, Clock
+from tipbench.core.settings import Settings
 from tipbench.serving_server import serving_server
-from tipbench.settings import Settings
 
 KEY = "a-serving-key-for-tests-only"
 

@@ -75,7 +75,7 @@ def test_states_of_other_features_are_refused_and_damaged_ones_told(service: Ser
 
 def test_a_folder_that_can_not_be_written_is_told_as_such(service: Service) -> None:
     service.told("/score", request("e1"))
-    (service.states / "u9_egreedy.new").mkdir()
+    (service.states / ".u9_egreedy.json.part").mkdir()
     refused = service.post("/score", request("e1", "u9"))
     assert (refused.status, refused.error["code"]) == (503, "service_unavailable")
     assert "nothing can be stored here right now (Is a directory)" in refused.error["message"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import spearmanr
 
-from tipbench.errors import InvalidInput, SuiteError
+from tipbench.core.errors import InvalidInput, SuiteError
 from tipbench.suites.anchors import read_private_anchors
 from tipbench.suites.load import load_suite
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tipbench.errors import InvalidInput, SuiteError
+from tipbench.core.errors import InvalidInput, SuiteError
 from tipbench.suites.load import built_in_suites, load_suite
 from tipbench.suites.read_rubric import parse_rubric
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.command import tipbench
-from tipbench.errors import SuiteError
+from tipbench.core.errors import SuiteError
 from tipbench.suites import rendering
 from tipbench.suites.load import load_suite
 from tipbench.suites.rendering import GuardedTemplate

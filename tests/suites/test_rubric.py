@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tipbench.errors import SuiteError
+from tipbench.core.errors import SuiteError
 from tipbench.suites.load import load_suite
 from tipbench.suites.read_rubric import parse_rubric
 from tipbench.suites.rubric import Criterion, Flag, Rubric, RubricFront

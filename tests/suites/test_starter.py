@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.suites.load import load_suite
 from tipbench.suites.starter import write_starter
 

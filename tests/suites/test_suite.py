@@ -2,7 +2,7 @@
 
 import pytest
 
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.suites.load import load_suite
 
 SUITE = load_suite("tip")

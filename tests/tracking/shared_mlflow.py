@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from tipbench.errors import TrackingError
+from tipbench.core.errors import TrackingError
 from tipbench.tracking.embedded import EmbeddedMlflow
 from tipbench.tracking.interface import Experiment, Metric, RunStatus, StoredRun
 from tipbench.tracking.marks import writers

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tipbench.errors import InvalidInput, TrackingError
+from tipbench.core.errors import InvalidInput, TrackingError
 from tipbench.tracking.interface import NOT_IN_BRIEF, Experiment, StoredRun
 from tipbench.tracking.store import RunDraft, RunStore
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.engines.stand_in import Reply, StandIn, free_address
-from tipbench.errors import InvalidInput, NothingStored, TipbenchError, TrackingUnreachable
-from tipbench.settings import Settings
+from tipbench.core.errors import InvalidInput, NothingStored, TipbenchError, TrackingUnreachable
+from tipbench.core.settings import Settings
 from tipbench.tracking import address
 from tipbench.tracking.address import OpenedStore, open_store, own_database, remember
 

@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from tests.tracking.store_contract import a_draft
-from tipbench.errors import InvalidInput, StoredDataDamaged
+from tipbench.core.errors import InvalidInput, StoredDataDamaged
 from tipbench.records import Batch, Slot, Verdict
 from tipbench.tracking.batches import (
     BatchSummary,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.tracking.store_contract import a_draft
-from tipbench.errors import MissingExtra, NothingStored, TrackingError
+from tipbench.core.errors import MissingExtra, NothingStored, TrackingError
 from tipbench.tracking import embedded
 from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.tracking.store import RunStore

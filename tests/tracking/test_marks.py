@@ -7,7 +7,7 @@ import pytest
 
 from tests.tracking.shared_mlflow import SharedMlflow
 from tests.tracking.store_contract import TEXTS, a_draft
-from tipbench.errors import TrackingError, TrackingRefused, TrackingUnreachable
+from tipbench.core.errors import TrackingError, TrackingRefused, TrackingUnreachable
 from tipbench.tracking import marks
 from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.tracking.interface import Experiment, StoredRun

@@ -9,12 +9,12 @@ import httpx
 import pytest
 
 from tests.engines.stand_in import free_address
-from tipbench.errors import TrackingError, TrackingRefused, TrackingUnreachable
-from tipbench.settings import Settings
+from tipbench.core.errors import TrackingError, TrackingRefused, TrackingUnreachable
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import without_credentials
 from tipbench.tracking import mlflow_client
 from tipbench.tracking.interface import Metric
 from tipbench.tracking.mlflow_client import MlflowClient
-from tipbench.untrusted import without_credentials
 
 HOST_CHECK = httpx.Response(403, text="Invalid Host header - possible DNS rebinding attack detected")
 SECRET = "hunter2"

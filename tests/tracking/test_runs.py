@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.tracking.records_made import MODEL, RUBRIC, SCENARIO, a_failure, an_answer
-from tipbench.errors import StoredDataDamaged
+from tipbench.core.errors import StoredDataDamaged
 from tipbench.records import Generation, JudgeNote, Outcome, StoredCell
 from tipbench.tracking.interface import Experiment, StoredRun
 from tipbench.tracking.runs import (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.tracking.store_contract import TEXTS, StoreContract, a_draft
-from tipbench.errors import StoredDataDamaged, TrackingError, TrackingRefused, TrackingUnreachable
+from tipbench.core.errors import StoredDataDamaged, TrackingError, TrackingRefused, TrackingUnreachable
 from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.tracking.interface import Experiment, Metric
 from tipbench.tracking.store import RunStore

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.tracking.store_contract import StoreContract
-from tipbench.errors import TrackingError
+from tipbench.core.errors import TrackingError
 from tipbench.tracking import embedded, mlflow_store, tables
 from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.tracking.interface import Metric, StoredRun

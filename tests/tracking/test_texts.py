@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tipbench.errors import StoredDataDamaged
+from tipbench.core.errors import StoredDataDamaged
 from tipbench.tracking.texts import PART, as_file, as_tags, from_file, from_tags, note_key, read_note
 
 # Everything that a str can hold, lone surrogates and NUL included, with a liking for what escapes are made of.

@@ -9,7 +9,7 @@ from typing import Any
 
 from tipbench.admin.judging import JudgingDesk, OpenBatch, Saved, Waiting
 from tipbench.admin.sheet import Given, Sheet, SheetCriterion, SheetFlag, SheetItem
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.judge.apply import Applied
 from tipbench.judge.drift import CriterionDrift, Drift
 from tipbench.statistics.drift import consistency, kappa, offset

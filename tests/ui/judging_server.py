@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, Response
 
 from tests.ui.fake_desk import FakeDesk, NoSuchBatch
 from tests.ui.made_panel import parts_of
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.ui.judging import router
 from tipbench.ui.static_files import PanelFiles
 from tipbench.web.visitor import Visitor

@@ -27,7 +27,7 @@ from tipbench.bandit.earnings import EarningsReader
 from tipbench.compare.html.page import Report
 from tipbench.compare.leaderboard import Leaderboard
 from tipbench.compare.report import as_json
-from tipbench.errors import InvalidInput, RunnerUnreachable
+from tipbench.core.errors import InvalidInput, RunnerUnreachable
 from tipbench.options import Options, make_options
 from tipbench.progress import FailedCell, Progress
 from tipbench.records import ModelInfo, StoredCell

@@ -6,8 +6,8 @@ import pytest
 
 from tests.admin.made_recommender import a_gate, made_room, record
 from tests.ui.visits import page_at, visit
-from tipbench.errors import NotFound
-from tipbench.settings import Settings
+from tipbench.core.errors import NotFound
+from tipbench.core.settings import Settings
 from tipbench.ui import urls
 from tipbench.ui.gates import reasons_of
 

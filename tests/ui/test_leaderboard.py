@@ -15,7 +15,7 @@ from tests.compare.html.parsed import Node, parsed
 from tests.ui.made_panel import MadeBoards, MadeTokens, cells_of
 from tests.ui.visits import by_id, links, page_at, visit
 from tipbench.admin.judging import OpenBatch
-from tipbench.errors import NotFound
+from tipbench.core.errors import NotFound
 from tipbench.ui import urls
 
 NAMES = [

@@ -34,8 +34,8 @@ from tests.ui.made_panel import (
 )
 from tests.ui.visits import links, page_at, structure, visit
 from tipbench.admin.recommender import RecommenderRoom
+from tipbench.core.settings import Settings
 from tipbench.progress import Progress
-from tipbench.settings import Settings
 from tipbench.ui import urls
 from tipbench.ui.parts import Parts
 

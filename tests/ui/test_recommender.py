@@ -17,8 +17,8 @@ from tests.admin.made_recommender import (
 )
 from tests.ui.visits import links, page_at, visit
 from tipbench.bandit.agreement import DAY_MS
-from tipbench.errors import StateDamaged
-from tipbench.settings import Settings
+from tipbench.core.errors import StateDamaged
+from tipbench.core.settings import Settings
 from tipbench.ui import urls
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.admin.made_recommender import a_replay
 from tests.ui.visits import page_at, visit
-from tipbench.errors import NotFound
+from tipbench.core.errors import NotFound
 from tipbench.ui import urls
 
 

@@ -8,7 +8,7 @@ from tests.compare.html.parsed import Node, parsed
 from tests.ui.made_panel import MadeRequests, MadeRunner
 from tests.ui.visits import Guest, by_id, page_at, visit
 from tipbench.admin.run_requests import Choices
-from tipbench.errors import EngineUnreachable, TrackingUnreachable
+from tipbench.core.errors import EngineUnreachable, TrackingUnreachable
 from tipbench.options import Options, option_fields
 from tipbench.ui.run_form import Problem, problems_of
 

@@ -8,7 +8,7 @@ from tests.compare.html.boards import cell, empty
 from tests.ui.made_panel import MadeBoards, cells_of
 from tests.ui.visits import by_id, links, page_at, visit
 from tipbench.admin.boards import RunDetail
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.ui import urls
 
 MANY = [cell("m", "v1", f"s{number:03}") for number in range(120)]

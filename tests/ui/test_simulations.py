@@ -7,7 +7,7 @@ import pytest
 from tests.admin.made_recommender import GATE, MadeSimulations, a_simulation, an_outcome, made_room
 from tests.compare.html.parsed import parsed
 from tests.ui.visits import Guest, by_id, links, page_at, visit
-from tipbench.errors import NotFound
+from tipbench.core.errors import NotFound
 from tipbench.progress import Progress
 from tipbench.ui import urls
 

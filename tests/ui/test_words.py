@@ -1,27 +1,9 @@
 """Figures as people say them."""
 
-import pytest
-
 from tests.ui.made_panel import NOW_MS, a_job, a_progress
 from tipbench.admin.run_requests import Estimate
 from tipbench.progress import Progress
-from tipbench.ui.words import counts_sentence, duration, estimate_sentence, standing_of, took
-
-
-@pytest.mark.parametrize(
-    ("seconds", "told"),
-    [
-        (0, "0 s"),
-        (-3, "0 s"),
-        (8.4, "8 s"),
-        (59.7, "1 min"),
-        (130, "2 min 10 s"),
-        (3600, "1 h 0 min"),
-        (11_100, "3 h 5 min"),
-    ],
-)
-def test_durations(seconds: float, told: str) -> None:
-    assert duration(seconds) == told
+from tipbench.ui.words import counts_sentence, estimate_sentence, standing_of, took
 
 
 def test_estimates_tell_where_they_come_from() -> None:

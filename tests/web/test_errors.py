@@ -12,12 +12,13 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from tests.web.small_app import BROWSER, Caller, Site
-from tipbench.errors import (
+from tipbench.core.errors import (
     Conflict,
     EngineBusy,
     EngineUnreachable,
     GenerationFailed,
     InvalidInput,
+    LockTaken,
     MissingExtra,
     NotFound,
     NothingStored,
@@ -31,7 +32,6 @@ from tipbench.errors import (
     SuiteError,
     TrackingRefused,
     TrackingUnreachable,
-    TurnTaken,
 )
 from tipbench.web.errors import ERROR_RESPONSES, Errors, Faults, install_errors
 
@@ -46,7 +46,7 @@ FORESEEN = [
     (RunnerUnreachable("no runner"), 503, "service_unavailable"),
     (RunnerRefused("who asks?"), 503, "service_unavailable"),
     (MissingExtra("install it"), 503, "service_unavailable"),
-    (TurnTaken("another one is at it"), 409, "conflict"),
+    (LockTaken("another one is at it"), 409, "conflict"),
     (Conflict("told otherwise"), 409, "conflict"),
     (StateRefused("other features"), 409, "conflict"),
     (StoredDataDamaged("run 7 is no whole cell"), 500, "internal_error"),

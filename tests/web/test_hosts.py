@@ -3,7 +3,7 @@
 import pytest
 
 from tests.web.small_app import Site
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.web.hosts import allowed_hosts
 
 

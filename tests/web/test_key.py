@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.web.key import ServiceKey
 from tipbench.web.tokens import Tokens
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.web.small_app import Clock
-from tipbench.errors import InvalidInput, NotFound
+from tipbench.core.errors import InvalidInput, NotFound
 from tipbench.web.tokens import JudgeAccess, Tokens
 from tipbench.web.visitor import Visitor
 

@@ -1,7 +1,6 @@
 """Batches of the judging desk: found in the store, opened, and kept open while somebody is at them."""
 
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,8 @@ from tipbench.admin.looks import HeldLook
 from tipbench.admin.place import Place
 from tipbench.admin.sheet import NOTHING, filled, given
 from tipbench.compare.look import rubric_of
-from tipbench.errors import InvalidInput, NotFound
+from tipbench.core.cache import LruCache
+from tipbench.core.errors import InvalidInput, NotFound
 from tipbench.judge.pending import awaits
 from tipbench.records import Batch, StoredCell
 from tipbench.suites.read_rubric import parse_rubric
@@ -46,13 +46,11 @@ class Batches:
     def __init__(self, place: Place, drafts: Drafts) -> None:
         self._place = place
         self._drafts = drafts
-        self._opening = threading.Lock()
-        self._opened: dict[str, OpenedBatch] = {}
+        self._opened: LruCache[OpenedBatch] = LruCache(_MOST_OPENED)
 
     def find(self, batch: str, judge: str | None) -> OpenedBatch:
         """A judge's own batch; without a judge, anybody's. Raises NotFound."""
-        with self._opening:
-            opened = self._opened.get(batch)
+        opened = self._opened.get(batch)
         if opened is None:
             run, experiment = self.find_run(batch)
             opened = self._open(self._place.store(), experiment, run)
@@ -131,15 +129,10 @@ class Batches:
 
     def _open(self, store: RunStore, experiment: Experiment, run: StoredRun) -> OpenedBatch:
         batch_id = run.tags["tipbench.batch"]
-        with self._opening:
-            if batch_id in self._opened:
-                return self._opened[batch_id]
+        if opened := self._opened.get(batch_id):
+            return opened
         opened = OpenedBatch(experiment, read_batch(store, run), self.rubric(run), batch_file(store, run))
-        with self._opening:
-            self._opened[batch_id] = opened
-            while len(self._opened) > _MOST_OPENED:
-                del self._opened[next(iter(self._opened))]
-        return opened
+        return self._opened.add(batch_id, opened)
 
 
 def our_experiments(store: RunStore) -> list[Experiment]:

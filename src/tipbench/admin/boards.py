@@ -2,17 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from tipbench.admin.looks import HeldLook, Looks
 from tipbench.admin.place import Place
 from tipbench.admin.rewards import Rewards, rewards_of
-from tipbench.bandit.earnings import EarningsReader, decisions_folder
+from tipbench.bandit.earnings import EarningsReader
 from tipbench.compare.html.page import Report
 from tipbench.compare.leaderboard import Leaderboard
 from tipbench.compare.look import rubric_of
 from tipbench.compare.report import as_data
-from tipbench.errors import InvalidInput, NotFound, StoredDataDamaged, TrackingUnreachable
+from tipbench.core.errors import InvalidInput, NotFound, StoredDataDamaged, TrackingUnreachable
+from tipbench.core.paths import decisions_folder
+from tipbench.core.text import utc_minute
+from tipbench.core.untrusted import json_text
 from tipbench.judge.settle import effective_verdicts
 from tipbench.pipeline import compare, report
 from tipbench.records import StoredCell
@@ -21,7 +23,6 @@ from tipbench.tracking.batches import applied_batches, batch_runs
 from tipbench.tracking.interface import Experiment, StoredRun
 from tipbench.tracking.runs import CELL, KIND, stored_candidates
 from tipbench.tracking.store import RunStore
-from tipbench.untrusted import json_text
 
 STATES = ("judged", "pending", "failed", "empty")
 MOST_RUNS = 500  # a page
@@ -125,7 +126,7 @@ class Boards:
     def report(self, experiment: str) -> Report:
         """The leaderboard with judges and examples."""
         kept = self._looks.find(experiment)
-        made_at = datetime.fromtimestamp(self._place.clock(), UTC).strftime("%Y-%m-%d %H:%M UTC")
+        made_at = utc_minute(self._place.clock() * 1000)
 
         def make() -> Report:
             return report(self._place.store(), kept.look, rubric_of(kept.look), self._board(kept), made_at)

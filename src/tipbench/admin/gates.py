@@ -9,9 +9,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tipbench.admin.kept_lines import KeptLines
 from tipbench.admin.outcomes import Outcome, Plan
-from tipbench.bandit.gate_records import GateCondition, GatePooled, gates_folder, read_gate
+from tipbench.bandit.gate_records import GateCondition, GatePooled, read_gate
 from tipbench.bandit.kept_records import read_record
-from tipbench.errors import NotFound, StateError, StateRefused
+from tipbench.core.errors import NotFound, StateError, StateRefused
+from tipbench.core.paths import gates_folder
 
 
 class _Part(BaseModel):

@@ -1,9 +1,8 @@
 """The judging desk: batches for people who judge in the browser or over the API, with what they have given so far."""
 
 import logging
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +12,9 @@ from tipbench.admin.looks import HeldLook, Looks
 from tipbench.admin.place import Place
 from tipbench.admin.sheet import LONGEST_NOTE, NOTHING, Given, Sheet, filled, given, make_sheet, read_change
 from tipbench.compare.look import rubric_of
-from tipbench.errors import DatabaseBusy, InvalidInput, NotFound, NothingPending, StoredDataDamaged
+from tipbench.core.errors import DatabaseBusy, InvalidInput, NotFound, NothingPending, StoredDataDamaged
+from tipbench.core.locks import TimedLock
+from tipbench.core.untrusted import json_text
 from tipbench.judge.alone import judging_alone
 from tipbench.judge.apply import Applied, Manner, apply_file, told_again
 from tipbench.judge.export import export_batch
@@ -27,7 +28,6 @@ from tipbench.records import GoldItem
 from tipbench.suites.rubric import Rubric
 from tipbench.tracking.batches import is_applied
 from tipbench.tracking.interface import Experiment
-from tipbench.untrusted import json_text
 
 _ESCAPED = 12  # bytes that a letter can take in JSON, as two \uXXXX
 _PATIENCE_S = 10.0
@@ -78,8 +78,8 @@ class JudgingDesk:
         self._looks = looks
         self._drafts = drafts
         self._batches = Batches(place, drafts)
-        self._exporting = threading.Lock()
-        self._turns = tuple(threading.Lock() for _ in range(_TURNS))
+        self._exporting = _timed_lock()
+        self._turns = tuple(_timed_lock() for _ in range(_TURNS))
 
     def waiting(self, judge: str, wanted: str | None = None) -> Waiting:
         """In all experiments, or in the one that is wanted: there, also what somebody else has scored already."""
@@ -97,7 +97,7 @@ class JudgingDesk:
 
         Of an experiment that is named, also what somebody else has scored already: a second opinion.
         """
-        with _locked(self._exporting):
+        with self._exporting:
             chosen = self._looked_at(judge, experiment)
             if experiment is not None and not chosen:
                 raise NotFound(f"there is no experiment '{experiment}' here")
@@ -187,8 +187,8 @@ class JudgingDesk:
         _check_answers(data, batch)
         return self._apply_to(experiment, self._batches.rubric(run), data, Manner())
 
-    def _turn(self, batch: str) -> AbstractContextManager[None]:
-        return _locked(self._turns[hash(batch) % _TURNS])
+    def _turn(self, batch: str) -> TimedLock:
+        return self._turns[hash(batch) % _TURNS]
 
     def _apply(self, opened: OpenedBatch, data: dict[str, Any], manner: Manner) -> Applied:
         return self._apply_to(opened.experiment, opened.rubric, data, manner)
@@ -251,12 +251,5 @@ def _unsaid(text: str) -> None:
     """What a command would tell its user about anchors; a batch without any says so in its drift report."""
 
 
-@contextmanager
-def _locked(lock: threading.Lock) -> Iterator[None]:
-    """Hold the lock; raise DatabaseBusy when others have it for too long."""
-    if not lock.acquire(timeout=_PATIENCE_S):
-        raise DatabaseBusy("somebody else is at it; try again in a moment")
-    try:
-        yield
-    finally:
-        lock.release()
+def _timed_lock() -> TimedLock:
+    return TimedLock(_PATIENCE_S, lambda: DatabaseBusy("somebody else is at it; try again in a moment"))

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from tipbench.errors import NotFound
+from tipbench.core.errors import NotFound
 
 _ID = "[0-9a-f]" * 16 + ".json"
 _Mark = tuple[int, int]

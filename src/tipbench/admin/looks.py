@@ -14,7 +14,7 @@ from typing import TypeVar
 from tipbench.admin.place import Place
 from tipbench.compare.look import Look
 from tipbench.compare.take_look import take_look
-from tipbench.errors import NotFound
+from tipbench.core.errors import NotFound
 from tipbench.judge.settle import finish_applying
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.marks import state

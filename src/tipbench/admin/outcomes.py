@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tipbench.errors import StateRefused
+from tipbench.core.errors import StateRefused
 
 
 class _Part(BaseModel):

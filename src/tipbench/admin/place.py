@@ -4,9 +4,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from tipbench.errors import NothingStored
-from tipbench.settings import Settings
-from tipbench.sqlite_files import BUSY_S
+from tipbench.core.errors import NothingStored
+from tipbench.core.paths import journal_folder, snapshot_folder
+from tipbench.core.settings import Settings
+from tipbench.core.sqlite import BUSY_S
 from tipbench.tracking.address import open_store
 from tipbench.tracking.embedded import SCHEME
 from tipbench.tracking.store import RunStore
@@ -44,11 +45,11 @@ class Place:
             return None
 
     def workplace(self) -> Workplace:
-        return Workplace(self.store(), self.clock, self.new_id, self.settings.home / "journal")
+        return Workplace(self.store(), self.clock, self.new_id, journal_folder(self.settings.home))
 
     @property
     def looks(self) -> Path:
-        return self.settings.home / "cache" / "looks"
+        return snapshot_folder(self.settings.home)
 
     def close(self) -> None:
         with self._opening:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from tipbench.bandit.promoting import promotion
 from tipbench.bandit.promotions.interface import Act, lineage
 from tipbench.bandit.store.catalog import open_store
-from tipbench.errors import TipbenchError
-from tipbench.settings import Settings
+from tipbench.core.errors import TipbenchError
+from tipbench.core.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from tipbench.admin.gates import Gates
 from tipbench.admin.promotions import Promotions
 from tipbench.admin.replays import Replays
 from tipbench.admin.simulations import Simulations
-from tipbench.bandit.agreement import AgreementReader, signals_folder
+from tipbench.bandit.agreement import AgreementReader
+from tipbench.core.paths import signals_folder
+from tipbench.core.settings import Settings
 from tipbench.runners.simulations import SimulationRunner
-from tipbench.settings import Settings
 
 
 @dataclass(frozen=True)

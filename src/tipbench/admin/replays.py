@@ -9,9 +9,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tipbench.admin.kept_lines import KeptLines
 from tipbench.bandit.kept_records import read_record
-from tipbench.bandit.replay.record import ReplayVerdict, read_replay, replays_folder
+from tipbench.bandit.replay.record import ReplayVerdict, read_replay
 from tipbench.bandit.replay.verdict import Status
-from tipbench.errors import NotFound, StateError, StateRefused
+from tipbench.core.errors import NotFound, StateError, StateRefused
+from tipbench.core.paths import replays_folder
 
 
 class _Part(BaseModel):

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tipbench.admin.rewards import LEAST_EFFECTIVE, EarnedRow, Rewards
-from tipbench.compare.comparison import plural
 from tipbench.compare.words import figure, prompt_label
+from tipbench.core.text import plural
+from tipbench.core.untrusted import csv_text, json_text, markdown_text
 from tipbench.statistics.bounded import Interval
-from tipbench.untrusted import csv_text, json_text, markdown_text
 
 
 def headline(rewards: Rewards) -> str:

@@ -9,18 +9,18 @@ from tipbench.admin.looks import Looks
 from tipbench.admin.place import Place
 from tipbench.collect.grid import Grid
 from tipbench.collect.plan import make_plan
+from tipbench.core.errors import EngineError, InvalidInput, MissingExtra, Problems, TipbenchError
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import without_credentials
 from tipbench.engines.admission import admit, parameters_from_name
 from tipbench.engines.catalog import Engines, engine_name, open_engines
-from tipbench.errors import EngineError, InvalidInput, MissingExtra, Problems, TipbenchError
 from tipbench.judge.judges.catalog import CATALOG as JUDGES
 from tipbench.judge.judges.catalog import check_judge
 from tipbench.options import Options, endpoint, make_options, split_names
 from tipbench.records import ModelInfo, StoredCell
 from tipbench.runners.credentials import refuse_credentials
-from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
 from tipbench.suites.suite import Suite
-from tipbench.untrusted import without_credentials
 
 _OF_MODELS = {"models", "max_model_b", "ollama_url"}
 _OFFERED = ("ollama", "embedded", "openai")  # engines; scripted ones are for tests

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tipbench.errors import Problems
+from tipbench.core.errors import Problems
+from tipbench.core.untrusted import shown
 from tipbench.suites.rubric import Rubric, sections
-from tipbench.untrusted import shown
 
 LONGEST_NOTE = 4_000
 _PARTS = ("scores", "flags", "note")

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from tipbench.bandit.records import Candidate, Source
 from tipbench.compare.leaderboard import Leaderboard
 from tipbench.compare.standing import Standing
-from tipbench.errors import InvalidInput, NotFound
-from tipbench.identity import data_digest
+from tipbench.core.errors import InvalidInput, NotFound
+from tipbench.core.identity import data_digest
+from tipbench.core.untrusted import printable
 from tipbench.records import StoredCell
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.runs import CELL, KIND, stored_candidates
 from tipbench.tracking.store import RunStore
-from tipbench.untrusted import printable
 
 SCENARIO = "scenario"  # as a category: what every suite has
 _ID_LENGTH = 32

@@ -10,12 +10,12 @@ from tipbench.airflow.planning import planned_request
 from tipbench.airflow.vacancy import wait_until_vacant
 from tipbench.collect.alone import collecting_alone
 from tipbench.collect.plan import Plan
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable
 from tipbench.engines.catalog import engine_name, open_engines
 from tipbench.pipeline import Collected, admit_request, collect_cells, deliver_earlier, plan_collection
 from tipbench.progress import FAILURES_KEPT
 from tipbench.records import Answer, Failure, Outcome
-from tipbench.settings import Settings
-from tipbench.untrusted import printable
 
 _EVERY_S = 2.0
 _REASON_CHARS = 300

@@ -11,10 +11,10 @@ from tipbench.airflow.check import Check
 from tipbench.airflow.settings import dags_folder
 from tipbench.airflow.setup import Setup, expected_hosts, given_hosts, steps
 from tipbench.airflow.surroundings import check_mlflow, check_ollama
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable
 from tipbench.runners.airflow.client import AirflowApi
 from tipbench.runners.airflow.contract import DAG_ID
-from tipbench.settings import Settings
-from tipbench.untrusted import printable
 
 HELP = "Set an Apache Airflow up for runs on several machines, and check it."
 _MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}

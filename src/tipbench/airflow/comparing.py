@@ -10,10 +10,11 @@ from tipbench.collect.grid import Grid
 from tipbench.collect.plan import make_plan
 from tipbench.compare.look import Look
 from tipbench.compare.take_look import take_look
+from tipbench.core.paths import snapshot_folder
+from tipbench.core.settings import Settings
 from tipbench.judge.settle import finish_applying
 from tipbench.pipeline import compare
 from tipbench.records import ModelInfo
-from tipbench.settings import Settings
 
 
 def compare_all(planned: Mapping[str, Any], settings: Settings, say: Callable[[str], None]) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def compare_all(planned: Mapping[str, Any], settings: Settings, say: Callable[[s
     options, suite = planned_request(planned)
     with shared_workplace(options.mlflow_url, settings) as work:
         experiment = work.store.experiment(options.experiment)
-        look = take_look(work.store, experiment, settings.home / "cache" / "looks", finish=finish_applying)
+        look = take_look(work.store, experiment, snapshot_folder(settings.home), finish=finish_applying)
     board = compare(look, suite.rubric)
     say(as_markdown(board))
     models = [ModelInfo(**one) for one in planned["infos"]]

@@ -63,7 +63,7 @@ def _plan(hosts: list[str], defaults: dict[str, Any]) -> Any:
         with told():
             from tipbench.airflow.planning import make_planned
             from tipbench.airflow.request import read_conf
-            from tipbench.settings import Settings
+            from tipbench.core.settings import Settings
 
             run = get_current_context()["dag_run"]
             request = read_conf(run.conf or {}, defaults)
@@ -99,7 +99,7 @@ def _lane(number: int, url: str, share: Any) -> Any:
         planned = of_plan()
         with told(), ended_tidily():
             from tipbench.airflow.collecting import collect_share
-            from tipbench.settings import Settings
+            from tipbench.core.settings import Settings
 
             again = get_current_context()["ti"].try_number > 1
             return collect_share(planned, job, Settings(), again, pushed(PROGRESS), say)
@@ -114,7 +114,7 @@ def _export_for_judge() -> Any:
         planned = of_plan()
         with told():
             from tipbench.airflow.judging import export
-            from tipbench.settings import Settings
+            from tipbench.core.settings import Settings
 
             return export(planned, Settings(), say)
 
@@ -130,7 +130,7 @@ def _judge(pool: str) -> Any:
             raise AirflowSkipException("no judge is configured, or nothing waits for it")
         with told(), ended_tidily():
             from tipbench.airflow.judging import run_judge
-            from tipbench.settings import Settings
+            from tipbench.core.settings import Settings
 
             return run_judge(planned, exported, Settings().without("AIRFLOW_"), say)
 
@@ -144,7 +144,7 @@ def _compare() -> Any:
         planned = of_plan()
         with told():
             from tipbench.airflow.comparing import compare_all
-            from tipbench.settings import Settings
+            from tipbench.core.settings import Settings
 
             return compare_all(planned, Settings(), say)
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tipbench.airflow.hosts import DEFAULT_HOST
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
+from tipbench.core.files import atomic_write
 from tipbench.runners.airflow.contract import DAG_ID
 
 FILE = f"{DAG_ID}.py"
@@ -71,6 +72,4 @@ def _write(path: Path, text: str) -> None:
             f"{path.parent.parent} is not there; set AIRFLOW_HOME as it is for Airflow's services, or name the folder "
             "of its DAGs with --dags-folder"
         ) from None
-    scratch = path.with_suffix(".part")
-    scratch.write_text(text, encoding="utf-8")
-    scratch.replace(path)
+    atomic_write(path, text)

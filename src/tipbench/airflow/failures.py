@@ -1,7 +1,7 @@
 """What can go wrong with a task that nothing else in tipbench has a word for."""
 
-from tipbench.errors import TipbenchError
-from tipbench.untrusted import printable
+from tipbench.core.errors import TipbenchError
+from tipbench.core.untrusted import printable
 
 _LONGEST = 10_000  # characters: a conf may repeat names of any length, and an XCom is kept for good
 

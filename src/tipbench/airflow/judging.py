@@ -6,8 +6,10 @@ from typing import Any
 from tipbench.airflow.place import shared_workplace
 from tipbench.airflow.planning import planned_request
 from tipbench.airflow.vacancy import wait_until_vacant
+from tipbench.core.errors import InvalidInput, JudgeLater, NothingPending, TrackingUnreachable
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import json_text
 from tipbench.engines.catalog import engine_name, open_engines
-from tipbench.errors import InvalidInput, JudgeLater, NothingPending, TrackingUnreachable
 from tipbench.judge.alone import judging_alone
 from tipbench.judge.apply import AS_IT_IS, Applied, apply_file
 from tipbench.judge.export import export_batch
@@ -21,14 +23,12 @@ from tipbench.judge.verify import read_judge_data
 from tipbench.options import Options
 from tipbench.pipeline import score_batch
 from tipbench.records import GoldItem
-from tipbench.settings import Settings
 from tipbench.suites.rubric import Rubric
 from tipbench.suites.suite import Suite
 from tipbench.tracking.batches import BATCH, batch_file, find_batch, has_file, is_applied, read_batch
 from tipbench.tracking.interface import Experiment, StoredRun
 from tipbench.tracking.runs import KIND, stored_runs
 from tipbench.tracking.store import RunStore
-from tipbench.untrusted import json_text
 from tipbench.workplace import Workplace
 
 _GIVEN = "judged.json"  # what a judge gave that could not be applied

@@ -5,10 +5,11 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tipbench.errors import InvalidInput
-from tipbench.settings import Settings
+from tipbench.core.errors import InvalidInput
+from tipbench.core.paths import journal_folder
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import without_credentials
 from tipbench.tracking.address import DEFAULT_SERVER, open_store
-from tipbench.untrusted import without_credentials
 from tipbench.workplace import Workplace
 
 
@@ -28,6 +29,6 @@ def shared_workplace(url: str | None, settings: Settings) -> Iterator[Workplace]
         )
     opened = open_store(named, settings)
     try:
-        yield Workplace(opened.store, time.time, lambda: uuid.uuid4().hex[:16], settings.home / "journal")
+        yield Workplace(opened.store, time.time, lambda: uuid.uuid4().hex[:16], journal_folder(settings.home))
     finally:
         opened.store.close()

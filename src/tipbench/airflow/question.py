@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from tipbench.untrusted import printable
+from tipbench.core.untrusted import printable
 
 
 def subject_of(exported: Mapping[str, Any]) -> str:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from tipbench.airflow.check import Check
-from tipbench.errors import NotFound
+from tipbench.core.errors import NotFound
+from tipbench.core.untrusted import printable
 from tipbench.runners.airflow.client import AirflowApi
 from tipbench.runners.airflow.settings import URL
-from tipbench.untrusted import printable
 
 TESTED = "3.3.2"
 _MAJOR = "3"

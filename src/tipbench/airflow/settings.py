@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tipbench.settings import Setting, Settings
+from tipbench.core.settings import Setting, Settings
 
 HOME = Setting("AIRFLOW_HOME", "~/airflow", "Airflow's folder.")
 DAGS_FOLDER = Setting("AIRFLOW__CORE__DAGS_FOLDER", "", "Where Airflow looks for DAGs; default: dags in its folder.")

@@ -11,11 +11,11 @@ from tipbench.airflow.hosts import pool_name
 from tipbench.airflow.known_dag import check_dag, known_dag, wait_until_known
 from tipbench.airflow.pools import check_pools, make_pools
 from tipbench.airflow.services import check_health, check_version
-from tipbench.errors import InvalidInput, TipbenchError
+from tipbench.core.errors import InvalidInput, TipbenchError
+from tipbench.core.untrusted import shown
 from tipbench.options import Options, make_options
 from tipbench.runners.airflow.client import AirflowApi
 from tipbench.runners.credentials import refuse_credentials
-from tipbench.untrusted import shown
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from tipbench.airflow.hosts import spread
 from tipbench.collect.grid import Grid
+from tipbench.core.errors import EngineUnreachable, InvalidInput, MissingExtra, ModelMissing, Problems
+from tipbench.core.settings import Settings
 from tipbench.engines.admission import admit
 from tipbench.engines.catalog import engine_name, open_engines
-from tipbench.errors import EngineUnreachable, InvalidInput, MissingExtra, ModelMissing, Problems
 from tipbench.options import Options, endpoint
 from tipbench.records import ModelInfo
-from tipbench.settings import Settings
 from tipbench.suites.suite import Suite
 
 

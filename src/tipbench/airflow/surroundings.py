@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from tipbench.airflow.check import Check
 from tipbench.airflow.place import shared_workplace
+from tipbench.core.errors import TipbenchError
+from tipbench.core.settings import Settings
+from tipbench.core.text import counted
 from tipbench.engines.ollama import OllamaEngine
-from tipbench.errors import TipbenchError
-from tipbench.settings import Settings
 
 
 def check_mlflow(settings: Settings) -> Iterator[Check]:
@@ -16,7 +17,7 @@ def check_mlflow(settings: Settings) -> Iterator[Check]:
     except TipbenchError as error:
         yield Check(False, "mlflow", str(error))
         return
-    yield Check(True, "mlflow", f"{address}: {_counted(count, 'experiment')}")
+    yield Check(True, "mlflow", f"{address}: {counted(count, 'experiment')}")
     yield Check(
         None,
         "",
@@ -38,8 +39,4 @@ def check_ollama(url: str, settings: Settings) -> tuple[Check, list[str]]:
         models = models_on(url, settings)
     except TipbenchError as error:
         return Check(None, "ollama", f"{error}. Workers may reach it all the same"), []
-    return Check(True if models else None, "ollama", f"{url}: {_counted(len(models), 'model')}"), models
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return Check(True if models else None, "ollama", f"{url}: {counted(len(models), 'model')}"), models

@@ -7,9 +7,9 @@ heartbeat, seconds later; on another machine no lock of ours tells. So the host 
 import time
 from collections.abc import Callable, Collection
 
+from tipbench.core.errors import EngineError
 from tipbench.engines.interface import Engine, bare_name
 from tipbench.engines.ollama import same_model
-from tipbench.errors import EngineError
 
 _PATIENCE_S = 60.0
 _OURS_S = 20.0  # after that, what is left of our own models has no worker any more

@@ -53,7 +53,7 @@ class WaitForJudge(HITLOperator):
     def _look(self, context: Any) -> dict[str, Any]:
         """Ends when the scores are there; asks, or asks again, when they are not."""
         from tipbench.airflow.judging import reason_to_go_on
-        from tipbench.settings import Settings
+        from tipbench.core.settings import Settings
 
         planned, exported = of_plan(), pulled(EXPORT)
         with told():
@@ -68,8 +68,8 @@ class WaitForJudge(HITLOperator):
     def _paste(self, text: str) -> None:
         """Applies what was pasted; says in the log what is wrong with it, because the question's words stay."""
         from tipbench.airflow.judging import apply_pasted
-        from tipbench.errors import InvalidInput, TrackingUnreachable
-        from tipbench.settings import Settings
+        from tipbench.core.errors import InvalidInput, TrackingUnreachable
+        from tipbench.core.settings import Settings
 
         planned, exported = of_plan(), pulled(EXPORT)
         with told():

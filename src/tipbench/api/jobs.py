@@ -12,11 +12,11 @@ from pydantic import BaseModel
 
 from tipbench.admin.run_requests import Choices, Estimate
 from tipbench.api.parts import Parts
-from tipbench.errors import DatabaseBusy, RunnerError
+from tipbench.core.errors import DatabaseBusy, RunnerError
+from tipbench.core.untrusted import json_text
 from tipbench.options import Options
 from tipbench.progress import Progress
 from tipbench.runners.interface import Job
-from tipbench.untrusted import json_text
 
 _EVERY_S = 0.5  # events
 _STILL_HERE_S = 15.0

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from tipbench.admin.judging import OpenBatch, Saved
 from tipbench.admin.sheet import Change
 from tipbench.api.parts import Parts
+from tipbench.core.untrusted import printable
 from tipbench.judge.apply import Applied
 from tipbench.judge.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER
-from tipbench.untrusted import printable
 from tipbench.web.authentication import Admin, signed_in
 from tipbench.web.bodies import BodyTooLarge
 

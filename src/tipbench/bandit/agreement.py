@@ -16,7 +16,7 @@ from tipbench.bandit.features import v1
 from tipbench.bandit.growing_log import GrowingLog
 from tipbench.bandit.segments import entries_of, of_another_kind
 from tipbench.bandit.signals import SCHEMA
-from tipbench.untrusted import shown
+from tipbench.core.untrusted import shown
 
 DAY_MS = 86_400_000
 _PREFIX, _COUNTS = "shadow:", ":counts"
@@ -45,11 +45,6 @@ class ShadowDay:
     @property
     def offered(self) -> int:
         return self.signals + sum(self.dropped.values())
-
-
-def signals_folder(home: Path) -> Path:
-    """Where the service of this home writes its signals."""
-    return home / "recommender" / "signals"
 
 
 class AgreementReader(GrowingLog):

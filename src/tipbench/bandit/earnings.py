@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tipbench.bandit.events import Events, taken
 from tipbench.bandit.growing_log import GrowingLog
 from tipbench.bandit.records import Source
-from tipbench.untrusted import shown
+from tipbench.core.untrusted import shown
 
 _NOT_SERVED, _NO_SOURCE = -2, -1
 _ROUNDING = 1e-9
@@ -36,11 +36,6 @@ class Earnings:
     @property
     def without_source(self) -> int:
         return int((self.source == _NO_SOURCE).sum())
-
-
-def decisions_folder(home: Path) -> Path:
-    """Where the service of this home writes its log."""
-    return home / "recommender" / "decisions"
 
 
 class EarningsReader(GrowingLog):

@@ -14,7 +14,7 @@ from typing import Any
 
 from tipbench.bandit.decisions import SCHEMA
 from tipbench.bandit.segments import entries_of, of_another_kind
-from tipbench.untrusted import shown
+from tipbench.core.untrusted import shown
 
 _LONG_AGO = -1
 _END_OF_TIME_MS = 2**63  # of the columns

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tipbench import __version__
 from tipbench.bandit.kept_records import keep_record, read_record, read_records
 from tipbench.bandit.simulation.gate import RULES
-from tipbench.errors import StateRefused
+from tipbench.core.errors import StateRefused
+from tipbench.core.paths import gates_folder
 
 SCHEMA = 1
 
@@ -73,10 +74,6 @@ class GateRecord(_Part):
     @property
     def incumbent(self) -> Mapping[str, Any]:
         return self.plan.arms[1]
-
-
-def gates_folder(home: Path) -> Path:
-    return home / "recommender" / "gates"
 
 
 def keep_gate(home: Path, result: Mapping[str, Any], clock: Callable[[], float] = time.time) -> str:

@@ -3,19 +3,18 @@
 The id is the beginning of a digest of all the rest, so a record that was edited afterwards no longer fits its name.
 """
 
+import errno
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from tipbench.bandit.whole_files import write_whole
-from tipbench.errors import InvalidInput, NotFound, StateDamaged
-from tipbench.identity import data_digest
-from tipbench.private_files import make_private_folder
-from tipbench.untrusted import shown
+from tipbench.core.errors import InvalidInput, NotFound, StateDamaged
+from tipbench.core.files import atomic_write, private_folder, read_regular
+from tipbench.core.identity import data_digest
+from tipbench.core.untrusted import shown
 
 _DIGITS = 16
 _ID = re.compile(r"[0-9a-f]{16}")
@@ -24,9 +23,8 @@ _ID = re.compile(r"[0-9a-f]{16}")
 def keep_record(folder: Path, content: Mapping[str, Any]) -> str:
     """Its id."""
     name = data_digest(content)[:_DIGITS]
-    make_private_folder(folder)
-    folder.chmod(0o700)
-    write_whole(folder / f"{name}.json", to_json({"id": name, **content}, indent=2) + b"\n")
+    path = private_folder(folder) / f"{name}.json"
+    atomic_write(path, to_json({"id": name, **content}, indent=2) + b"\n", durable=True)
     return name
 
 
@@ -35,10 +33,12 @@ def read_record(folder: Path, name: str) -> dict[str, Any]:
         raise InvalidInput(f"{shown(name)} is no id of a record; an id has {_DIGITS} digits and letters from a to f")
     path = folder / f"{name}.json"
     try:
-        record = from_json(_content(path), allow_inf_nan=False)
+        record = from_json(read_regular(path), allow_inf_nan=False)
     except FileNotFoundError:
         raise NotFound(f"there is no record {name} in {folder}") from None
-    except ValueError as error:
+    except (ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (errno.EINVAL, errno.EFBIG):
+            raise
         raise _edited(path) from error
     if not isinstance(record, dict) or record.pop("id", None) != name or data_digest(record)[:_DIGITS] != name:
         raise _edited(path)
@@ -50,13 +50,6 @@ def read_records(folder: Path) -> Iterator[dict[str, Any]]:
     for path in folder.glob("*.json"):
         if _ID.fullmatch(path.stem):
             yield read_record(folder, path.stem)
-
-
-def _content(path: Path) -> bytes:
-    """A pipe or a device of that name would be read for ever."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise ValueError("no plain file")
-    return path.read_bytes()
 
 
 def _edited(path: Path) -> StateDamaged:

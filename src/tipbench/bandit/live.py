@@ -8,9 +8,9 @@ from typing import NamedTuple
 from tipbench.bandit.policies.catalog import SERVED
 from tipbench.bandit.promotions.interface import Act, Promotions, lineage
 from tipbench.bandit.store.catalog import open_store
-from tipbench.errors import StateDamaged, StateRefused
-from tipbench.settings import Settings
-from tipbench.untrusted import shown
+from tipbench.core.errors import StateDamaged, StateRefused
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import shown
 
 
 class _Seen(NamedTuple):

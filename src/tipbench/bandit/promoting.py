@@ -16,8 +16,8 @@ from tipbench.bandit.simulation.draws import SIMULATOR
 from tipbench.bandit.simulation.gate import FIRST_SEED, RULES, USUAL
 from tipbench.bandit.simulation.outcome import arm_data
 from tipbench.bandit.simulation.world import World, load_world
-from tipbench.errors import Conflict, InvalidInput, NotFound, StateRefused
-from tipbench.untrusted import printable, shown
+from tipbench.core.errors import Conflict, InvalidInput, NotFound, StateRefused
+from tipbench.core.untrusted import printable, shown
 
 _MORE_IS_STRICTER = ("least_gain", "least_wins", "level")
 _LESS_IS_STRICTER = ("worst_loss",)

@@ -19,7 +19,7 @@ from tipbench.bandit.records import Request, Reward
 from tipbench.bandit.shadows import Served, Shadows
 from tipbench.bandit.states import known_state
 from tipbench.bandit.store.interface import Event, Held, Kept, Key, Store
-from tipbench.errors import Conflict, NotFound, StateDamaged, StateError
+from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateError
 
 REWARD_WINDOW_S = 7 * 86_400.0
 Status = Literal["applied", "duplicate", "late"]

@@ -15,10 +15,9 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from tipbench.bandit.folders import sync_folder
-from tipbench.errors import StateDamaged
-from tipbench.private_files import make_private_folder
-from tipbench.untrusted import printable
+from tipbench.core.errors import StateDamaged
+from tipbench.core.files import fsync_dir, private_folder
+from tipbench.core.untrusted import printable
 
 FULL_BYTES = 64_000_000
 _SYNC_EVERY_S = 1.0
@@ -57,8 +56,7 @@ class SegmentLog:
 
     def _begin(self) -> None:
         self._end()
-        make_private_folder(self.folder)
-        self.folder.chmod(0o700)
+        private_folder(self.folder)
         begun = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         while self._file < 0:
@@ -69,7 +67,7 @@ class SegmentLog:
             except FileExistsError:
                 continue  # of an earlier process with this number
         self._size = 0
-        sync_folder(self.folder)
+        fsync_dir(self.folder)
 
     def _end(self) -> None:
         if self._file >= 0:

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from tipbench.untrusted import printable
+from tipbench.core.untrusted import printable
 
 _EVERY_S = 60.0
 _LONGEST = 300

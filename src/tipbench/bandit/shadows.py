@@ -21,8 +21,8 @@ from tipbench.bandit.seldom import Seldom
 from tipbench.bandit.signals import Signal, Signals
 from tipbench.bandit.states import known_state
 from tipbench.bandit.store.interface import Key, Store
-from tipbench.errors import InvalidInput
-from tipbench.untrusted import printable, shown
+from tipbench.core.errors import InvalidInput
+from tipbench.core.untrusted import printable, shown
 
 _log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from tipbench.bandit.policies.interface import Policy, State
 from tipbench.bandit.store.interface import Kept
-from tipbench.errors import StateDamaged, StateRefused
+from tipbench.core.errors import StateDamaged, StateRefused
 
 
 def known_state(policy: Policy[Any], kept: Kept | None) -> State:

@@ -8,7 +8,7 @@ from tipbench.cli.workplace import out
 from tipbench.compare.against import Against
 from tipbench.compare.against_report import FORMATS, MARKS, against_headline, change_range, remark
 from tipbench.compare.words import figure
-from tipbench.untrusted import printable
+from tipbench.core.untrusted import printable
 
 AGAINST_FORMATS = ("table", *FORMATS)
 _STYLES = {"better": "green", "worse": "red"}

@@ -9,13 +9,16 @@ import click
 from rich.table import Table
 
 from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
-from tipbench.cli.progress import Watchers, duration, shown_progress
+from tipbench.cli.progress import Watchers, shown_progress
 from tipbench.cli.workplace import err, hint, note, out, remember_place, ui_hint, workplace
 from tipbench.collect.alone import collecting_alone
 from tipbench.collect.plan import Plan
+from tipbench.core.errors import EngineError, NothingStored
+from tipbench.core.settings import Settings
+from tipbench.core.text import duration
+from tipbench.core.untrusted import printable
 from tipbench.engines.catalog import Engines, open_engines
 from tipbench.engines.interface import Engine
-from tipbench.errors import EngineError, NothingStored
 from tipbench.options import Options
 from tipbench.pipeline import (
     Collected,
@@ -27,10 +30,8 @@ from tipbench.pipeline import (
     start_over,
 )
 from tipbench.records import ModelInfo
-from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
 from tipbench.suites.suite import Suite
-from tipbench.untrusted import printable
 from tipbench.workplace import Workplace
 
 _KEYS = (

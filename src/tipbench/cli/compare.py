@@ -1,10 +1,10 @@
 """`tipbench compare`: phase C."""
 
 import gc
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from tipbench.compare.look import Look, rubric_of
 from tipbench.compare.report import FORMATS
 from tipbench.compare.rows import Rows, make_rows
 from tipbench.compare.scores import all_scores, check_scores_file, write_scores
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
+from tipbench.core.text import utc_minute
+from tipbench.core.untrusted import printable
 from tipbench.suites.rubric import Rubric
-from tipbench.untrusted import printable
 from tipbench.workplace import Workplace
 
 _FURTHEST = 10_000  # points between any two rows
@@ -182,5 +183,5 @@ def _echo_html(work: Workplace, look: Look, rubric: Rubric, board: Leaderboard) 
     from tipbench.compare.html.page import as_html
     from tipbench.pipeline import report  # brings what judges need
 
-    made_at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    made_at = utc_minute(time.time() * 1000)
     click.echo(as_html(report(work.store, look, rubric, board, made_at)))

@@ -4,11 +4,12 @@ import click
 
 from tipbench.cli.run import run_all
 from tipbench.cli.workplace import note, out
+from tipbench.core.files import make_private_folder
+from tipbench.core.paths import weights_folder
+from tipbench.core.settings import Settings
 from tipbench.engines.embedded import DEFAULT_MODEL
 from tipbench.engines.weights import KNOWN, pull, weights_path
 from tipbench.options import make_options
-from tipbench.private_files import make_private_folder
-from tipbench.settings import Settings
 from tipbench.tracking.address import own_database
 
 EXPERIMENT = "tip-bench-demo"
@@ -24,9 +25,9 @@ def command(quick: bool) -> int:
     scores the answers, and MLflow keeps everything in a file of tipbench's own. No server is needed.
     """
     settings = Settings()
-    if not weights_path(settings.home / "weights", _WEIGHTS.name).is_file():
+    if not weights_path(weights_folder(settings.home), _WEIGHTS.name).is_file():
         note(f"Installing the weights of {_WEIGHTS.name} ({_WEIGHTS.megabytes} MB, {_WEIGHTS.licence}) …")
-        pull(settings.home / "weights", _WEIGHTS)
+        pull(weights_folder(settings.home), _WEIGHTS)
     make_private_folder(settings.home)
     options = make_options(
         {

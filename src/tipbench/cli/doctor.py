@@ -11,15 +11,16 @@ import psutil
 
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.workplace import out
+from tipbench.core.errors import NothingStored, TipbenchError
+from tipbench.core.paths import weights_folder
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable
 from tipbench.engines.catalog import Engines
 from tipbench.engines.footprint import footprint, memory_refusal
 from tipbench.engines.weights import KNOWN, weights_path
-from tipbench.errors import NothingStored, TipbenchError
 from tipbench.options import Options
 from tipbench.records import ModelInfo
-from tipbench.settings import Settings
 from tipbench.tracking.address import open_store
-from tipbench.untrusted import printable
 
 
 @click.command(epilog="Example:\n\n\b\n  tipbench doctor --ollama-url http://gpu-box:11434")
@@ -75,7 +76,7 @@ def _check_engine(options: Options, engines: Engines, name: str, advice: str, fr
         return []
     _line(bool(models), name, f"{engine.address}: {len(models)} models" + ("" if models else f"; {advice}"))
     if name == "embedded":
-        folder = Settings().home / "weights"
+        folder = weights_folder(Settings().home)
         missing = [known for known in KNOWN if not weights_path(folder, known).is_file()]
         if missing and models:
             _line(None, "", f"more to be had: {', '.join(f'tipbench pull {known}' for known in missing)}")

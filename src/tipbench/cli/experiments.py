@@ -1,6 +1,5 @@
 """`tipbench experiments`: what is in the store."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -9,11 +8,12 @@ from rich.table import Table
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.workplace import look_at, note, out, ui_hint, workplace
 from tipbench.compare.look import rubric_of
-from tipbench.errors import StoredDataDamaged
+from tipbench.core.errors import StoredDataDamaged
+from tipbench.core.text import utc_minute
+from tipbench.core.untrusted import printable
 from tipbench.pipeline import check_own, compare
 from tipbench.suites.load import built_in_suites, load_suite
 from tipbench.tracking.runs import stored_runs
-from tipbench.untrusted import printable
 
 
 @click.group(
@@ -48,7 +48,7 @@ def list_(everything: bool = False, **given: Any) -> int:
                 continue
             failed = sum(cell.failure is not None for cell in cells)
             pending = sum(cell.pending for cell in cells)
-            created = datetime.fromtimestamp(experiment.created_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+            created = utc_minute(experiment.created_ms, zone=False)
             counts = (len(cells), len(cells) - failed - pending, pending, failed)
             table.add_row(printable(experiment.name), created, *(str(count) for count in counts))
         if table.row_count:

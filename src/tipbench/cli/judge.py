@@ -13,6 +13,8 @@ from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.judge_report import show_applied, show_exported, show_status
 from tipbench.cli.judging import chosen_rubric, gold_items, judging_alone
 from tipbench.cli.workplace import hint, note, out, workplace
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable
 from tipbench.judge.apply import Manner
 from tipbench.judge.judges import opening
 from tipbench.judge.judges.catalog import PERSON, check_judge, person
@@ -20,9 +22,7 @@ from tipbench.judge.judges.interface import Judge
 from tipbench.judge.sample import EVERYTHING, Extent
 from tipbench.options import Options
 from tipbench.pipeline import apply_scores, export_for_judge, run_judge, status_of_judges
-from tipbench.settings import Settings
 from tipbench.suites.rubric import Rubric
-from tipbench.untrusted import printable
 from tipbench.workplace import Workplace
 
 _FILE = click.Path(path_type=Path, dir_okay=False)

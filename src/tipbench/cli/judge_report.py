@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.table import Table
 
-from tipbench.cli.progress import duration
 from tipbench.cli.workplace import out
+from tipbench.core.text import duration, utc_minute
+from tipbench.core.untrusted import printable
 from tipbench.judge.apply import Applied, Manner
 from tipbench.judge.drift import ENOUGH
 from tipbench.judge.export import Exported
@@ -18,7 +18,6 @@ from tipbench.judge.sample import seconds_for
 from tipbench.judge.schema import schema_path
 from tipbench.judge.status import BatchLine, Disputed, JudgeStatus
 from tipbench.suites.rubric import Rubric
-from tipbench.untrusted import printable
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -152,7 +151,7 @@ def _show_batches(lines: Sequence[BatchLine], rubric: Rubric) -> None:
             f"{_offset(criteria[n], short=True)} · {_kappa(criteria[n], short=True)}" if n in criteria else "–"
             for n in rubric.criteria
         ]
-        when = datetime.fromtimestamp(line.applied_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+        when = utc_minute(line.applied_ms, zone=False)
         table.add_row(printable(line.judge), when, str(line.candidates), line.state, *cells)
     out.print(table)
     for line in lines:

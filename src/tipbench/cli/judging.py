@@ -3,10 +3,10 @@
 from contextlib import AbstractContextManager
 
 from tipbench.cli.workplace import note
+from tipbench.core.settings import Settings
 from tipbench.judge import alone, gold
 from tipbench.pipeline import current_rubric
 from tipbench.records import GoldItem
-from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
 from tipbench.suites.rubric import Rubric
 from tipbench.tracking.interface import Experiment

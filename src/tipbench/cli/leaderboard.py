@@ -19,13 +19,13 @@ from tipbench.compare.words import (
     percent,
     prompt_label,
     range_text,
-    size_text,
     verdict,
     warnings,
 )
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
+from tipbench.core.text import size
+from tipbench.core.untrusted import printable
 from tipbench.statistics.bounded import Interval
-from tipbench.untrusted import printable
 
 _BAR = 22  # characters
 
@@ -127,7 +127,7 @@ def _columns(board: Leaderboard) -> list[Column]:
         Column("texts", 0, lambda one: figure(one.candidates, 1)),
         Column("s/cell", 1, lambda one: figure(one.cost.seconds)),
         Column("tok/s", 0, lambda one: figure(one.cost.tokens_per_s, 1)),
-        Column("size", 0, lambda one: size_text(one.cost.model_bytes)),
+        Column("size", 0, lambda one: size(one.cost.model_bytes)),
         Column("front", 0, lambda one: "◆" if one.on_front else ""),
     ]
 

@@ -5,9 +5,9 @@ import ipaddress
 import socket
 from typing import Any
 
-from tipbench.errors import InvalidInput
-from tipbench.settings import Settings
-from tipbench.untrusted import shown
+from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import shown
 
 LOOPBACK = "127.0.0.1"
 GRACE_S = 3  # for answers that are on their way when a server ends

@@ -93,7 +93,7 @@ def _open_what_is_closed() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    from tipbench.errors import TipbenchError
+    from tipbench.core.errors import TipbenchError
 
     try:
         if arguments and not {"-h", "--help", "--version"}.intersection(arguments):
@@ -105,7 +105,7 @@ def run(arguments: list[str]) -> int:
         error.show()
         return 2
     except TipbenchError as error:
-        from tipbench.untrusted import printable
+        from tipbench.core.untrusted import printable
 
         click.echo(click.style("Error: ", fg="red", bold=True) + printable(str(error)), err=True)
         return 2
@@ -127,10 +127,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _tighten_home() -> None:
-    from tipbench.private_files import tighten_home
-    from tipbench.settings import Settings
+    from tipbench.core.paths import restrict_home
+    from tipbench.core.settings import Settings
 
-    sentence = tighten_home(Settings().home)
+    sentence = restrict_home(Settings().home)
     if sentence:
         click.echo(sentence, err=True)
 

@@ -17,21 +17,12 @@ from rich.progress import (
 )
 
 from tipbench.collect.plan import Plan
+from tipbench.core.text import duration
+from tipbench.core.untrusted import printable
 from tipbench.pipeline import Watcher
 from tipbench.records import Answer, Outcome
-from tipbench.untrusted import printable
 
 _BESIDE_THE_LABEL = 76  # columns
-
-
-def duration(seconds: float) -> str:
-    """As people say it: 8 s, 2 min 10 s, 3 h 5 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 @contextmanager

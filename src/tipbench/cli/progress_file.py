@@ -8,10 +8,10 @@ from types import TracebackType
 
 from tipbench.cli.workplace import note
 from tipbench.collect.plan import Plan
-from tipbench.errors import InvalidInput, TipbenchError
+from tipbench.core.errors import InvalidInput, TipbenchError
+from tipbench.core.untrusted import printable
 from tipbench.progress import FAILURES_KEPT, FailedCell, Phase, Progress
 from tipbench.records import Answer, Cell, Outcome
-from tipbench.untrusted import printable
 
 EVERY_S = 0.25
 _REASON_CHARS = 300

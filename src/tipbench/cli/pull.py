@@ -3,9 +3,10 @@
 import click
 
 from tipbench.cli.workplace import note, out
+from tipbench.core.errors import InvalidInput
+from tipbench.core.paths import weights_folder
+from tipbench.core.settings import Settings
 from tipbench.engines.weights import KNOWN, pull, weights_path
-from tipbench.errors import InvalidInput
-from tipbench.settings import Settings
 
 
 @click.command(epilog="Examples:\n\n\b\n  tipbench pull smollm2:135m\n  tipbench pull gemma3:270m")
@@ -19,7 +20,7 @@ def command(name: str) -> int:
     if name not in KNOWN:
         raise InvalidInput(f"there are no weights '{name}'; there are {', '.join(KNOWN)}")
     weights = KNOWN[name]
-    folder = Settings().home / "weights"
+    folder = weights_folder(Settings().home)
     if weights_path(folder, name).is_file():
         out.print(f"{name} is installed: {weights_path(folder, name)}", soft_wrap=True)
         return 0

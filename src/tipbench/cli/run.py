@@ -15,8 +15,9 @@ from tipbench.cli.judge_report import show_applied, show_exported
 from tipbench.cli.judging import gold_items, judging_alone
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.workplace import hint, look_at, note, workplace
+from tipbench.core.errors import JudgeLater
+from tipbench.core.settings import Settings
 from tipbench.engines.catalog import open_engines
-from tipbench.errors import JudgeLater
 from tipbench.judge.apply import Manner
 from tipbench.judge.judges.catalog import PERSON, person
 from tipbench.judge.sample import EVERYTHING, Extent
@@ -32,7 +33,6 @@ from tipbench.pipeline import (
     something_pending,
 )
 from tipbench.records import GoldItem
-from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
 from tipbench.suites.suite import Suite
 from tipbench.workplace import Workplace

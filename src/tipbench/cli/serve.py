@@ -9,11 +9,11 @@ import click
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.listening import LOOPBACK, is_loopback, listening, url_of, uvicorn_options
 from tipbench.cli.workplace import note, out
-from tipbench.errors import InvalidInput, MissingExtra, NothingStored
-from tipbench.settings import Settings
+from tipbench.core.errors import InvalidInput, MissingExtra, NothingStored
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import without_credentials
 from tipbench.tracking.address import open_store, own_database
 from tipbench.tracking.embedded import SCHEME
-from tipbench.untrusted import without_credentials
 
 if TYPE_CHECKING:
     from tipbench.web.tokens import Tokens

@@ -5,8 +5,9 @@ import click
 from tipbench.cli.workplace import note, out
 from tipbench.collect.delivery import deliver_left_behind
 from tipbench.collect.journal import left_behind
-from tipbench.errors import TipbenchError
-from tipbench.settings import Settings
+from tipbench.core.errors import TipbenchError
+from tipbench.core.paths import journal_folder
+from tipbench.core.settings import Settings
 from tipbench.tracking.address import open_store
 
 
@@ -18,7 +19,7 @@ def command() -> int:
     """
     settings = Settings()
     waiting = 0
-    for journal in left_behind(settings.home / "journal"):
+    for journal in left_behind(journal_folder(settings.home)):
         head = journal.head
         try:
             opened = open_store(head.address, settings, create=True)

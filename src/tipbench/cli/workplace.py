@@ -12,14 +12,15 @@ from rich.console import Console
 
 from tipbench.compare.look import Look, rubric_of
 from tipbench.compare.take_look import take_look
+from tipbench.core.paths import journal_folder, snapshot_folder
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import without_credentials
 from tipbench.judge.settle import finish_applying
 from tipbench.options import Options
-from tipbench.settings import Settings
 from tipbench.suites.rubric import Rubric
 from tipbench.tracking.address import open_store, remember
 from tipbench.tracking.embedded import SCHEME
 from tipbench.tracking.interface import Experiment
-from tipbench.untrusted import without_credentials
 from tipbench.workplace import Workplace
 
 _PIPED_WIDTH = 160  # where there is no terminal to fit into, as in a file or a log
@@ -39,7 +40,7 @@ def workplace(mlflow_url: str | None, experiment: str | None = None, create: boo
     try:
         if opened.notice:
             note(opened.notice)
-        yield Workplace(opened.store, time.time, lambda: uuid.uuid4().hex[:16], settings.home / "journal")
+        yield Workplace(opened.store, time.time, lambda: uuid.uuid4().hex[:16], journal_folder(settings.home))
         if opened.store.files_refused:
             note(f"Texts were stored as tags, because files were refused: {opened.store.files_refused}")
     finally:
@@ -57,7 +58,7 @@ def remember_place(work: Workplace, experiment: str, suite: Path) -> None:
 
 def look_at(work: Workplace, experiment: Experiment, refresh: bool = False) -> Look:
     """What is in an experiment that was found just now; where nothing has changed since the last time, that is kept."""
-    return take_look(work.store, experiment, Settings().home / "cache" / "looks", refresh, finish=finish_applying)
+    return take_look(work.store, experiment, snapshot_folder(Settings().home), refresh, finish=finish_applying)
 
 
 def rubric_for(look: Look, suite: str | None) -> Rubric:

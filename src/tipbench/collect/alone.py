@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from tipbench.core.locks import exclusive
+from tipbench.core.paths import lock_path
 from tipbench.engines.catalog import Engines, engine_name
 from tipbench.engines.residency import sole_use
 from tipbench.options import Options
-from tipbench.turns import lock_path, turn
 
 
 @contextmanager
@@ -27,7 +28,7 @@ def collecting_alone(
     with ExitStack() as stack:
         taken = f"another collection is filling experiment '{options.experiment}'"
         path = lock_path(home, "collect", address, options.experiment, *part)
-        stack.enter_context(turn(path, taken, wait, say))
+        stack.enter_context(exclusive(path, taken, wait, say))
         for name in sorted({engine_name(model) for model in options.model_names}):
             models = [model for model in options.model_names if engine_name(model) == name]
             stack.enter_context(sole_use(engines.named(name), models, home, wait, say))

@@ -10,7 +10,7 @@ from itertools import count
 from math import inf
 
 from tipbench.collect.journal import Entry, Journal
-from tipbench.errors import TrackingUnreachable
+from tipbench.core.errors import TrackingUnreachable
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.runs import CELL, KIND
 from tipbench.tracking.store import RunDraft, RunStore

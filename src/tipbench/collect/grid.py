@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from tipbench.errors import InvalidInput
-from tipbench.identity import data_digest, derived_seed
+from tipbench.core.errors import InvalidInput
+from tipbench.core.identity import data_digest, derived_seed
 from tipbench.options import Options
 from tipbench.records import Cell, GenerationRequest, Message, ModelInfo, Scenario
 from tipbench.suites.suite import Prompt, Suite

@@ -7,7 +7,6 @@ the end it is removed.
 """
 
 import errno
-import fcntl
 import json
 import os
 import threading
@@ -17,8 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tipbench.identity import data_digest
-from tipbench.private_files import make_private_folder
+from tipbench.core.files import make_private_folder
+from tipbench.core.identity import data_digest
+from tipbench.core.locks import try_lock
 from tipbench.tracking.store import RunDraft
 
 _MARK = b"done %020d\n"
@@ -64,7 +64,7 @@ class Journal:
         path = folder / f"{_place(head.address, head.experiment)}-{name}.jsonl"
         scratch = path.with_suffix(".part")  # nobody adopts it before it is locked
         file = os.open(scratch, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try_lock(file)  # nobody else has opened it
         line = _line(asdict(head))
         start = _MARK_SIZE + len(line)
         os.pwrite(file, _MARK % start + line, 0)
@@ -78,9 +78,7 @@ class Journal:
             file = os.open(path, os.O_RDWR)
         except FileNotFoundError:
             return None
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(file):
             os.close(file)
             return None
         with os.fdopen(os.dup(file), "rb") as reader:

@@ -7,10 +7,10 @@ from itertools import groupby
 from tipbench import __version__
 from tipbench.collect.answer import read_answer
 from tipbench.collect.workers import side_by_side
+from tipbench.core.errors import EngineError, EngineUnreachable
 from tipbench.engines.interface import Engine
 from tipbench.engines.residency import MemoryWatch
 from tipbench.engines.throttle import Throttle
-from tipbench.errors import EngineError, EngineUnreachable
 from tipbench.records import Cell, Failure, Outcome, RubricText
 from tipbench.suites.suite import Suite
 from tipbench.tracking.runs import cell_draft

@@ -6,9 +6,10 @@ from math import isfinite
 from statistics import fmean
 from typing import Literal
 
-from tipbench.compare.comparison import plural, score_table
+from tipbench.compare.comparison import score_table
 from tipbench.compare.rows import Row, Rows
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
+from tipbench.core.text import plural
 from tipbench.statistics.changes import LEVEL, changes, tellable, units_to_tell
 from tipbench.statistics.units import paired
 from tipbench.tracking.runs import BY_RULE

@@ -4,9 +4,9 @@ from dataclasses import asdict
 from typing import Any
 
 from tipbench.compare.against import Against, Change
-from tipbench.compare.comparison import plural
 from tipbench.compare.words import figure
-from tipbench.untrusted import csv_text, json_text, markdown_text
+from tipbench.core.text import plural
+from tipbench.core.untrusted import csv_text, json_text, markdown_text
 
 MARKS = {"better": "▲", "worse": "▼", "may be chance": "", "can't be told": "?"}
 

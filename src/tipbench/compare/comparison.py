@@ -8,6 +8,7 @@ from statistics import fmean
 import numpy as np
 
 from tipbench.compare.rows import Row, Rows
+from tipbench.core.text import plural
 from tipbench.statistics.best import probability_best
 from tipbench.statistics.planning import critical_at_many_units, more_units
 from tipbench.statistics.top_group import LEVEL, separable, top_group, units_to_separate
@@ -140,7 +141,3 @@ def _needed(
     if more == inf:
         return Needed(compared[first], compared[second], gap, None, None)
     return Needed(compared[first], compared[second], gap, int(more), ceil(more * per_unit))
-
-
-def plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"

@@ -11,7 +11,7 @@ from tipbench.compare.effects import p_text
 from tipbench.compare.leaderboard import Leaderboard
 from tipbench.compare.rows import Rows
 from tipbench.compare.words import prompt_label, row_label
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,20 @@
 """A look at an experiment, kept in a file for the next time.
 
-The file is packed JSON behind a digest of it: whatever is wrong with it, or was written by another version or about
-another store, counts as nothing kept. It goes by columns, because most of a cell's values repeat. A file holds a look
-or, while somebody writes to the experiment, since when their marks were seen.
+What another version wrote, or what is of another store, counts as nothing cached. The file goes by columns, because
+most of a cell's values repeat. It holds a look or, while somebody writes to the experiment, since when their marks
+were seen.
 """
 
 import json
-import os
-import tempfile
-import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import astuple, fields
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from tipbench import __version__
 from tipbench.compare.look import Look, RubricSeen
-from tipbench.identity import data_digest
-from tipbench.private_files import make_private_folder
+from tipbench.core.cache import DiskCache
+from tipbench.core.identity import data_digest
 from tipbench.records import JudgeNote, StoredCell
 from tipbench.tracking.batches import BatchSummary
 from tipbench.tracking.interface import Experiment
@@ -41,8 +36,8 @@ class KeptLook:
 
     def __init__(self, folder: Path, address: str, experiment_id: str) -> None:
         self._of = [_FORMAT, __version__, address, experiment_id]
-        self._folder = folder
-        self._path = folder / f"{data_digest([address, experiment_id])[:32]}.json"
+        self._cache = DiskCache(folder, MOST_FILES)
+        self._name = f"{data_digest([address, experiment_id])[:32]}.json"
 
     def load(self, experiment: Experiment, state: str) -> Look | None:
         """What was seen while the experiment's marks were in this state; None when that was not kept."""
@@ -85,36 +80,14 @@ class KeptLook:
         self._write("writers", [[key, value, since] for (key, value), since in seen.items()])
 
     def _content(self, kind: str) -> Any:
+        data = self._cache.load(self._name)
         try:
-            digest, _, payload = self._path.read_bytes().partition(b"\n")
-            if digest != sha256(payload).hexdigest().encode():
-                return None
-            os.utime(self._path)  # what is used is not among the oldest
-            data = json.loads(zlib.decompress(payload))
             return data[kind] if data["of"] == self._of and kind in data else None
-        except (OSError, zlib.error, ValueError, KeyError, TypeError, RecursionError):
+        except (KeyError, TypeError):
             return None
 
     def _write(self, kind: str, data: Any) -> None:
-        """Whole or not at all; who can't keep it reads again next time."""
-        with suppress(OSError, ValueError):
-            text = json.dumps({"of": self._of, kind: data}, separators=(",", ":"), allow_nan=False)
-            payload = zlib.compress(text.encode(), level=1)
-            make_private_folder(self._folder)
-            file, scratch = tempfile.mkstemp(dir=self._folder, prefix=".", suffix=".part")  # for its owner alone
-            try:
-                with os.fdopen(file, "wb") as out:
-                    out.write(sha256(payload).hexdigest().encode() + b"\n" + payload)
-                Path(scratch).replace(self._path)
-            finally:
-                Path(scratch).unlink(missing_ok=True)
-            self._drop_the_oldest()
-
-    def _drop_the_oldest(self) -> None:
-        """Also what those who were killed left half-written."""
-        by_age = sorted((-path.stat().st_mtime, path) for path in self._folder.iterdir())
-        for _, path in by_age[MOST_FILES:]:
-            path.unlink(missing_ok=True)
+        self._cache.save(self._name, {"of": self._of, kind: data})
 
 
 def _columns(cells: tuple[StoredCell, ...]) -> dict[str, Any]:

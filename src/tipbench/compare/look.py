@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tipbench.errors import InvalidInput, StoredDataDamaged
+from tipbench.core.errors import InvalidInput, StoredDataDamaged
 from tipbench.records import StoredCell
 from tipbench.suites.read_rubric import parse_rubric
 from tipbench.suites.rubric import Rubric

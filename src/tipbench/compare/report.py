@@ -17,7 +17,7 @@ from tipbench.compare.words import (
     verdict,
     warnings,
 )
-from tipbench.untrusted import csv_text, json_text, markdown_text
+from tipbench.core.untrusted import csv_text, json_text, markdown_text
 
 
 def as_data(board: Leaderboard) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 
-from tipbench.errors import StoredDataDamaged
+from tipbench.core.errors import StoredDataDamaged
 from tipbench.records import StoredCell
 from tipbench.statistics.bounded import Interval
 from tipbench.suites.rubric import Rubric

@@ -10,15 +10,15 @@ from typing import Any
 
 from tipbench.compare.look import Look
 from tipbench.compare.rows import cell_scores
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
+from tipbench.core.files import read_start, write_user_file
+from tipbench.core.untrusted import csv_text, json_text
 from tipbench.records import StoredCell
-from tipbench.regular_files import read_start
 from tipbench.suites.rubric import Rubric
 from tipbench.tracking.batches import applied_batch, batch_runs
 from tipbench.tracking.interface import Experiment
 from tipbench.tracking.runs import stored_candidates, stored_cell, stored_runs
 from tipbench.tracking.store import RunStore
-from tipbench.untrusted import csv_text, json_text
 
 
 def all_scores(store: RunStore, look: Look, rubric: Rubric) -> list[dict[str, Any]]:
@@ -76,12 +76,7 @@ def _by_judges(store: RunStore, experiment: Experiment) -> list[dict[str, Any]]:
 def write_scores(path: Path, rows: list[dict[str, Any]]) -> None:
     """As CSV or JSON, by the file's ending."""
     check_scores_file(path)
-    try:
-        scratch = path.with_name(path.name + ".part")
-        scratch.write_text(_WRITERS[path.suffix](rows), encoding="utf-8")
-        scratch.replace(path)
-    except OSError as error:
-        raise InvalidInput(f"{path} can't be written: {error.strerror or error}") from None
+    write_user_file(path, _WRITERS[path.suffix](rows))
 
 
 def check_scores_file(path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tipbench.compare.kept_look import KeptLook
 from tipbench.compare.look import Look, RubricSeen
-from tipbench.errors import TrackingError, TrackingUnreachable
+from tipbench.core.errors import TrackingError, TrackingUnreachable
 from tipbench.records import StoredCell
 from tipbench.tracking.batches import batch_runs, deciding_batch, is_settled, summaries
 from tipbench.tracking.interface import Experiment, StoredRun

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from tipbench.compare.comparison import plural
 from tipbench.compare.effects import GridEffects, evidence, prompt_sentence
 from tipbench.compare.leaderboard import Leaderboard
 from tipbench.compare.standing import Standing
-from tipbench.identity import SHORT
+from tipbench.core.identity import SHORT
+from tipbench.core.text import plural
+from tipbench.core.untrusted import printable
 from tipbench.statistics.planning import POWER
 from tipbench.statistics.top_group import units_to_separate
-from tipbench.untrusted import printable
 
 _NAMED = 4  # rows in a sentence
 _MANY_SCENARIOS = 1_000
@@ -183,8 +183,3 @@ def percent(share: float | None) -> str:
 
 def range_text(low: float, high: float) -> str:
     return f"{low:.1f} – {high:.1f}"
-
-
-def size_text(count: int | None) -> str:
-    """Bytes, for people."""
-    return "–" if count is None else f"{count / 1e9:.1f} GB" if count >= 0.9995e9 else f"{count / 1e6:.0f} MB"

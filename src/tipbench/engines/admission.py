@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Sequence
 
+from tipbench.core.errors import ModelMissing, Problems
 from tipbench.engines.footprint import free_memory, memory_refusal
 from tipbench.engines.interface import Engine
-from tipbench.errors import ModelMissing, Problems
 from tipbench.records import ModelInfo
 
 _SIZE_IN_NAME = re.compile(r"(?<![a-z0-9.])(\d{1,9}(?:\.\d{1,9})?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)

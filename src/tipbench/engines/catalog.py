@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from tipbench.core.errors import InvalidInput
+from tipbench.core.paths import weights_folder
+from tipbench.core.settings import Settings
 from tipbench.engines.interface import Engine
-from tipbench.errors import InvalidInput
 from tipbench.options import Options
-from tipbench.settings import Settings
 
 
 def _ollama(options: Options, settings: Settings) -> Engine:
@@ -28,7 +29,7 @@ def _openai(options: Options, settings: Settings) -> Engine:  # noqa: ARG001 - o
 def _embedded(options: Options, settings: Settings) -> Engine:  # noqa: ARG001
     from tipbench.engines.embedded import EmbeddedEngine
 
-    return EmbeddedEngine(settings.home / "weights")
+    return EmbeddedEngine(weights_folder(settings.home))
 
 
 def _scripted(options: Options, settings: Settings) -> Engine:  # noqa: ARG001

@@ -10,13 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tipbench.core.errors import EngineError, GenerationFailed, MissingExtra, ModelMissing
+from tipbench.core.untrusted import printable
 from tipbench.engines.gguf import file_digest, read_gguf
 from tipbench.engines.interface import CONTEXT_TOKENS, IN_PROCESS, bare_name
 from tipbench.engines.openai_compatible import read_completion, response_format
 from tipbench.engines.weights import KNOWN, weights_path
-from tipbench.errors import EngineError, GenerationFailed, MissingExtra, ModelMissing
 from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
-from tipbench.untrusted import printable
 
 DEFAULT_MODEL = "embedded/smollm2:135m"
 

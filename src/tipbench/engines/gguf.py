@@ -6,8 +6,8 @@ import struct
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from tipbench.core.errors import EngineError
 from tipbench.engines.footprint import context_bytes_a_token
-from tipbench.errors import EngineError
 
 _MAGIC = b"GGUF"
 _SCALARS = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx
 
-from tipbench.errors import EngineBusy, EngineUnreachable, GenerationFailed, InvalidInput
-from tipbench.untrusted import printable, without_credentials
-from tipbench.upstream import UnusableAnswer, fetch, open_client
+from tipbench.core.errors import EngineBusy, EngineUnreachable, GenerationFailed, InvalidInput
+from tipbench.core.http import UnusableAnswer, fetch, open_client
+from tipbench.core.untrusted import printable, without_credentials
 
 PAUSES_S = (0.5, 2.0)  # before the second and the third try
 _QUICK_TIMEOUT_S = 15.0  # for everything that is no generation

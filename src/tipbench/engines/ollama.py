@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tipbench.core.errors import EngineError, GenerationFailed, ModelMissing
 from tipbench.engines.admission import parameters_from_name
 from tipbench.engines.footprint import context_bytes_a_token
 from tipbench.engines.http import EngineHttp, amount, error_text, mapping, short_text, whole_number
 from tipbench.engines.interface import CONTEXT_TOKENS, bare_name
-from tipbench.errors import EngineError, GenerationFailed, ModelMissing
 from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
 
 _NANO = 1e9

@@ -6,9 +6,9 @@ Such servers hold their model for themselves: there is nothing to unload, and mo
 import time
 from typing import Any
 
+from tipbench.core.errors import EngineUnreachable, GenerationFailed, ModelMissing
 from tipbench.engines.http import EngineHttp, amount, mapping, whole_number
 from tipbench.engines.interface import bare_name
-from tipbench.errors import EngineUnreachable, GenerationFailed, ModelMissing
 from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
 
 

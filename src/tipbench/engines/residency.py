@@ -12,9 +12,10 @@ from typing import IO
 
 import psutil
 
+from tipbench.core.errors import EngineError, LockTaken
+from tipbench.core.locks import exclusive
+from tipbench.core.paths import lock_path
 from tipbench.engines.interface import IN_PROCESS, Engine
-from tipbench.errors import EngineError, TurnTaken
-from tipbench.turns import lock_path, turn
 
 _EVERY_S = 0.25
 _LOOKS = 13  # 3 s: what a dead client had asked for is answered first
@@ -32,7 +33,7 @@ def sole_use(
         return
     path = lock_path(home, "engine", engine.address)
     where = "the embedded engine" if _ends_with_us(engine) else engine.address
-    with turn(path, f"another collection is using {where}", wait, say) as lock:
+    with exclusive(path, f"another collection is using {where}", wait, say) as lock:
         _unload_left(engine, lock, say)
         _write(lock, list(models))
         yield
@@ -47,7 +48,7 @@ def unload_left(engine: Engine, home: Path, say: Callable[[str], None]) -> None:
     path = lock_path(home, "engine", engine.address)
     if not engine.exclusive or not path.exists() or not path.stat().st_size:
         return
-    with suppress(TurnTaken), turn(path, f"another collection is using {engine.address}", False, say) as lock:
+    with suppress(LockTaken), exclusive(path, f"another collection is using {engine.address}", False, say) as lock:
         _unload_left(engine, lock, say)
         _write(lock, [])
 

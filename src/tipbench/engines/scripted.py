@@ -21,13 +21,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tipbench.core.errors import GenerationFailed, InvalidInput, ModelMissing
+from tipbench.core.files import read_text
+from tipbench.core.identity import data_digest, text_digest
+from tipbench.core.located_yaml import load_located
+from tipbench.core.untrusted import printable
 from tipbench.engines.interface import IN_PROCESS, bare_name
-from tipbench.errors import GenerationFailed, InvalidInput, ModelMissing
-from tipbench.identity import data_digest, text_digest
-from tipbench.located_yaml import load_located
 from tipbench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
-from tipbench.regular_files import read_text
-from tipbench.untrusted import printable
 
 _VERBS = ("Start", "Close", "Move", "Split", "Finish", "Pause", "Send", "Draft", "Skip", "Batch")
 _THINGS = (

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from tipbench.errors import EngineBusy, GenerationFailed
+from tipbench.core.errors import EngineBusy, GenerationFailed
 
 _Result = TypeVar("_Result")
 _MOST_TRIES = 10

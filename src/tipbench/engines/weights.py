@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tipbench.core.errors import EngineError
+from tipbench.core.files import make_private_folder
 from tipbench.engines.gguf import file_digest
-from tipbench.errors import EngineError
-from tipbench.private_files import make_private_folder
 
 
 class Weights(NamedTuple):

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tipbench.settings import Settings
-from tipbench.turns import lock_path, turn
+from tipbench.core.locks import exclusive
+from tipbench.core.paths import lock_path
+from tipbench.core.settings import Settings
 
 
 @contextmanager
 def judging_alone(address: str, experiment: str, settings: Settings, say: Callable[[str], None]) -> Iterator[None]:
     path = lock_path(settings.home, "judge", address, experiment)
-    with turn(path, f"another process is writing scores into '{experiment}'", wait=True, say=say):
+    with exclusive(path, f"another process is writing scores into '{experiment}'", wait=True, notify=say):
         yield

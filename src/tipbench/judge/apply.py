@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tipbench.errors import InvalidInput, StoredDataDamaged
+from tipbench.core.errors import InvalidInput, StoredDataDamaged
 from tipbench.judge.drift import Anchored, Drift, assess, read_drift
 from tipbench.judge.sample import ANCHORS
 from tipbench.judge.settle import Settled, settle

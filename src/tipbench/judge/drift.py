@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tipbench.identity import text_digest
+from tipbench.core.identity import text_digest
 from tipbench.records import GoldItem, Slot, Verdict
 from tipbench.statistics.drift import Consistency, Kappa, Offset, consistency, kappa, offset
 from tipbench.suites.rubric import Criterion, Rubric, Tolerances

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tipbench.errors import InvalidInput, NothingPending
-from tipbench.identity import text_digest
+from tipbench.core.errors import InvalidInput, NothingPending
+from tipbench.core.identity import text_digest
 from tipbench.judge.blind import Blindfold
 from tipbench.judge.file import BatchItem, judge_file
 from tipbench.judge.judges.interface import JudgeName

@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from tipbench.errors import SuiteError
+from tipbench.core.errors import SuiteError
+from tipbench.core.settings import Settings
 from tipbench.records import GoldItem
-from tipbench.settings import Settings
 from tipbench.suites.anchors import read_private_anchors
 from tipbench.suites.load import built_in_suites, load_suite
 from tipbench.suites.rubric import Rubric

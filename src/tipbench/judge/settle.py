@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from tipbench.core.untrusted import printable
 from tipbench.judge.consensus import Consensus, Item, consensus
 from tipbench.records import JudgeNote, Verdict
 from tipbench.suites.read_rubric import parse_rubric
@@ -25,7 +26,6 @@ from tipbench.tracking.batches import (
 from tipbench.tracking.interface import Experiment, StoredRun
 from tipbench.tracking.runs import BY_RULE, CELL, JUDGED_BY, JUDGED_RUBRIC, KIND, PENDING, judge_tag, stored_rubric
 from tipbench.tracking.store import RunChange, RunStore
-from tipbench.untrusted import printable
 
 _SAME = 1e-12
 _log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import re
 
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 
 TIMESTAMP_HEADER = "X-Tipbench-Timestamp"
 SIGNATURE_HEADER = "X-Tipbench-Signature"

@@ -5,13 +5,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tipbench.errors import InvalidInput, JudgeFileError
-from tipbench.identity import text_digest
+from tipbench.core.errors import InvalidInput, JudgeFileError
+from tipbench.core.files import read_regular
+from tipbench.core.identity import text_digest
+from tipbench.core.untrusted import shown
 from tipbench.judge.file import FILE_KEYS, FORMAT, ITEM_KEYS, scales
 from tipbench.records import Batch, Slot, Verdict
-from tipbench.regular_files import read_regular
 from tipbench.suites.rubric import Rubric
-from tipbench.untrusted import shown
 
 _SHOWN = 20
 MOST_BYTES = 50_000_000  # of a judge file, from wherever it comes

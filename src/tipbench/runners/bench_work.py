@@ -3,6 +3,8 @@
 import logging
 from pathlib import Path
 
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable
 from tipbench.engines.catalog import open_engines
 from tipbench.engines.residency import unload_left
 from tipbench.options import make_options
@@ -12,8 +14,6 @@ from tipbench.runners.interface import Job
 from tipbench.runners.job_folder import JobFolder
 from tipbench.runners.job_store import StoredJob
 from tipbench.runners.needs import engines_of
-from tipbench.settings import Settings
-from tipbench.untrusted import printable
 
 _NOTHING_LOADED = ("starting", "waiting")
 

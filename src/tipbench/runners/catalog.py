@@ -5,10 +5,10 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable
 from tipbench.runners.interface import Runner
-from tipbench.settings import Settings
-from tipbench.untrusted import printable
 
 _PACKAGE = "tipbench.runners"
 

@@ -1,9 +1,9 @@
 """Jobs are listed, shown and kept: nothing secret may be in what they are asked to do."""
 
-from tipbench.errors import Problems
+from tipbench.core.errors import Problems
+from tipbench.core.untrusted import without_credentials
 from tipbench.options import Options
 from tipbench.tracking.embedded import SCHEME
-from tipbench.untrusted import without_credentials
 
 _INSTEAD = {
     "ollama_url": "leave them out; an Ollama that asks for them can't be used by a job",

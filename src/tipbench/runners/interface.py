@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from tipbench.errors import NotFound
+from tipbench.core.errors import NotFound
 from tipbench.options import Options
 from tipbench.progress import Progress
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from tipbench.core.untrusted import json_text, printable
 from tipbench.progress import Progress, read_progress
 from tipbench.runners.supervisor import EXIT, LOG, OLDER_LOG, PIDS
-from tipbench.untrusted import json_text, printable
 
 
 class Exit(NamedTuple):
@@ -44,7 +44,7 @@ class JobFolder:
 
     def create(self, config: Mapping[str, Any]) -> None:
         self.path.mkdir(mode=0o700)
-        with private_file(self.config, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as file:
+        with open_private(self.config, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as file:
             file.write(json_text(dict(config)).encode())
 
     def command(self, judge: str | None, retry_failed: bool, fresh: bool) -> list[str]:
@@ -89,7 +89,7 @@ class JobFolder:
         return {key: value for key, value in data.items() if isinstance(value, int)} if isinstance(data, dict) else {}
 
 
-def private_file(path: Path, flags: int) -> IO[bytes]:
+def open_private(path: Path, flags: int) -> IO[bytes]:
     """Opened so that nobody else can ever read it."""
     return os.fdopen(os.open(path, flags, 0o600), "wb")
 

@@ -1,20 +1,17 @@
 """The jobs in a small database, so that a server that starts again finds them."""
 
 import json
-import os
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tipbench.errors import DatabaseBusy, InvalidInput
+from tipbench.core.sqlite import Database
+from tipbench.core.untrusted import json_text, printable
 from tipbench.runners.interface import ENDED, Job, JobState, UnknownJob
-from tipbench.sqlite_files import ConnectionLock, connect, enable_wal
-from tipbench.untrusted import json_text, printable
 
 KEPT_JOBS = 200
-_SCHEMA = 1
 _TABLE = """
 CREATE TABLE job (
     id TEXT PRIMARY KEY,
@@ -55,36 +52,12 @@ class JobStore:
 
     def __init__(self, path: Path, noun: str = "job") -> None:
         self._noun = noun
-        self._one_at_a_time = ConnectionLock(path)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        self._database = connect(path)
-        self._database.row_factory = sqlite3.Row
-        try:
-            with self._one_at_a_time:
-                self._open(path)
-        except sqlite3.DatabaseError as error:
-            self._database.close()
-            raise InvalidInput(
-                f"{path} can't be read as the list of {noun}s ({error}); move it away, and a new one is begun"
-            ) from error
-        except (InvalidInput, DatabaseBusy):
-            self._database.close()
-            raise
-
-    def _open(self, path: Path) -> None:
-        enable_wal(self._database)
-        found = self._database.execute("PRAGMA user_version").fetchone()[0]
-        if found > _SCHEMA:
-            raise InvalidInput(
-                f"{path} was written by a newer tipbench (schema {found}, this one knows {_SCHEMA}); "
-                "install that one, or set TIPBENCH_HOME to another folder"
-            )
-        if found == 0:
-            self._database.executescript(f"BEGIN; {_TABLE}; PRAGMA user_version = {_SCHEMA}; COMMIT")
+        self._database = Database(path, _TABLE, version=1)
+        with self._database.connection() as database:
+            database.row_factory = sqlite3.Row
 
     def close(self) -> None:
-        with self._one_at_a_time:
-            self._database.close()
+        self._database.close()
 
     def add(self, job: Job, retry_failed: bool, fresh: bool, needs: tuple[str, ...]) -> None:
         """Each job is created at a moment of its own, if need be a little later: that is their order."""
@@ -129,11 +102,12 @@ class JobStore:
         self._execute("DELETE FROM job WHERE id = ?", job_id)
 
     def _read(self, where: str, *values: Any) -> list[StoredJob]:
-        with self._one_at_a_time, closing(self._database.execute(f"SELECT * FROM job {where}", values)) as rows:
+        statement = f"SELECT * FROM job {where}"
+        with self._database.connection() as database, closing(database.execute(statement, values)) as rows:
             return [_stored(row) for row in rows]
 
     def _execute(self, statement: str, *values: Any) -> int:
-        with self._one_at_a_time, closing(self._database.execute(statement, values)) as done:
+        with self._database.connection() as database, closing(database.execute(statement, values)) as done:
             return done.rowcount
 
 

@@ -5,13 +5,13 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from tipbench.core.settings import Settings
 from tipbench.runners.endings import ending_of
 from tipbench.runners.job_folder import JobFolder
 from tipbench.runners.job_store import JobStore, StoredJob
 from tipbench.runners.needs import what_it_waits_for
 from tipbench.runners.processes import Group, Processes, ask_to_end, end_at_once
 from tipbench.runners.work import Work
-from tipbench.settings import Settings
 
 POLL_S = 0.3
 _AFTER_TROUBLE_S = 5.0

@@ -6,16 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tipbench.errors import TurnTaken
-from tipbench.private_files import make_private_folder
+from tipbench.core.errors import LockTaken
+from tipbench.core.files import make_private_folder
+from tipbench.core.locks import exclusive
+from tipbench.core.paths import server_folder
+from tipbench.core.settings import Settings
 from tipbench.progress import Progress
 from tipbench.runners.interface import Job
 from tipbench.runners.job_folder import JobFolder
 from tipbench.runners.job_store import JobStore
 from tipbench.runners.job_watch import JobWatch
 from tipbench.runners.work import Work
-from tipbench.settings import Settings
-from tipbench.turns import turn
 
 GRACE_S = 30.0
 
@@ -37,10 +38,10 @@ class LocalJobs:
         self._clock = clock
         self._new_id = new_id
         self._kind = kind
-        self._folders = home.absolute() / "server" / kind
+        self._folders = server_folder(home.absolute()) / kind
         make_private_folder(self._folders)
         with ExitStack() as stack:
-            self._take_turn(stack, home, lock)
+            self._lock(stack, home, lock)
             self._store = JobStore(self._folders.parent / f"{kind}.db", kind.removesuffix("s"))
             stack.callback(self._store.close)
             self._remove_unknown()
@@ -94,11 +95,11 @@ class LocalJobs:
     def folder(self, job_id: str) -> JobFolder:
         return JobFolder(self._folders / job_id)
 
-    def _take_turn(self, stack: ExitStack, home: Path, lock: str) -> None:
+    def _lock(self, stack: ExitStack, home: Path, lock: str) -> None:
         try:
-            stack.enter_context(turn(self._folders.parent / lock, "taken", wait=False, say=lambda _text: None))
-        except TurnTaken:
-            raise TurnTaken(
+            stack.enter_context(exclusive(self._folders.parent / lock, "taken", wait=False, notify=lambda _text: None))
+        except LockTaken:
+            raise LockTaken(
                 f"another server looks after the {self._kind} in {home}; stop it, or set TIPBENCH_HOME to another "
                 "folder"
             ) from None

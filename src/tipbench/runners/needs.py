@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from tipbench.core.settings import Settings
 from tipbench.engines.catalog import engine_name
 from tipbench.options import Options, endpoint
-from tipbench.settings import Settings
 
 _EXPERIMENT = "experiment "
 _OLLAMA = "ollama "

@@ -2,15 +2,14 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 import psutil
 
-from tipbench.runners.job_folder import JobFolder, private_file
+from tipbench.core.processes import kill_descendants, module_command, signal_group, start_process
+from tipbench.runners.job_folder import JobFolder, open_private
 
 
 class Group(NamedTuple):
@@ -29,14 +28,11 @@ class Processes:
 
     def start(self, folder: JobFolder, command: Sequence[str], environment: Mapping[str, str]) -> int:
         """Starts the job's supervisor in a session of its own; returns its process id. Raises OSError."""
-        with private_file(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as log:
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tipbench.runners.supervisor", str(folder.path), *command],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+        with open_private(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as log:
+            process = start_process(
+                module_command("tipbench.runners.supervisor", str(folder.path), *command),
                 stderr=log,  # where it breaks itself, somebody should be able to read why
-                env={**environment, "PYTHONUNBUFFERED": "1"},  # lines of stdout and stderr in their order
-                start_new_session=True,
+                environment={**environment, "PYTHONUNBUFFERED": "1"},  # lines of stdout and stderr in their order
             )
         process.returncode = 0  # it is looked after by its id, by this server or the next: Popen need not miss it
         self._own.add(process.pid)
@@ -65,21 +61,13 @@ class Processes:
 
 
 def ask_to_end(group: Group) -> None:
-    with suppress(ProcessLookupError):  # it ended by itself meanwhile
-        os.killpg(group.id, signal.SIGTERM)
+    signal_group(group.id, signal.SIGTERM)
 
 
 def end_at_once(group: Group) -> None:
     """With all that it started: a judge's program has a group of its own, and nobody else is left to end it."""
-    try:
-        started = psutil.Process(group.root).children(recursive=True)
-    except psutil.Error:
-        started = []
-    with suppress(ProcessLookupError):
-        os.killpg(group.id, signal.SIGKILL)
-    for process in started:
-        with suppress(psutil.Error):
-            process.kill()
+    kill_descendants(group.root)
+    signal_group(group.id, signal.SIGKILL)
 
 
 def _names(pid: int, word: str) -> bool:

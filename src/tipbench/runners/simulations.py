@@ -4,14 +4,14 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from tipbench.errors import Conflict, NotFound
+from tipbench.core.errors import Conflict, NotFound
+from tipbench.core.settings import Settings
 from tipbench.progress import Progress
 from tipbench.runners.interface import Job
 from tipbench.runners.local_jobs import GRACE_S, LocalJobs
 from tipbench.runners.needs import SIMULATIONS
 from tipbench.runners.simulation_asked import SimulationAsked
 from tipbench.runners.simulation_work import OUTCOME, SimulationWork
-from tipbench.settings import Settings
 
 MOST_WAITING = 20
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from tipbench.core.settings import Settings
 from tipbench.options import Options
 from tipbench.progress import Progress
 from tipbench.runners.bench_work import BenchWork
@@ -10,7 +11,6 @@ from tipbench.runners.credentials import refuse_credentials
 from tipbench.runners.interface import Job, Runner
 from tipbench.runners.local_jobs import GRACE_S, LocalJobs
 from tipbench.runners.needs import needs_of
-from tipbench.settings import Settings
 from tipbench.suites.load import load_suite
 
 

@@ -1,7 +1,7 @@
 """Stands between the server and a run: keeps its log within bounds, and writes down how it ended.
 
 Started as `python -m tipbench.runners.supervisor JOBFOLDER PROGRAM ARGUMENT…`, as the leader of a process group of its
-own. It goes on when the server dies. It imports nothing but the standard library: there is one for every job.
+own. It goes on when the server dies. It imports little besides the standard library: there is one for every job.
 """
 
 import json
@@ -12,6 +12,8 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+
+from tipbench.core.files import PRIVATE, atomic_write
 
 LOG = "log.txt"
 OLDER_LOG = "log.1.txt"
@@ -69,12 +71,7 @@ def _write_all(target: int, data: bytes) -> None:
 
 
 def _write(folder: str, name: str, data: dict[str, int]) -> None:
-    """In one step: who reads it sees the whole."""
-    path = os.path.join(folder, name)  # noqa: PTH118
-    scratch = os.open(path + ".part", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    _write_all(scratch, json.dumps(data).encode())
-    os.close(scratch)
-    os.replace(path + ".part", path)  # noqa: PTH105
+    atomic_write(os.path.join(folder, name), json.dumps(data), mode=PRIVATE, sole_writer=True)  # noqa: PTH118
 
 
 if __name__ == "__main__":

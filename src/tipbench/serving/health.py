@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 
 from tipbench import __version__
 from tipbench.bandit.seldom import Seldom
-from tipbench.errors import StateError
+from tipbench.core.errors import StateError
 from tipbench.serving.parts import Parts
 
 _log = logging.getLogger(__name__)

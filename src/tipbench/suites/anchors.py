@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from tipbench.errors import InvalidInput, SuiteError
-from tipbench.located_yaml import LocatedData, load_located
+from tipbench.core.errors import InvalidInput, SuiteError
+from tipbench.core.files import read_text
+from tipbench.core.located_yaml import LocatedData, load_located
 from tipbench.records import GoldItem, Scenario
-from tipbench.regular_files import read_text
 from tipbench.suites.files import Slug
 from tipbench.suites.rubric import Rubric
 from tipbench.suites.validation import validated

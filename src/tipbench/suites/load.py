@@ -8,11 +8,12 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from tipbench.errors import InvalidInput, SuiteError
-from tipbench.identity import text_digest
-from tipbench.located_yaml import DataPath, LocatedData, load_located
+from tipbench.core.errors import InvalidInput, SuiteError
+from tipbench.core.files import read_text
+from tipbench.core.identity import text_digest
+from tipbench.core.located_yaml import DataPath, LocatedData, load_located
+from tipbench.core.untrusted import printable
 from tipbench.records import GoldItem, Scenario
-from tipbench.regular_files import read_text
 from tipbench.suites.anchors import NAME as ANCHORS
 from tipbench.suites.anchors import read_anchors
 from tipbench.suites.files import PromptFront, ScenarioEntry, SuiteFile
@@ -23,7 +24,6 @@ from tipbench.suites.rubric import Rubric
 from tipbench.suites.suite import Prompt, Suite
 from tipbench.suites.templates import Template, TemplateProblem, TextTemplate
 from tipbench.suites.validation import validated
-from tipbench.untrusted import printable
 
 _RESERVED = ("scenario", "n_tips", "diversity")
 

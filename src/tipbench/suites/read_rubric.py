@@ -2,8 +2,8 @@
 
 from pydantic import TypeAdapter
 
-from tipbench.errors import SuiteError
-from tipbench.located_yaml import load_located
+from tipbench.core.errors import SuiteError
+from tipbench.core.located_yaml import load_located
 from tipbench.suites.front_matter import split_front_matter
 from tipbench.suites.rubric import Rubric, RubricFront, missing_levels
 from tipbench.suites.validation import validated

@@ -19,6 +19,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, BinaryIO
 
+from tipbench.core.processes import module_command, start_process
 from tipbench.suites.templates import TemplateProblem, TextTemplate
 
 SECONDS = 2.0  # for one template and one scenario
@@ -68,13 +69,8 @@ class _RenderingProcess:
         """One line; nothing if the process ended instead."""
         if self._child is None or self._child.poll() is not None:
             self.close()
-            self._child = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tipbench.suites.rendering", str(self._seconds)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is not for it: it ends with its input
-            )
+            command = module_command("tipbench.suites.rendering", str(self._seconds))
+            self._child = start_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # ends with its input
         assert self._child.stdin
         assert self._child.stdout
         try:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tipbench.identity import text_digest
+from tipbench.core.identity import text_digest
 
 _HEAVIEST = 1_000.0
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]

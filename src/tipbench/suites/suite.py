@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.options import Options
 from tipbench.records import GoldItem, Message, Scenario
 from tipbench.suites.contract import Contract

@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from tipbench.located_yaml import LocatedData
+from tipbench.core.located_yaml import LocatedData
 
 _Model = TypeVar("_Model")
 

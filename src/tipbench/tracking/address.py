@@ -3,18 +3,17 @@ machine or a database of our own, and one line that says so."""
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
-from tipbench.errors import InvalidInput, TrackingError, TrackingUnreachable
-from tipbench.identity import text_digest
-from tipbench.private_files import make_private_folder
-from tipbench.settings import Settings
+from tipbench.core.errors import InvalidInput, TrackingError, TrackingUnreachable
+from tipbench.core.files import atomic_write, make_private_folder
+from tipbench.core.paths import database_path, experiment_note_path
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import without_credentials
 from tipbench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.tracking.interface import MlflowApi
 from tipbench.tracking.store import RunStore
 from tipbench.tracking.tables import COMMAND_BUSY_S
-from tipbench.untrusted import without_credentials
 
 DEFAULT_SERVER = "http://localhost:5000"
 
@@ -56,24 +55,22 @@ def open_store(
 
 def remember(settings: Settings, experiment: str, address: str, suite: str) -> None:
     """Notes where an experiment is kept, so that it is never silently continued elsewhere, and of which suite it is."""
-    path = _note(settings, experiment)
+    path = experiment_note_path(settings.home, experiment)
     make_private_folder(path.parent)
-    scratch = path.with_suffix(".part")
-    scratch.write_text(json.dumps({"experiment": experiment, "kept_at": address, "suite": suite}))
-    scratch.replace(path)
+    atomic_write(path, json.dumps({"experiment": experiment, "kept_at": address, "suite": suite}))
 
 
 def remembered_suite(settings: Settings, experiment: str) -> str | None:
     """The folder of the suite that the experiment was last collected with on this machine."""
     try:
-        found = json.loads(_note(settings, experiment).read_text()).get("suite")
+        found = json.loads(experiment_note_path(settings.home, experiment).read_text()).get("suite")
     except (OSError, ValueError, AttributeError):
         return None  # it only saves somebody a flag
     return found if isinstance(found, str) else None
 
 
 def own_database(settings: Settings) -> str:
-    return f"{SCHEME}{settings.home / 'mlflow.db'}"
+    return f"{SCHEME}{database_path(settings.home)}"
 
 
 def _fallback(settings: Settings, create: bool) -> OpenedStore:
@@ -116,7 +113,7 @@ def _open(url: str, settings: Settings, create: bool, busy_s: float) -> MlflowAp
 
 def _kept_at(settings: Settings, experiment: str) -> str | None:
     """Where the experiment was collected last; None when it never was."""
-    path = _note(settings, experiment)
+    path = experiment_note_path(settings.home, experiment)
     if not path.is_file():
         return None
     try:
@@ -125,7 +122,3 @@ def _kept_at(settings: Settings, experiment: str) -> str | None:
         raise InvalidInput(
             f"{path}, which says where experiment '{experiment}' is kept, can't be read; say where with --mlflow-url"
         ) from None
-
-
-def _note(settings: Settings, experiment: str) -> Path:
-    return settings.home / "experiments" / f"{text_digest(experiment)[:32]}.json"

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tipbench.errors import InvalidInput, StoredDataDamaged
-from tipbench.identity import text_digest
+from tipbench.core.errors import InvalidInput, StoredDataDamaged
+from tipbench.core.identity import text_digest
+from tipbench.core.untrusted import json_text
 from tipbench.records import Batch, Slot, Verdict
 from tipbench.tracking import texts
 from tipbench.tracking.interface import Experiment, StoredRun
 from tipbench.tracking.runs import KIND, SCHEMA
 from tipbench.tracking.store import RunDraft, RunStore
-from tipbench.untrusted import json_text
 
 BATCH = "batch"
 _FILE = "judge.json"  # as the judge gets it, nothing filled in

@@ -1,6 +1,5 @@
 """MLflow's database in one SQLite file, used in this process: no server and no port, and `mlflow ui` reads the file."""
 
-import fcntl
 import os
 import re
 import sqlite3
@@ -12,15 +11,17 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tipbench.errors import DatabaseBusy, NothingStored, TrackingError, TrackingUnreachable
-from tipbench.private_files import is_private
-from tipbench.settings import Settings
-from tipbench.sqlite_files import database_busy
+from tipbench.core.errors import DatabaseBusy, NothingStored, TrackingError, TrackingUnreachable
+from tipbench.core.files import atomic_write, is_private
+from tipbench.core.locks import file_lock
+from tipbench.core.paths import cache_folder
+from tipbench.core.settings import Settings
+from tipbench.core.sqlite import database_busy
+from tipbench.core.untrusted import printable
 from tipbench.tracking.interface import Experiment, FinishedRun, Metric, RunStatus, StoredRun
 from tipbench.tracking.mlflow_store import MlflowStore, is_mlflows
 from tipbench.tracking.new_database import NewDatabase
 from tipbench.tracking.tables import COMMAND_BUSY_S, TESTED_SCHEMAS, SqliteTables, schema_of
-from tipbench.untrusted import printable
 
 SCHEME = "sqlite:///"
 _READ_AS_SOMETHING_ELSE = re.compile(r"\?|%[0-9A-Fa-f]{2}")  # in a database's URL
@@ -55,7 +56,7 @@ class EmbeddedMlflow:
         self._making: NewDatabase | None = None
         with self._translated():
             if not self.path.exists():
-                self._making = NewDatabase(self.path, self._artifacts, Settings().home / "cache")
+                self._making = NewDatabase(self.path, self._artifacts, cache_folder(Settings().home))
             if self._making is None or self._making.is_ready:
                 self._open()
 
@@ -146,7 +147,7 @@ class EmbeddedMlflow:
         try:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - thousands of small files: pathlib took a third of it
             for name, content in files.items():
-                _write_whole(f"{folder}/{name}", f"{folder}/.{name}.part", content, self._file_mode)
+                atomic_write(f"{folder}/{name}", content, mode=self._file_mode)
         except OSError as error:
             raise TrackingError(f"{folder} can't be written to: {error.strerror or error}") from error
 
@@ -187,7 +188,8 @@ class EmbeddedMlflow:
         """MLflow's own store; it makes the tables of an empty file, and says what it thinks of an old one."""
         with self._opening:
             if self._mlflow is None:
-                with _alone(self.path):
+                # MLflow may make tables: two that do it at once leave a broken database
+                with file_lock(self.path.with_name(f".{self.path.name}.lock")):
                     self._mlflow = MlflowStore(self.address, self._artifacts)
             return self._mlflow
 
@@ -223,31 +225,12 @@ def artifacts_beside(database: Path) -> Path:
     return database.with_name(database.stem + "-artifacts")
 
 
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """MLflow may make tables: two that do it at once leave a broken database."""
-    with path.with_name(f".{path.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _new_run_id() -> str:
     """As MLflow's own, and beginning with the time: runs that are written together then lie together in every index.
 
     With ids at random, each row of a large database is written to a page of its own, which takes four times as long.
     """
     return f"{time.time_ns() // 1_000_000:012x}{uuid.uuid4().hex[12:]}"
-
-
-def _write_whole(path: str, scratch: str, content: bytes, mode: int) -> None:
-    file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(file, view) :]
-    finally:
-        os.close(file)
-    os.replace(scratch, path)  # noqa: PTH105
 
 
 def _local_folder(artifact_uri: str) -> Path | None:

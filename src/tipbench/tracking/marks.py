@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from tipbench.errors import TrackingError, TrackingUnreachable
+from tipbench.core.errors import TrackingError, TrackingUnreachable
 from tipbench.tracking.interface import Experiment, MlflowApi
 
 WRITTEN = "tipbench.written"

@@ -10,8 +10,10 @@ from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 
-from tipbench.errors import TrackingError, TrackingRefused, TrackingUnreachable
-from tipbench.settings import Settings
+from tipbench.core.errors import TrackingError, TrackingRefused, TrackingUnreachable
+from tipbench.core.http import UnusableAnswer, fetch, open_client, tls_context
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable, without_credentials
 from tipbench.tracking.interface import (
     NOT_IN_BRIEF,
     Experiment,
@@ -21,8 +23,6 @@ from tipbench.tracking.interface import (
     StoredRun,
     tag_filter,
 )
-from tipbench.untrusted import printable, without_credentials
-from tipbench.upstream import UnusableAnswer, fetch, open_client, tls_context
 
 _API = "/api/2.0/mlflow"
 _ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tipbench.errors import MissingExtra
+from tipbench.core.errors import MissingExtra
 from tipbench.tracking.interface import Experiment, Metric, RunStatus, StoredRun, tag_filter
 
 MISSING = (

@@ -4,7 +4,6 @@ Making the tables takes MLflow some seconds, importing it included. So an empty 
 of MLflow and kept; a new one is a copy of it.
 """
 
-import fcntl
 import os
 import shutil
 import sqlite3
@@ -15,11 +14,13 @@ from contextlib import closing
 from importlib import metadata
 from pathlib import Path
 
-from tipbench.errors import DatabaseBusy, MissingExtra, TrackingError
-from tipbench.private_files import is_private, make_private_folder
+from tipbench.core.errors import DatabaseBusy, MissingExtra, TrackingError
+from tipbench.core.files import is_private, make_private_folder
+from tipbench.core.locks import file_lock
+from tipbench.core.processes import module_command, start_process
+from tipbench.core.untrusted import printable
 from tipbench.tracking.mlflow_store import MISSING, MlflowStore
 from tipbench.tracking.tables import schema_of
-from tipbench.untrusted import printable
 
 
 class NewDatabase:
@@ -30,16 +31,10 @@ class NewDatabase:
         self._artifacts = artifacts
         self._empty = cache / f"mlflow-{_version()}.db"
         self._failure = ""
-        self._maker: subprocess.Popen[str] | None = None
+        self._maker: subprocess.Popen[bytes] | None = None
         if not _is_whole(self._empty):
-            self._maker = subprocess.Popen(
-                [sys.executable, "-m", "tipbench.tracking.new_database", str(self._empty)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                start_new_session=True,  # a Ctrl-C that ends a collection does not end this: what is done gets stored
-            )
+            command = module_command("tipbench.tracking.new_database", str(self._empty))
+            self._maker = start_process(command, stderr=subprocess.PIPE)
 
     @property
     def is_ready(self) -> bool:
@@ -59,15 +54,16 @@ class NewDatabase:
         if self._maker:
             _, said = self._maker.communicate()
             if self._maker.returncode:
-                self._failure = (said.strip().splitlines() or [f"exit status {self._maker.returncode}"])[-1]
+                self._failure = (
+                    said.decode(errors="replace").strip().splitlines() or [f"exit status {self._maker.returncode}"]
+                )[-1]
             self._maker = None
 
 
 def make_empty(path: Path) -> None:
     """The empty database that new ones are copied from; once, however many want it at the same time."""
     make_private_folder(path.parent)
-    with path.with_name(f".{path.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with file_lock(path.with_name(f".{path.name}.lock")):
         if _is_whole(path):
             return
         scratch = path.with_name(f".{path.name}.part")

@@ -6,12 +6,12 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from tipbench.errors import StoredDataDamaged
-from tipbench.identity import SHORT
+from tipbench.core.errors import StoredDataDamaged
+from tipbench.core.identity import SHORT
+from tipbench.core.untrusted import json_text, printable
 from tipbench.records import Answer, Failure, JudgeNote, Outcome, RubricText, StoredCandidates, StoredCell
 from tipbench.tracking.interface import Experiment, StoredRun
 from tipbench.tracking.store import DONE, RunDraft, RunStore
-from tipbench.untrusted import json_text, printable
 
 SCHEMA = "1"  # of everything stored; raise it when old data would be misread
 KIND = "tipbench.kind"

@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tipbench.errors import InvalidInput, TrackingError, TrackingUnreachable
+from tipbench.core.errors import InvalidInput, TrackingError, TrackingUnreachable
+from tipbench.core.untrusted import printable, shown, storable
 from tipbench.tracking import texts
 from tipbench.tracking.interface import Experiment, FinishedRun, Metric, MlflowApi, StoredRun
 from tipbench.tracking.marks import Marks, writers
-from tipbench.untrusted import printable, shown, storable
 
 DONE = ("FINISHED", "FAILED")  # the statuses of a run that is all there
 _TAGS_A_BATCH = 90  # MLflow takes 100

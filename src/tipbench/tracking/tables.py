@@ -15,8 +15,8 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
-from tipbench.errors import DatabaseBusy, TrackingError
-from tipbench.sqlite_files import ConnectionLock, connect
+from tipbench.core.errors import DatabaseBusy, TrackingError
+from tipbench.core.sqlite import ConnectionLock, connect
 from tipbench.tracking.interface import NOT_IN_BRIEF, Experiment, FinishedRun, Metric, StoredRun
 
 # The alembic revisions that tests/tracking/test_tables.py has passed with.
@@ -62,7 +62,7 @@ class SqliteTables:
         self._connection = connect(path, busy_s)
 
     def close(self) -> None:
-        with suppress(DatabaseBusy), self._lock.waited_for(1):  # a thread that waits for the file may have it
+        with suppress(DatabaseBusy), self._lock.with_timeout(1):  # a thread that waits for the file may have it
             self._connection.close()
 
     def version(self) -> str:

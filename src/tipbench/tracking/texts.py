@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from tipbench.errors import StoredDataDamaged
-from tipbench.identity import text_digest
-from tipbench.untrusted import Storable, restored, storable
+from tipbench.core.errors import StoredDataDamaged
+from tipbench.core.identity import text_digest
+from tipbench.core.untrusted import Storable, restored, storable
 
 PART = 5_000  # characters of a tag; MLflow cuts at 8,000, old servers at 5,000
 _MOST_PARTS = 1_000_000

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from tipbench.errors import RunnerError
-from tipbench.identity import SHORT, text_digest
+from tipbench.core.errors import RunnerError
+from tipbench.core.identity import SHORT, text_digest
 from tipbench.progress import Progress
 from tipbench.runners.interface import Job
 from tipbench.ui.pages import page

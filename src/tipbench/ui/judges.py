@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.ui.forms import Form, only
 from tipbench.ui.pages import page
 from tipbench.ui.parts import Parts

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from tipbench.admin.sheet import LONGEST_NOTE, Change
+from tipbench.core.untrusted import json_text
 from tipbench.judge.sample import seconds_for
 from tipbench.ui.judging_report import judging_report
 from tipbench.ui.judging_sheet import given_data, sheet_data, steps, unscored
 from tipbench.ui.pages import page
 from tipbench.ui.parts import Parts
 from tipbench.ui.rubric_markdown import rubric_html
-from tipbench.untrusted import json_text
 from tipbench.web.authentication import signed_in
 from tipbench.web.forms import CsrfForm
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from tipbench.admin.sheet import Given, Sheet, SheetItem
+from tipbench.core.untrusted import printable
 from tipbench.ui.rubric_markdown import rubric_html
-from tipbench.untrusted import printable
 
 TEXT_LIMIT = 20_000  # characters of a scenario or candidate; a model can write a megabyte
 

@@ -7,13 +7,13 @@ from tipbench.admin import rewards_report
 from tipbench.compare.html.page import as_html, report_values
 from tipbench.compare.report import as_csv
 from tipbench.compare.standing import Standing
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
+from tipbench.core.untrusted import printable
 from tipbench.ui import urls
 from tipbench.ui.downloads import attachment
 from tipbench.ui.forms import Form, only
 from tipbench.ui.pages import page
 from tipbench.ui.parts import Parts
-from tipbench.untrusted import printable
 from tipbench.web.authentication import SignedIn
 
 _LONGEST_REASON = 400  # characters, as the API takes them

@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 
 from tipbench.compare.html.templates import make_environment
+from tipbench.core.text import duration
 from tipbench.ui import urls, words
 from tipbench.ui.parts import Parts
 from tipbench.web.visitor import Visitor
@@ -36,7 +37,7 @@ def visitor_of(request: Request) -> Visitor | None:
 def environment() -> Environment:
     made = make_environment(PackageLoader("tipbench.ui"))
     made.globals.update(urls=urls, say=words)
-    made.filters.update(duration=words.duration, exact=exact)
+    made.filters.update(duration=duration, exact=exact)
     return made
 
 

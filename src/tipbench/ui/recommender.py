@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from tipbench.bandit.agreement import ShadowDay
-from tipbench.errors import TipbenchError
+from tipbench.core.errors import TipbenchError
 from tipbench.ui import urls
 from tipbench.ui.pages import page
 from tipbench.ui.parts import Parts

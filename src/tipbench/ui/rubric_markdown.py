@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-from tipbench.untrusted import printable
+from tipbench.core.untrusted import printable
 
 _FENCE = "```"
 _HEADING = re.compile(r"(#{1,6}) +(.*?)[ #]*$")

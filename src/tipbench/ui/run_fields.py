@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from tipbench.admin.run_requests import Choices
+from tipbench.core.text import utc_day
 from tipbench.options import OptionField, Options, option_fields
 
 _IN_VIEW = ("n_tips", "n_scenarios", "temperature", "experiment", "diversity", "judge")
@@ -47,7 +47,7 @@ def _drawn(field: OptionField, choices: Choices, now_s: float) -> RunField:
             field.key, "Who judges.", "choice", default or "", [("", "a person, on the judging page"), *judges]
         )
     if field.key == "experiment":
-        today = datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d")
+        today = utc_day(now_s * 1000)
         return RunField(field.key, field.help, "text", f"{choices.prefix}{today}")
     if field.type is bool:
         return RunField(field.key, field.help, "switch", "true" if default else "")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from tipbench.errors import Problems, TipbenchError
+from tipbench.core.errors import Problems, TipbenchError
 from tipbench.ui import urls
 from tipbench.ui.forms import FRESH, RETRY_FAILED, Form, options_of
 from tipbench.ui.pages import page

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from tipbench.admin.boards import STATES, CandidateScores, RunDetail, RunFilter, RunPage, state_of
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.ui import urls
 from tipbench.ui.downloads import attachment
 from tipbench.ui.pages import page

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from tipbench.admin.simulations import Simulation
 from tipbench.bandit.policies.catalog import SERVED
 from tipbench.bandit.simulation.arms import ARMS
-from tipbench.errors import Problems, TipbenchError
-from tipbench.identity import SHORT, text_digest
+from tipbench.core.errors import Problems, TipbenchError
+from tipbench.core.identity import SHORT, text_digest
 from tipbench.runners.simulation_asked import SimulationAsked
 from tipbench.ui import urls
 from tipbench.ui.downloads import attachment

@@ -1,7 +1,7 @@
 """Sentences and figures of the panel."""
 
 from tipbench.admin.run_requests import Estimate
-from tipbench.compare.comparison import plural
+from tipbench.core.text import counted, duration, plural
 from tipbench.progress import Phase, Progress
 from tipbench.runners.interface import Job, JobState
 
@@ -23,18 +23,8 @@ _STATES: dict[JobState, str] = {
 }
 
 
-def duration(seconds: float) -> str:
-    """As people say it: 8 s, 2 min 10 s, 3 h 5 min."""
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
 def estimate_sentence(estimate: Estimate) -> str:
-    told = f"{estimate.cells} {plural('cell', estimate.cells)}"
+    told = counted(estimate.cells, "cell")
     if estimate.stored:
         told += f", {estimate.stored} stored already"
     if not estimate.to_do:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tipbench.private_files import server_secret
 from tipbench.web.attempts import Attempts
+from tipbench.web.given import server_secret
 from tipbench.web.sessions import Sessions
 from tipbench.web.tokens import Grant, Tokens
 

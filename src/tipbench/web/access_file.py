@@ -5,17 +5,13 @@ microseconds, and what another process has changed is seen by the next request.
 """
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from tipbench.errors import InvalidInput
-from tipbench.private_files import private_file
-from tipbench.sqlite_files import BUSY_S, ConnectionLock, connect, enable_wal
+from tipbench.core.sqlite import BUSY_S, ConnectionLock, Database, connect
 from tipbench.web.visitor import Role
 
-_VERSION = 1
 _SCHEMA = """
 CREATE TABLE token (
     id TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, salt BLOB NOT NULL, digest BLOB NOT NULL,
@@ -51,14 +47,11 @@ class AccessFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._writing = ConnectionLock(path)
+        self._database = Database(path, _SCHEMA, version=1)
+        with self._database.connection() as database:
+            database.execute("PRAGMA secure_delete = ON")
         self._reading = ConnectionLock(path)
-        try:
-            with self._writing:
-                self._writer = _connect(private_file(path))
-            self._reader = connect(path, busy_s=0)
-        except (sqlite3.Error, OSError) as error:
-            raise InvalidInput(f"{path} can't be used: {error}; move it away to start with new tokens") from error
+        self._reader = connect(path, busy_s=0)
         self._seen = -1
         self._stored = Stored((), frozenset())
 
@@ -71,46 +64,14 @@ class AccessFile:
                 self._seen = seen
             return self._stored
 
-    @contextmanager
-    def write(self, patience_s: float = BUSY_S) -> Iterator[sqlite3.Connection]:
+    def write(self, busy_s: float = BUSY_S) -> AbstractContextManager[sqlite3.Connection]:
         """A transaction that has the file for itself from its beginning: nothing changes between look and leap."""
-        with self._writing.waited_for(patience_s):
-            self._writer.execute(f"PRAGMA busy_timeout = {round(patience_s * 1000)}")
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._writer
-                self._writer.execute("COMMIT")
-            except BaseException:
-                if self._writer.in_transaction:  # a full disk may have ended it
-                    self._writer.execute("ROLLBACK")
-                raise
+        return self._database.transaction(busy_s)
 
     def close(self) -> None:
-        with self._writing, self._reading:
-            self._writer.close()
+        self._database.close()
+        with self._reading:
             self._reader.close()
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = connect(path)
-    try:
-        enable_wal(connection)
-        connection.execute("PRAGMA secure_delete = ON")
-        connection.execute("BEGIN IMMEDIATE")
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version > _VERSION:
-            raise InvalidInput(
-                f"{path} was made by a newer tipbench (version {version}); use that one, or move it away"
-            )
-        if version == 0:
-            for statement in filter(str.strip, _SCHEMA.split(";")):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def _read_all(connection: sqlite3.Connection) -> Stored:

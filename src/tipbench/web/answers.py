@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi.responses import JSONResponse
 
-from tipbench.untrusted import json_text
+from tipbench.core.untrusted import json_text
 
 
 class JsonAnswer(JSONResponse):

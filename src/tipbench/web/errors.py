@@ -15,12 +15,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tipbench.errors import (
+from tipbench.core.errors import (
     Conflict,
     DatabaseBusy,
     EngineBusy,
     EngineUnreachable,
     InvalidInput,
+    LockTaken,
     MissingExtra,
     NotFound,
     NothingStored,
@@ -34,9 +35,8 @@ from tipbench.errors import (
     TipbenchError,
     TrackingRefused,
     TrackingUnreachable,
-    TurnTaken,
 )
-from tipbench.untrusted import json_text, printable
+from tipbench.core.untrusted import json_text, printable
 from tipbench.web.paths import API, covers
 from tipbench.web.validation import problems_in
 from tipbench.web.visitor import Visitor
@@ -91,7 +91,7 @@ _STATUSES: Sequence[tuple[type[TipbenchError], int]] = (
     (TrackingRefused, 503),
     (RunnerError, 503),
     (MissingExtra, 503),
-    (TurnTaken, 409),
+    (LockTaken, 409),
     (DatabaseBusy, 503),
     (StateRefused, 409),
     (StoredDataDamaged, 500),

@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from tipbench.errors import InvalidInput
-from tipbench.untrusted import shown
+from tipbench.core.errors import InvalidInput
+from tipbench.core.untrusted import shown
 from tipbench.web.errors import Errors
 from tipbench.web.refusing import Refusing
 

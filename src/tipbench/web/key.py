@@ -8,8 +8,8 @@ import re
 import stat
 from pathlib import Path
 
-from tipbench.errors import InvalidInput
-from tipbench.private_files import make_private, private_file, replace_private
+from tipbench.core.errors import InvalidInput
+from tipbench.core.files import PRIVATE, atomic_create, atomic_write, private_file
 from tipbench.web.given import check_given, new_salt, new_token, token_digest
 
 _KEPT = re.compile(r"([0-9a-f]{32}) ([0-9a-f]{64})\n")
@@ -39,14 +39,14 @@ class ServiceKey:
             self._read()
             return None
         key, text = _new()
-        return key if make_private(self._path, text) else None
+        return key if atomic_create(self._path, f"{text}\n") else None
 
     def renew(self) -> str:
         """A new key; the old one is void."""
         if self._is_given:
             raise InvalidInput(f"the key is set by {self._setting}; set another one there and start again")
         key, text = _new()
-        replace_private(self._path, text)
+        atomic_write(self._path, f"{text}\n", mode=PRIVATE)
         return key
 
     def fits(self, key: str) -> bool:

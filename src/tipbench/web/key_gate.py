@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from tipbench.errors import TipbenchError
+from tipbench.core.errors import TipbenchError
 from tipbench.web.attempts import Attempts
 from tipbench.web.bearer import CHALLENGE, by_bearer
 from tipbench.web.errors import Errors

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tipbench.untrusted import printable
+from tipbench.core.untrusted import printable
 
 _EVERY_S = 60.0
 _log = logging.getLogger("tipbench.access")

@@ -13,12 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tipbench.errors import DatabaseBusy, InvalidInput, NotFound
+from tipbench.core.errors import DatabaseBusy, InvalidInput, NotFound
+from tipbench.core.files import private_folder
+from tipbench.core.paths import server_folder
+from tipbench.core.untrusted import shown
 from tipbench.judge.judges.catalog import person
-from tipbench.private_files import private_folder, server_secret
-from tipbench.untrusted import shown
 from tipbench.web.access_file import AccessFile
-from tipbench.web.given import check_given, new_salt, new_token, token_digest
+from tipbench.web.given import check_given, new_salt, new_token, server_secret, token_digest
 from tipbench.web.visitor import Role, Visitor
 
 ADMIN_NAME = "person"  # by which an admin's scores are signed
@@ -47,7 +48,7 @@ class Tokens:
     def __init__(self, home: Path, clock: Callable[[], float], given_admin: str = "") -> None:
         if given_admin:
             check_given("TIPBENCH_ADMIN_TOKEN", given_admin)
-        self._file = AccessFile(private_folder(home) / "access.db")
+        self._file = AccessFile(private_folder(server_folder(home)) / "access.db")
         self._clock = clock
         self._given = given_admin
         self._given_salt = new_salt()
@@ -150,7 +151,7 @@ class Tokens:
             return
         self._noted[grant_id] = now
         try:
-            with self._file.write(patience_s=0) as db:
+            with self._file.write(busy_s=0) as db:
                 db.execute("UPDATE token SET last_seen_ms = ? WHERE id = ?", (now, grant_id))
         except (DatabaseBusy, sqlite3.OperationalError) as error:
             _log.warning("when a visitor was last here could not be noted: %s", error)

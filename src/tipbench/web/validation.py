@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tipbench.untrusted import printable, shown, without_credentials
+from tipbench.core.untrusted import printable, shown, without_credentials
 
 _LONGEST_VALUE = 80
 _SECRET = re.compile("token|secret|passw|key|auth|cookie|credential|signature|csrf", re.IGNORECASE)

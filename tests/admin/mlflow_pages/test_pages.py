@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount
 
 from tipbench.admin.mlflow_pages.pages import MlflowPages, Notice
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml"}
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.bandit.gates import BACK, LINUCB, V2, promoted
-from tipbench.bandit import locks
 from tipbench.bandit.promotions.files import FilePromotions
-from tipbench.errors import Conflict, StateDamaged, StoreUnreachable
+from tipbench.bandit.store import marks
+from tipbench.core.errors import Conflict, StateDamaged, StoreUnreachable
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_a_frozen_writer_is_not_waited_for(
     promotions: FilePromotions, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     promotions.append(V2, 0)
-    monkeypatch.setattr(locks, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(marks, "PATIENCE_S", 0.1)
     with path.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(StoreUnreachable, match=r"held .* try again, and see whether a process is frozen"):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.bandit.gates import BACK, LINUCB, V2, promoted, rolled_back
 from tipbench.bandit.promotions.interface import Act, lineage, read_acts
-from tipbench.errors import StateDamaged
+from tipbench.core.errors import StateDamaged
 
 
 def test_an_act_is_written_as_agreed_and_read_back() -> None:

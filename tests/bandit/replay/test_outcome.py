@@ -11,7 +11,7 @@ from tipbench.bandit.policies.catalog import POLICIES
 from tipbench.bandit.replay.outcome import replay_data, replayed
 from tipbench.bandit.simulation.arms import arm
 from tipbench.bandit.simulation.outcome import arm_data
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 
 
 @pytest.fixture(scope="module")

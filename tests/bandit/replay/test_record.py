@@ -7,9 +7,10 @@ import pytest
 
 from tests.bandit.gates import held_replay
 from tipbench import __version__
-from tipbench.bandit.replay.record import keep_replay, read_replays, replays_folder
-from tipbench.errors import StateDamaged, StateRefused
-from tipbench.identity import data_digest
+from tipbench.bandit.replay.record import keep_replay, read_replays
+from tipbench.core.errors import StateDamaged, StateRefused
+from tipbench.core.identity import data_digest
+from tipbench.core.paths import replays_folder
 
 FOUND = {"candidate": {"name": "egreedy/v2"}, "verdict": {"passed": True, "status": "passed", "reason": "…"}}
 

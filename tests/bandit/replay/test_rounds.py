@@ -11,7 +11,7 @@ from tests.bandit.making import a_profile, a_recommender, a_request, a_reward, c
 from tests.bandit.served_events import Clock, Serving, tip
 from tipbench.bandit.replay.rounds import LeftOut, Round, Rounds, rounds_of
 from tipbench.bandit.segments import entries, segments
-from tipbench.errors import StateDamaged
+from tipbench.core.errors import StateDamaged
 
 TWO = [tip(1), tip(2)]
 

@@ -8,7 +8,7 @@ from tests.bandit.making import a_request as a_score_request
 from tipbench.bandit.features.v2 import V2
 from tipbench.bandit.policies.catalog import POLICIES
 from tipbench.bandit.simulation.arms import ARMS, FLAT, arm, placebo_of
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 
 
 def test_every_policy_can_be_simulated() -> None:

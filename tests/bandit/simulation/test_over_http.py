@@ -12,7 +12,7 @@ from tipbench.bandit.simulation import over_http
 from tipbench.bandit.simulation.arms import ARMS, arm, placebo_of
 from tipbench.bandit.simulation.over_http import OverHttp, Service, is_served, service
 from tipbench.bandit.simulation.play import InProcess
-from tipbench.errors import SimulationFailed
+from tipbench.core.errors import SimulationFailed
 
 
 def test_what_the_service_knows() -> None:

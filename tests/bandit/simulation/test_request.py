@@ -7,7 +7,7 @@ import pytest
 from tests.bandit.simulation.worlds import a_request
 from tipbench.bandit.simulation.builtin import built_in_world
 from tipbench.bandit.simulation.request import SimulationRequest
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 
 
 def test_it_crosses_from_one_process_to_the_other() -> None:

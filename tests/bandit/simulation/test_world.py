@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.bandit.simulation.worlds import LIKES_INBOX, MOODY, POOL, a_persona, a_world
 from tipbench.bandit.simulation.builtin import built_in_world, world_file
 from tipbench.bandit.simulation.world import World, load_world
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 
 GOOD = yaml.safe_load(world_file().read_text(encoding="utf-8"))
 SMALL = a_world().model_dump(mode="json")

@@ -12,7 +12,7 @@ from pydantic_core import from_json, to_json
 from tipbench.bandit.records import Source
 from tipbench.bandit.store.document import MOST_SETTLED, MOST_WAITING, Document
 from tipbench.bandit.store.interface import Event, Kept, Key
-from tipbench.errors import StateDamaged
+from tipbench.core.errors import StateDamaged
 
 KEY = Key("u1", "egreedy/v2")
 PATH = Path("u1_egreedy_v2.json")

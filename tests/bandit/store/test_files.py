@@ -11,7 +11,7 @@ import pytest
 from tests.bandit.store.test_document import EVENT, KEPT
 from tipbench.bandit.store.files import FileStore
 from tipbench.bandit.store.interface import Key
-from tipbench.errors import InvalidInput, StateDamaged, StoreUnreachable
+from tipbench.core.errors import InvalidInput, StateDamaged, StoreUnreachable
 
 KEY = Key("u1", "egreedy/v2")
 
@@ -61,7 +61,7 @@ def test_a_block_that_raises_changes_nothing(tmp_path: Path) -> None:
 
 def test_what_a_killed_writer_left_is_overwritten(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    (tmp_path / "u1_egreedy_v2.new").write_bytes(b"x" * 100_000)
+    (tmp_path / ".u1_egreedy_v2.json.part").write_bytes(b"x" * 100_000)
     with store.held(KEY) as held:
         held.keep(KEPT)
     assert store.look(KEY) == KEPT
@@ -70,10 +70,12 @@ def test_what_a_killed_writer_left_is_overwritten(tmp_path: Path) -> None:
 
 def test_who_is_forgotten_is_not_in_what_a_killed_writer_left(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    (tmp_path / "u1_egreedy_v2.new").write_bytes(b"u1")
-    (tmp_path / "u2_egreedy_v2.new").write_bytes(b"u2")
+    (tmp_path / ".u1_egreedy_v2.json.part").write_bytes(b"u1")
+    (tmp_path / "u1_egreedy_v2.new").write_bytes(b"u1")  # the name that earlier versions gave it
+    (tmp_path / ".u2_egreedy_v2.json.part").write_bytes(b"u2")
     assert store.clear("u1", ["egreedy", "egreedy/v2"]) == []
-    assert [path.name for path in tmp_path.glob("*.new")] == ["u2_egreedy_v2.new"]
+    assert [path.name for path in tmp_path.glob(".*.part")] == [".u2_egreedy_v2.json.part"]
+    assert not list(tmp_path.glob("*.new"))
 
 
 @pytest.mark.parametrize("user_id", ["../u", "a/b", "", "..", "a\x00", "u" * 65, ".locks"])
@@ -123,14 +125,14 @@ def test_a_disk_that_is_full_changes_nothing(tmp_path: Path, monkeypatch: pytest
         held.keep(replace(KEPT, late=9))
     monkeypatch.undo()
     assert store.look(KEY) == KEPT
-    assert not list(tmp_path.glob("*.new"))
+    assert not list(tmp_path.glob(".*.part"))
 
 
 def test_clearing_takes_along_what_a_killed_writer_left(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    (tmp_path / "u1_egreedy_v2.new").write_bytes(b"half of a state")
+    (tmp_path / ".u1_egreedy_v2.json.part").write_bytes(b"half of a state")
     assert store.clear("u1", [KEY.policy]) == []
-    assert not list(tmp_path.glob("*.new"))
+    assert not list(tmp_path.glob(".*.part"))
 
 
 def _link(path: Path) -> None:
@@ -166,8 +168,8 @@ def test_a_folder_in_the_place_of_a_state_is_left_to_whoever_put_it_there(tmp_pa
 @pytest.mark.parametrize("make", [os.mkfifo, _link])
 def test_nothing_is_written_to_where_a_scratch_file_leads(tmp_path: Path, make: Callable[[Path], None]) -> None:
     store = FileStore(tmp_path)
-    make(tmp_path / "u1_egreedy_v2.new")
-    with pytest.raises(OSError, match=r"u1_egreedy_v2\.new"), store.held(KEY) as held:
+    make(tmp_path / ".u1_egreedy_v2.json.part")
+    with pytest.raises(OSError, match=r"u1_egreedy_v2\.json"), store.held(KEY) as held:
         held.keep(KEPT)
     assert store.look(KEY) is None
     assert not (tmp_path / "elsewhere").exists() or (tmp_path / "elsewhere").read_text() == "{}"
@@ -177,7 +179,7 @@ def test_nothing_is_written_to_where_a_scratch_file_leads(tmp_path: Path, make: 
 def test_nobody_waits_endlessly_for_somebody_who_is_frozen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same_process: bool
 ) -> None:
-    monkeypatch.setattr("tipbench.bandit.locks.PATIENCE_S", 0.2)
+    monkeypatch.setattr("tipbench.bandit.store.marks.PATIENCE_S", 0.2)
     store = FileStore(tmp_path)
     frozen = store if same_process else FileStore(tmp_path)  # which knows nothing of the first one's threads
     with frozen.held(KEY):
@@ -197,7 +199,7 @@ def test_the_file_and_its_folder_are_synced_before_the_block_ends(
     monkeypatch.setattr("os.fsync", lambda file: synced.append(Path(f"/proc/self/fd/{file}").readlink().name))
     with FileStore(tmp_path / "durable").held(KEY) as held:
         held.keep(KEPT)
-    assert synced == ["u1_egreedy_v2.new", "durable"]
+    assert synced == [".u1_egreedy_v2.json.part", "durable"]
     with FileStore(tmp_path / "not", durable=False).held(KEY) as held:
         held.keep(KEPT)
     assert len(synced) == 2

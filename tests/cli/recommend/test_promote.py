@@ -10,7 +10,7 @@ import pytest
 from tests.bandit.gates import held_gate
 from tests.integration.command import Finished, tipbench, tipbench_process
 from tipbench.bandit.live import live_now
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 
 def _history(home: Path) -> list[dict[str, object]]:

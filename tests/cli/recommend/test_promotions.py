@@ -8,7 +8,7 @@ import pytest
 from tests.bandit.gates import BACK, V2, held_gate
 from tests.integration.command import tipbench
 from tipbench.bandit.store.catalog import open_store
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 
 def test_before_the_first(home: Path) -> None:

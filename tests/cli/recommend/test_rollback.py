@@ -8,7 +8,7 @@ from tests.bandit.gates import LINUCB, V2
 from tests.integration.command import tipbench
 from tipbench.bandit.live import live_now
 from tipbench.bandit.store.catalog import open_store
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from tests.bandit.replay.logs import log_of_chance
 from tests.bandit.served_events import Clock, Serving, tip
 from tests.integration.command import tipbench
-from tipbench.bandit.earnings import decisions_folder
 from tipbench.bandit.segments import SegmentLog
+from tipbench.core.paths import decisions_folder
 
 
 @pytest.fixture(scope="module")

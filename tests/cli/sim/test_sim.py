@@ -9,9 +9,9 @@ import yaml
 
 from tests.bandit.simulation.worlds import a_world
 from tests.integration.command import tipbench
-from tipbench.bandit.gate_records import gates_folder
 from tipbench.bandit.simulation.builtin import world_file
-from tipbench.identity import data_digest
+from tipbench.core.identity import data_digest
+from tipbench.core.paths import gates_folder
 from tipbench.progress import read_progress
 
 QUICK = ("--steps", "5", "--workers", "1")

@@ -26,8 +26,8 @@ from tipbench.compare import words
 from tipbench.compare.html.page import Report, as_html
 from tipbench.compare.html.templates import TEXT_LIMIT, cut
 from tipbench.compare.leaderboard import Leaderboard
+from tipbench.core.untrusted import printable
 from tipbench.records import StoredCell
-from tipbench.untrusted import printable
 
 GRID = board(grid(["m1", "m2"], ["v1", "v2", "v3"]))
 FULL = report(GRID, example(), [batch(), batch("in quarantine", "too mild", "jon"), batch("provisional", kappa=None)])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.compare.html.test_page import NASTY
 from tipbench.compare.html.drawing import shortened
 from tipbench.compare.html.plots import Bar, Point, effects_plot, interval_plot, scatter_plot
+from tipbench.core.untrusted import printable
 from tipbench.statistics.bounded import Interval
-from tipbench.untrusted import printable
 
 SCALE = Interval(2, 17)
 NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False)

@@ -10,7 +10,7 @@ import pytest
 from tests.bandit.simulation.worlds import a_request
 from tipbench.bandit.simulation import apart
 from tipbench.bandit.simulation.apart import simulated_apart
-from tipbench.errors import InvalidInput, SimulationFailed
+from tipbench.core.errors import InvalidInput, SimulationFailed
 
 _ASK = "import sys, json, os, time; asked = json.loads(sys.stdin.readline()); os.mkdir(asked['folder']); "
 

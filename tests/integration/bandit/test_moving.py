@@ -13,7 +13,7 @@ from tests.integration.bandit.databases import content
 from tipbench.bandit.store.files import FileStore
 from tipbench.bandit.store.interface import Key, Mark
 from tipbench.bandit.store.moving import move
-from tipbench.errors import Conflict, NotFound, StateDamaged, StateRefused
+from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateRefused
 
 KEYS = [Key(f"u{number}", policy) for number in range(6) for policy in ("egreedy", "egreedy/v2")]
 FIRST, SECOND = 1_800_000_000_000, 1_800_000_001_000

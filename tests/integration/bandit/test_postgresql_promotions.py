@@ -11,7 +11,7 @@ from tests.bandit.gates import BACK, LINUCB, V2, promoted
 from tests.bandit.making import Clock
 from tipbench.bandit.live import LivePolicy
 from tipbench.bandit.store.postgresql import PostgresStore
-from tipbench.errors import Conflict, StateDamaged
+from tipbench.core.errors import Conflict, StateDamaged
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from tipbench.bandit.store.interface import Event, Key
 from tipbench.bandit.store.postgresql import PostgresStore
 from tipbench.bandit.store.postgresql_connections import MOST, PATIENCE_S, Place
 from tipbench.bandit.store.postgresql_tables import REMEMBERED
-from tipbench.errors import InvalidInput, StateDamaged, StateRefused, StoreUnreachable
+from tipbench.core.errors import InvalidInput, StateDamaged, StateRefused, StoreUnreachable
 
 KEY = Key("u1", "egreedy/v2")
 PASSWORD = "my-own-secret"

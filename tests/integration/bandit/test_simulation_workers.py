@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tipbench.bandit.simulation.workers import worked_off
-from tipbench.errors import InvalidInput, SimulationFailed
+from tipbench.bandit.simulation.process_map import worked_off
+from tipbench.core.errors import InvalidInput, SimulationFailed
 
 
 def _square(number: int) -> int:

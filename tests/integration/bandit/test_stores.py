@@ -20,7 +20,7 @@ from tests.integration.postgres_server import PostgresServer
 from tipbench.bandit.records import Source
 from tipbench.bandit.store.interface import Event, Kept, Key, Mark, Store
 from tipbench.bandit.store.moving import move
-from tipbench.errors import InvalidInput, StateRefused, TipbenchError, TurnTaken
+from tipbench.core.errors import InvalidInput, LockTaken, StateRefused, TipbenchError
 
 KEY = Key("u1", "egreedy/v2")
 KEPT = Kept("v2", {"n": 3, "reward_sum": 1.5, "xx": [0.1, -0.0, 1e300, 5e-324], "xr": []}, duplicates=1, late=2)
@@ -280,12 +280,12 @@ def test_written_as_a_whole(where: Where) -> None:
 def test_a_store_in_use_is_not_moved_and_one_that_is_moved_is_not_used(where: Where) -> None:
     store, other = where.open(), where.open()
     other.close()
-    with pytest.raises(TurnTaken, match="in use"):
+    with pytest.raises(LockTaken, match="in use"):
         where.open(alone=True)
     store.close()
     alone = where.open(alone=True)
     for again in (False, True):
-        with pytest.raises(TurnTaken, match="in use" if again else "being moved"):
+        with pytest.raises(LockTaken, match="in use" if again else "being moved"):
             where.open(again)
     alone.close()
     where.open().close()

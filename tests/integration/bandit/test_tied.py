@@ -9,11 +9,11 @@ import time
 import psutil
 import pytest
 
-from tipbench.bandit.simulation.tied import tied
+from tipbench.core.die_with_parent import tied
 
 _STARTER = """
 import subprocess, time
-from tipbench.bandit.simulation.tied import tied
+from tipbench.core.die_with_parent import tied
 started = subprocess.Popen(tied("recommend", "serve", "--port", "0"))
 print(started.pid, flush=True)
 time.sleep(600)

@@ -13,8 +13,8 @@ from tests.integration.command import tipbench
 from tests.integration.postgres_server import PostgresServer
 from tipbench.bandit.live import live_now
 from tipbench.bandit.store.catalog import check_not_left_behind, open_store
-from tipbench.errors import InvalidInput, MissingExtra, StateRefused
-from tipbench.settings import Settings
+from tipbench.core.errors import InvalidInput, MissingExtra, StateRefused
+from tipbench.core.settings import Settings
 
 PASSWORD = "my-own-secret"
 

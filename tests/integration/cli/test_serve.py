@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.command import tipbench
 from tests.integration.serving import Served, serving
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 TOKEN = re.compile(r"Admin token, shown this once: (\S+)")
 

@@ -12,9 +12,9 @@ import pytest
 
 from tests.engines.gguf_files import STRING, entry, gguf, text
 from tests.engines.stand_in import SCORE_SCHEMA, a_request
+from tipbench.core.errors import EngineError, GenerationFailed, MissingExtra, ModelMissing
 from tipbench.engines.embedded import DEFAULT_MODEL, EmbeddedEngine
 from tipbench.engines.weights import KNOWN
-from tipbench.errors import EngineError, GenerationFailed, MissingExtra, ModelMissing
 from tipbench.records import Generation
 
 MEGABYTE = 1_000_000

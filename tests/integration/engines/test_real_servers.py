@@ -10,13 +10,13 @@ import xllamacpp
 
 from tests.engines.stand_in import SCORE_SCHEMA, a_request
 from tests.integration.real_ollama.server import MODELS, OllamaServer, default_cache, unsupported_reason
+from tipbench.core.errors import EngineError, ModelMissing
 from tipbench.engines.admission import admit
 from tipbench.engines.footprint import footprint
 from tipbench.engines.gguf import GgufFacts, file_digest, read_gguf
 from tipbench.engines.ollama import OllamaEngine
 from tipbench.engines.openai_compatible import OpenAICompatibleEngine
 from tipbench.engines.weights import KNOWN
-from tipbench.errors import EngineError, ModelMissing
 
 
 def test_the_real_weights(weights_file: Path) -> None:

@@ -15,9 +15,9 @@ from tests.judge.judges.files import (
     a_file,
 )
 from tests.judge.judges.test_command import judge
-from tipbench.errors import JudgeFailed
-from tipbench.judge.judges import program
-from tipbench.untrusted import json_text
+from tipbench.core import processes as program
+from tipbench.core.errors import JudgeFailed
+from tipbench.core.untrusted import json_text
 
 
 def gone(pid: int) -> bool:

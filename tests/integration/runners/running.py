@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
+from tipbench.core.settings import Settings
 from tipbench.options import Options, make_options
 from tipbench.runners.interface import Job
 from tipbench.runners.job_folder import JobFolder
 from tipbench.runners.processes import Processes, end_at_once
 from tipbench.runners.subprocess import SubprocessRunner
-from tipbench.settings import Settings
 
 
 def until(condition: Callable[[], object], seconds: float = 30) -> None:

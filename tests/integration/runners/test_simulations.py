@@ -12,13 +12,13 @@ import psutil
 import pytest
 
 from tests.integration.runners.running import until
-from tipbench.errors import Conflict, InvalidInput, NotFound, TurnTaken
+from tipbench.core.errors import Conflict, InvalidInput, LockTaken, NotFound
+from tipbench.core.settings import Settings
 from tipbench.runners.interface import Job, UnknownJob
 from tipbench.runners.job_folder import JobFolder
 from tipbench.runners.processes import Processes, end_at_once
 from tipbench.runners.simulation_asked import SimulationAsked
 from tipbench.runners.simulations import MOST_WAITING, SimulationRunner
-from tipbench.settings import Settings
 
 pytestmark = pytest.mark.timeout(120)
 Open = Callable[..., SimulationRunner]
@@ -125,7 +125,7 @@ def test_a_runner_that_comes_later_finds_it_running_or_killed(opened: Open, home
     before = opened()
     job = before.start(endless())
     until(lambda: before.progress(job.id).cells)
-    with pytest.raises(TurnTaken, match=r"another server looks after the simulations in .*; stop it, or set"):
+    with pytest.raises(LockTaken, match=r"another server looks after the simulations in .*; stop it, or set"):
         opened()
     before.close()
     after = opened()

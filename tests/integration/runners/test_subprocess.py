@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from tests.integration.runners.running import ENDLESS, Bench, has_ended, is_collecting, until
-from tipbench.errors import InvalidInput, TurnTaken
+from tipbench.core.errors import InvalidInput, LockTaken
 from tipbench.runners.interface import Job, Runner, UnknownJob
 from tipbench.runners.job_folder import JobFolder
 from tipbench.runners.job_store import KEPT_JOBS, JobStore
@@ -225,7 +225,7 @@ def test_a_clock_that_was_set_back_leaves_no_job_running(bench: Bench) -> None:
 
 def test_two_servers_on_one_home_are_one_too_many(bench: Bench) -> None:
     runner = bench.open()
-    with pytest.raises(TurnTaken, match=r"another server looks after the jobs in .*; stop it, or set TIPBENCH_HOME"):
+    with pytest.raises(LockTaken, match=r"another server looks after the jobs in .*; stop it, or set TIPBENCH_HOME"):
         bench.open()
     runner.close()
     bench.open()

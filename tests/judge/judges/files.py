@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tipbench.identity import text_digest
+from tipbench.core.identity import text_digest
 from tipbench.judge.file import BatchItem, judge_file
 from tipbench.records import Batch, Slot
 from tipbench.suites.load import load_suite

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -19,10 +18,9 @@ from tests.judge.judges.files import (
     scores_of_others,
     with_hostile,
 )
-from tipbench.errors import InvalidInput, JudgeFailed
+from tipbench.core.errors import InvalidInput, JudgeFailed
 from tipbench.judge.judges.command import CommandJudge
 from tipbench.judge.judges.interface import JudgeName
-from tipbench.judge.judges.program import run_program
 from tipbench.judge.verify import verify
 
 NAME = JudgeName("program")
@@ -142,8 +140,3 @@ def test_more_output_than_any_file_has_is_cut_off() -> None:
 def test_a_flood_on_stderr_is_ignored() -> None:
     code = "import sys\nfor _ in range(200): sys.stderr.write('x' * 100_000)\nprint('{}')"
     assert judge(code).score(a_file()) == {}
-
-
-def test_run_program_says_what_is_left() -> None:
-    code = "import sys; sys.stdout.write(sys.stdin.read().upper()); sys.stderr.write('a\\nb\\n'); sys.exit(5)"
-    assert run_program([sys.executable, "-c", code], b"abc", os.environ, 30, 100) == (5, b"ABC", "b")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.identity import text_digest
+from tipbench.core.identity import text_digest
 from tipbench.judge.file import BatchItem, judge_file
 from tipbench.judge.judges.lexical import LexicalJudge
 from tipbench.judge.verify import verify

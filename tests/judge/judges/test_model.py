@@ -21,8 +21,7 @@ from tests.judge.judges.files import (
     scores_of_others,
     with_hostile,
 )
-from tipbench.engines.scripted import ScriptedEngine
-from tipbench.errors import (
+from tipbench.core.errors import (
     EngineBusy,
     EngineError,
     EngineUnreachable,
@@ -30,6 +29,7 @@ from tipbench.errors import (
     JudgeFailed,
     ModelMissing,
 )
+from tipbench.engines.scripted import ScriptedEngine
 from tipbench.judge.judges.fence import Fence
 from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.judges.model import ModelJudge

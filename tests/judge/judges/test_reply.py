@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.errors import JudgeFailed
+from tipbench.core.errors import JudgeFailed
 from tipbench.judge.judges.reply import read_reply
 
 

@@ -16,13 +16,13 @@ from tests.judge.judges.files import (
     a_file,
     batch_and_file,
 )
-from tipbench.errors import InvalidInput, JudgeFailed, JudgeLater
+from tipbench.core.errors import InvalidInput, JudgeFailed, JudgeLater
+from tipbench.core.http import tls_context
 from tipbench.judge.judges import webhook
 from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.judges.webhook import WebhookJudge
 from tipbench.judge.signature import batch_key, sign, verify_signature
 from tipbench.judge.verify import verify
-from tipbench.upstream import tls_context
 
 SECRET = "very-s3cret"
 NOW = 1_760_000_000.75

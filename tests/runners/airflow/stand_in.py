@@ -8,9 +8,9 @@ from urllib.parse import unquote
 
 import httpx
 
+from tipbench.core.settings import Settings
 from tipbench.runners.airflow.calls import Calls
 from tipbench.runners.airflow.client import AirflowApi
-from tipbench.settings import Settings
 
 USER, PASSWORD, TOKEN = "bench", "pass-hunter2", "token-hunter3"
 ACCESS = {

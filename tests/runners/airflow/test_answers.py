@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from tests.runners.airflow.stand_in import StandIn, a_task, exported, moment, planned
+from tipbench.core.settings import Settings
 from tipbench.records import Batch
 from tipbench.runners.airflow.answers import Answers
-from tipbench.settings import Settings
 from tipbench.tracking.address import open_store
 from tipbench.tracking.batches import batch_runs, write_batch
 from tipbench.tracking.store import RunStore

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.runners.airflow.stand_in import NOW_S, StandIn, a_task, story
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.runners.airflow.client import AirflowError, AirflowUnreachable
 from tipbench.runners.airflow.records import Task
 from tipbench.runners.interface import UnknownJob

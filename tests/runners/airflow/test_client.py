@@ -8,7 +8,8 @@ import pytest
 
 from tests.engines.stand_in import free_address
 from tests.runners.airflow.stand_in import ACCESS, PASSWORD, TOKEN, USER, StandIn
-from tipbench.errors import InvalidInput, NotFound, RunnerError, RunnerRefused, RunnerUnreachable, TipbenchError
+from tipbench.core.errors import InvalidInput, NotFound, RunnerError, RunnerRefused, RunnerUnreachable, TipbenchError
+from tipbench.core.settings import Settings
 from tipbench.runners.airflow.client import (
     AirflowApi,
     AirflowConflict,
@@ -17,7 +18,6 @@ from tipbench.runners.airflow.client import (
     AirflowUnreachable,
     in_path,
 )
-from tipbench.settings import Settings
 
 DAG = "/dags/bench_collect"
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.runners.airflow.stand_in import StandIn, a_task, moment
-from tipbench.runners.airflow.logs import Logs, lines_of
+from tipbench.runners.airflow.logs import Logs, _RunLog, lines_of
 
 HOUSEKEEPING = [
     {"event": "::group::Log message source details"},
@@ -135,7 +135,7 @@ def test_of_a_try_before_nothing_is_kept(airflow: StandIn) -> None:
     end(airflow, logs)
     running(airflow, a_task("collect", "running", 0, try_number=2))
     assert "try 2" in end(airflow, logs)
-    assert list(logs._runs.get("r1").parts) == [("collect", 0, 2)]
+    assert list(logs._runs.get_or_make("r1", _RunLog).parts) == [("collect", 0, 2)]
 
 
 def test_what_was_printed_is_printable_and_what_went_wrong_is_named() -> None:

@@ -11,12 +11,12 @@ import pytest
 from tests.engines.stand_in import free_address
 from tests.runners.airflow.stand_in import NOW_S, StandIn, a_task, exported, planned, story, told
 from tests.runners.airflow.test_moments import Clock
-from tipbench.errors import InvalidInput, Problems, RunnerUnreachable
+from tipbench.core.errors import InvalidInput, Problems, RunnerUnreachable
+from tipbench.core.settings import Settings
 from tipbench.options import Options, make_options
 from tipbench.runners.airflow import open_runner
 from tipbench.runners.airflow.runner import AirflowRunner, config_of
 from tipbench.runners.interface import UnknownJob
-from tipbench.settings import Settings
 
 OPTIONS = make_options({"models": "a,b", "mlflow_url": "http://mlflow:5000"})
 

@@ -11,7 +11,7 @@ import pytest
 from tests.engines.stand_in import free_address
 from tests.web.small_app import Caller
 from tipbench.admin_server import admin_server
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 from tipbench.web.access import open_access
 
 TOKEN = "a-token-of-20-characters"

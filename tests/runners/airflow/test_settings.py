@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tipbench.core.settings import Setting, Settings
 from tipbench.runners.airflow.settings import TABLE
-from tipbench.settings import Setting, Settings
 
 
 @pytest.mark.parametrize("setting", TABLE, ids=lambda setting: str(setting.name))

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from tipbench.admin.mlflow_pages.server_process import ServerProcess
-from tipbench.errors import TrackingError
+from tipbench.core.errors import TrackingError
 
 _AGAIN_S = 10.0  # between two starts of a server that fails
 

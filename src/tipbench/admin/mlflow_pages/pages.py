@@ -15,10 +15,10 @@ from tipbench.admin.mlflow_pages.fence import refusal
 from tipbench.admin.mlflow_pages.on_demand import OnDemandServer
 from tipbench.admin.mlflow_pages.relay import ask, hand_back
 from tipbench.admin.mlflow_pages.server_process import ServerProcess
-from tipbench.errors import TrackingError
-from tipbench.settings import Settings
+from tipbench.core.errors import TrackingError
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import without_credentials
 from tipbench.tracking.embedded import SCHEME
-from tipbench.untrusted import without_credentials
 
 _RELOAD_S = 2
 _ERROR_CODES = {

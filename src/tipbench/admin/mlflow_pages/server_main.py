@@ -9,8 +9,9 @@ import os
 import shutil
 import socket
 import sys
-import threading
 from pathlib import Path
+
+from tipbench.core.processes import when_parent_ends
 
 _KEEP_ALIVE_S = 75  # longer than our side keeps a connection, or a request would meet one that is just being closed
 
@@ -19,7 +20,7 @@ def main(path: Path) -> None:
     """Serves until its standard input ends, which it does however the starting process ended."""
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(str(path))  # before anybody can ask for the end, which takes the socket away
-    threading.Thread(target=_end_with_starter, args=(path.parent,), daemon=True).start()
+    when_parent_ends(lambda: _end(path.parent))
     import uvicorn
 
     config = uvicorn.Config(
@@ -32,9 +33,7 @@ def main(path: Path) -> None:
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _end_with_starter(folder: Path) -> None:
-    while os.read(0, 1):
-        pass
+def _end(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)  # at once: what SQLite has not committed, it takes back
 

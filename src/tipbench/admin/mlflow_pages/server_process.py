@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -12,10 +11,11 @@ from pathlib import Path
 
 import httpx
 
-from tipbench.errors import TrackingError
-from tipbench.private_files import make_private_folder
+from tipbench.core.errors import TrackingError
+from tipbench.core.files import make_private_folder
+from tipbench.core.processes import module_command, start_process
+from tipbench.core.untrusted import printable
 from tipbench.tracking.embedded import SCHEME, artifacts_beside
-from tipbench.untrusted import printable
 
 HOST = "localhost"  # one that MLflow's host check takes
 _START_S = 120.0
@@ -33,16 +33,15 @@ class ServerProcess:
         self._folder = Path(tempfile.mkdtemp(prefix="tipbench-"))  # short: a socket's path has 107 bytes at most
         socket = self._folder / "mlflow.sock"
         make_private_folder(log.parent)
-        command = [sys.executable, "-P", "-m", "tipbench.admin.mlflow_pages.server_main", str(socket)]
+        command = module_command("tipbench.admin.mlflow_pages.server_main", str(socket))
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            self._process = subprocess.Popen(
+            self._process = start_process(
                 command,
-                env=_environment(database, environment),
                 stdin=subprocess.PIPE,  # its end is the sign that this process is gone
                 stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # a Ctrl-C is for this process, which then ends it in order
+                stderr=out,
+                environment=_environment(database, environment),
             )
         finally:
             os.close(out)

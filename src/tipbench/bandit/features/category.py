@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from tipbench.bandit.features.interface import Features
 from tipbench.bandit.records import Request
-from tipbench.identity import text_digest
+from tipbench.core.identity import text_digest
 
 _DIGITS = 13  # 52 bits, which a float holds exactly
 

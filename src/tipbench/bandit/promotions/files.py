@@ -6,20 +6,18 @@ one to write takes it away. Nobody waits long for one that is frozen while it wr
 """
 
 import errno
-import fcntl
 import logging
 import os
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tipbench.bandit import locks
-from tipbench.bandit.folders import sync_folder
-from tipbench.bandit.locks import wait_for_lock
 from tipbench.bandit.promotions.interface import Act, is_act, lineage, read_acts, was_changed
-from tipbench.errors import StateDamaged
+from tipbench.bandit.store import marks
+from tipbench.core.errors import StateDamaged
+from tipbench.core.files import fsync_dir, open_regular
+from tipbench.core.locks import lock_until
 
 PROMOTIONS = "promotions.jsonl"  # the file's name, beside the folder of states
 _log = logging.getLogger(__name__)
@@ -41,13 +39,13 @@ class FilePromotions:
 
     def history(self) -> tuple[Act, ...]:
         try:
-            with self._locked(os.O_RDONLY, fcntl.LOCK_SH) as file:
+            with self._locked(os.O_RDONLY, shared=True) as file:
                 return self._acts(self._whole_lines(_content(file)))
         except FileNotFoundError:
             return ()
 
     def append(self, act: Act, known: int) -> None:
-        with self._locked(os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX) as file:
+        with self._locked(os.O_RDWR | os.O_CREAT) as file:
             content = _content(file)
             whole = self._whole_lines(content)
             acts = self._acts(whole)
@@ -74,21 +72,22 @@ class FilePromotions:
             if isinstance(error, OSError):  # a full disk does not say which file had no room on it
                 raise OSError(error.errno, error.strerror, self.address) from error
             raise
-        sync_folder(self._path.parent)
+        fsync_dir(self._path.parent)
 
     def _acts(self, whole: bytes) -> tuple[Act, ...]:
         return read_acts(whole.split(b"\n")[:-1], self.address)
 
     @contextmanager
-    def _locked(self, flags: int, lock: int) -> Iterator[int]:
+    def _locked(self, flags: int, shared: bool = False) -> Iterator[int]:
         try:
-            file = os.open(self._path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)  # a pipe is not waited for
-        except IsADirectoryError:
-            raise self._no_file() from None
+            file = open_regular(self._path, flags)
+        except OSError as error:
+            if error.errno in (errno.EINVAL, errno.EISDIR):
+                raise self._no_file() from None
+            raise
         try:
-            if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise self._no_file()
-            wait_for_lock(file, lock, self.address, time.monotonic() + locks.PATIENCE_S)
+            if not lock_until(file, time.monotonic() + marks.PATIENCE_S, shared):
+                raise marks.is_locked(self.address)
             yield file
         finally:
             os.close(file)

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tipbench.errors import Conflict, StateDamaged
-from tipbench.untrusted import shown
+from tipbench.core.errors import Conflict, StateDamaged
+from tipbench.core.untrusted import shown
 
 FIRST = "egreedy"  # live until something is promoted
 _YEAR_9999_MS = 253_370_764_800_000

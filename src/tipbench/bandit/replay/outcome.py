@@ -12,8 +12,8 @@ from tipbench.bandit.replay.rounds import Rounds, rounds_of
 from tipbench.bandit.replay.verdict import DECIDES, RULES, Verdict, judged
 from tipbench.bandit.simulation.arms import ARMS, Arm
 from tipbench.bandit.simulation.outcome import arm_data
-from tipbench.errors import InvalidInput
-from tipbench.untrusted import shown
+from tipbench.core.errors import InvalidInput
+from tipbench.core.untrusted import shown
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tipbench import __version__
 from tipbench.bandit.kept_records import keep_record, read_record, read_records
 from tipbench.bandit.replay.verdict import Status
-from tipbench.errors import StateRefused
+from tipbench.core.errors import StateRefused
+from tipbench.core.paths import replays_folder
 
 SCHEMA = 1
 
@@ -31,10 +32,6 @@ class ReplayRecord(_Part):
     made_ms: int
     candidate: dict[str, Any]  # as a gate's record has it
     verdict: ReplayVerdict
-
-
-def replays_folder(home: Path) -> Path:
-    return home / "recommender" / "replays"
 
 
 def keep_replay(home: Path, found: Mapping[str, Any], made_ms: int) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tipbench.bandit.features.v2 import V2
-from tipbench.untrusted import printable
+from tipbench.core.untrusted import printable
 
 _LEFT_OUT = {
     "no_chance": "left some candidates no chance, as LinUCB does",

@@ -1,11 +1,9 @@
 """Starts a simulation in a process of its own: own process group, own folder, a time limit, and nothing left behind."""
 
-import os
 import secrets
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -17,13 +15,14 @@ from typing import IO, Any, BinaryIO
 from pydantic_core import from_json, to_json
 
 from tipbench.bandit.simulation.request import SimulationRequest
-from tipbench.errors import InvalidInput, SimulationFailed
-from tipbench.settings import Settings
-from tipbench.untrusted import printable
+from tipbench.core.errors import InvalidInput, SimulationFailed
+from tipbench.core.processes import module_command, signal_group, start_process
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable
 
 PREFIX = "tipbench-sim-"
 _TAIL = 2000
-_CHILD = (sys.executable, "-m", "tipbench.bandit.simulation.child")
+_CHILD = tuple(module_command("tipbench.bandit.simulation.child"))
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}  # there is a process a core already
 _TRIES = 50
 _BETWEEN_TRIES_S = 0.02
@@ -49,14 +48,12 @@ def _run(
     settings = Settings()
     environment = {**settings.for_a_job(settings.home), **_ONE_THREAD}
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, env=environment, stdin=pipe, stdout=pipe, stderr=log, start_new_session=True
-    ) as process:
+    with start_process(command, stdin=pipe, stdout=pipe, stderr=log, environment=environment) as process:
         timed_out = threading.Event()
 
         def end() -> None:
             timed_out.set()
-            _kill(process.pid)
+            signal_group(process.pid, signal.SIGKILL)
 
         timer = threading.Timer(timeout_s, end)
         timer.daemon = True
@@ -74,7 +71,7 @@ def _run(
                 progress(entry["done"], entry["of"])
         finally:
             timer.cancel()
-            _kill(process.pid)
+            signal_group(process.pid, signal.SIGKILL)
     if timed_out.is_set():
         raise SimulationFailed(
             f"the simulation took more than {timeout_s:g} s; give it more with --timeout, or fewer seeds"
@@ -107,11 +104,6 @@ def _why(status: int, log: BinaryIO) -> str:
     log.seek(0)
     said = printable(log.read()[-_TAIL:].decode(errors="replace")).strip()
     return said or f"its exit status is {status}"
-
-
-def _kill(group: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
 
 
 def _remove(folder: Path) -> None:

@@ -8,9 +8,9 @@ from tipbench.bandit.features.interface import Features
 from tipbench.bandit.policies.catalog import POLICIES
 from tipbench.bandit.policies.interface import Policy
 from tipbench.bandit.records import Request
-from tipbench.errors import InvalidInput
-from tipbench.identity import derived_seed
-from tipbench.untrusted import shown
+from tipbench.core.errors import InvalidInput
+from tipbench.core.identity import derived_seed
+from tipbench.core.untrusted import shown
 
 Told = Literal["by-category", "flat"]
 

@@ -8,12 +8,9 @@ import os
 import shutil
 import signal
 import sys
-import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 from pydantic_core import from_json, to_json
 
 from tipbench.bandit.simulation.experiment import Results, simulate
@@ -21,9 +18,8 @@ from tipbench.bandit.simulation.gate import as_data, judged
 from tipbench.bandit.simulation.outcome import outcome_data
 from tipbench.bandit.simulation.over_http import service
 from tipbench.bandit.simulation.request import SimulationRequest
-from tipbench.errors import InvalidInput, TipbenchError
-
-_SOME = 4096
+from tipbench.core.errors import InvalidInput, TipbenchError
+from tipbench.core.processes import kill_descendants, when_parent_ends
 
 
 def main() -> None:
@@ -32,7 +28,7 @@ def main() -> None:
         return  # the starter was gone before it had asked
     data = from_json(asked)
     folder = Path(data["folder"])
-    threading.Thread(target=_end_with_the_starter, args=(sys.stdin.fileno(), folder), daemon=True).start()
+    when_parent_ends(lambda: _end(folder))
     try:
         folder.mkdir(mode=0o700)
         request = SimulationRequest.model_validate(data["request"])
@@ -71,15 +67,8 @@ def _say(entry: dict[str, Any]) -> None:
     sys.stdout.buffer.flush()
 
 
-def _end_with_the_starter(held_open: int, folder: Path) -> None:
-    """By the number of the file: whoever waits in a buffered one makes Python abort where it should end."""
-    while os.read(held_open, _SOME):
-        pass
-    helpers = psutil.Process().children(recursive=True)
-    for helper in helpers:
-        with suppress(psutil.NoSuchProcess):  # it has just ended by itself
-            helper.kill()
-    psutil.wait_procs(helpers)
+def _end(folder: Path) -> None:
+    kill_descendants(os.getpid(), wait_s=5.0)
     shutil.rmtree(folder, ignore_errors=True)
     os.killpg(0, signal.SIGKILL)
 

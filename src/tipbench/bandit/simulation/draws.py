@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tipbench.bandit.features.interface import Floats
 from tipbench.bandit.simulation.world import Persona, World
-from tipbench.identity import data_digest
+from tipbench.core.identity import data_digest
 
 SIMULATOR = 2  # to be raised when the same seed gives other lives
 EVENTS_A_DAY = 4

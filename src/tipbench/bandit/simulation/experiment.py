@@ -12,7 +12,7 @@ from tipbench.bandit.features.interface import Floats
 from tipbench.bandit.simulation.arms import Arm
 from tipbench.bandit.simulation.draws import drawn_life
 from tipbench.bandit.simulation.play import InProcess, Server, Trajectory, play
-from tipbench.bandit.simulation.workers import worked_off
+from tipbench.bandit.simulation.process_map import worked_off
 from tipbench.bandit.simulation.world import Persona, World
 
 METRICS = ("reward", "completed", "dismissed", "regret")

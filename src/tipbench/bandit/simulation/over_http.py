@@ -17,9 +17,9 @@ from tipbench.bandit.policies.catalog import SERVED
 from tipbench.bandit.records import Request
 from tipbench.bandit.simulation.arms import Arm
 from tipbench.bandit.simulation.play import InProcess, Server
-from tipbench.bandit.simulation.tied import tied
-from tipbench.errors import SimulationFailed
-from tipbench.settings import Settings
+from tipbench.core.die_with_parent import tied
+from tipbench.core.errors import SimulationFailed
+from tipbench.core.settings import Settings
 
 _PATIENCE_S = 60.0
 _LOOK_EVERY_S = 0.05

@@ -8,7 +8,7 @@ from tipbench.bandit.simulation.arms import Arm, arm
 from tipbench.bandit.simulation.experiment import Plan
 from tipbench.bandit.simulation.gate import FIRST_SEED, USUAL, gate_arms
 from tipbench.bandit.simulation.world import World
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 from tipbench.statistics.paired import FEWEST
 
 _MOST_DECISIONS = 10**8  # hours

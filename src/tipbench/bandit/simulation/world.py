@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tipbench.bandit.records import Hour, Name
-from tipbench.errors import InvalidInput
-from tipbench.identity import data_digest
-from tipbench.located_yaml import load_located
-from tipbench.regular_files import read_text
-from tipbench.untrusted import printable
+from tipbench.core.errors import InvalidInput
+from tipbench.core.files import read_text
+from tipbench.core.identity import data_digest
+from tipbench.core.located_yaml import load_located
+from tipbench.core.untrusted import printable
 
 _Weight = Annotated[float, Field(ge=-10, le=10, strict=True)]  # neither a switch nor a text
 _PersonaName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]  # part of a user's id

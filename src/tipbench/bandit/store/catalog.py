@@ -5,12 +5,13 @@ from pathlib import Path
 
 from tipbench.bandit.promotions.files import PROMOTIONS
 from tipbench.bandit.store.interface import Movable
-from tipbench.errors import InvalidInput, MissingExtra, StateRefused
-from tipbench.settings import Settings
+from tipbench.core.errors import InvalidInput, MissingExtra, StateRefused
+from tipbench.core.paths import state_folder
+from tipbench.core.settings import Settings
 
 
 def _folder(settings: Settings) -> Path:
-    return settings.home / "recommender" / "state"
+    return state_folder(settings.home)
 
 
 def _files(settings: Settings, alone: bool) -> Movable:

@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
 from tipbench.bandit.store.interface import Event, Kept, Key
-from tipbench.errors import StateDamaged
-from tipbench.untrusted import shown
+from tipbench.core.errors import StateDamaged
+from tipbench.core.untrusted import shown
 
 SCHEMA = 1
 MOST_WAITING = 200

@@ -7,9 +7,7 @@ may be frozen while it holds one.
 """
 
 import errno
-import fcntl
 import os
-import stat
 import threading
 import time
 import weakref
@@ -19,21 +17,20 @@ from pathlib import Path
 
 from pydantic_core import from_json
 
-from tipbench.bandit import locks
-from tipbench.bandit.folders import sync_folder
-from tipbench.bandit.locks import is_held, wait_for_lock
 from tipbench.bandit.promotions.files import PROMOTIONS, FilePromotions
+from tipbench.bandit.store import marks
 from tipbench.bandit.store.document import Document
 from tipbench.bandit.store.interface import Event, Held, Kept, Key, Mark, check_user_id
-from tipbench.bandit.store.marks import check_unmarked, is_moved_now, is_used
-from tipbench.errors import StateDamaged
-from tipbench.identity import text_digest
-from tipbench.private_files import make_private_folder
-from tipbench.untrusted import json_text
+from tipbench.bandit.store.marks import check_unmarked, is_locked, is_moved_now, is_used
+from tipbench.core.errors import StateDamaged
+from tipbench.core.files import PRIVATE, atomic_write, fsync_dir, make_private_folder, read_regular, temporary_path
+from tipbench.core.identity import text_digest
+from tipbench.core.locks import lock_until, try_lock
+from tipbench.core.untrusted import json_text
 
 NAME = "files"
 _LOCKS = 1024
-_PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a link leads elsewhere, and a pipe is waited for
+_LARGEST = 1_000_000_000
 _MARKS = ("INCOMPLETE", "MOVED")  # files that say why the others are not to be used
 
 
@@ -122,11 +119,9 @@ class FileStore:
     def _occupied(self, alone: bool) -> int:
         """A lock that says, as long as its file is open, that the folder is in use; it ends with the process."""
         file = os.open(self._locks / "store", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(file, shared=not alone):
             os.close(file)
-            raise (is_used if alone else is_moved_now)(self.address) from None
+            raise (is_used if alone else is_moved_now)(self.address)
         return file
 
     def _path(self, key: Key) -> Path:
@@ -137,13 +132,14 @@ class FileStore:
     def _alone(self, user_id: str) -> Iterator[None]:
         """Threads of this process queue for their turn, and whose turn it is looks for the lock again and again."""
         number = int(text_digest(user_id)[:8], 16) % _LOCKS
-        until = time.monotonic() + locks.PATIENCE_S
-        if not self._turns[number].acquire(timeout=locks.PATIENCE_S):
-            raise is_held(user_id)
+        until = time.monotonic() + marks.PATIENCE_S
+        if not self._turns[number].acquire(timeout=marks.PATIENCE_S):
+            raise is_locked(user_id)
         try:
             lock = os.open(self._locks / f"{number:04d}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             try:
-                wait_for_lock(lock, fcntl.LOCK_EX, user_id, until)
+                if not lock_until(lock, until):
+                    raise is_locked(user_id)
                 yield
             finally:
                 os.close(lock)
@@ -151,50 +147,31 @@ class FileStore:
             self._turns[number].release()
 
     def _write(self, path: Path, content: bytes) -> None:
-        scratch = _scratch(path)  # only whoever holds the lock writes it; a killed one's is overwritten
-        file = os.open(scratch, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | _PLAIN, 0o600)
-        try:
-            with os.fdopen(file, "wb") as out:
-                out.write(content)
-                if self._durable:
-                    out.flush()
-                    os.fsync(file)
-            scratch.replace(path)
-        except OSError:
-            scratch.unlink(missing_ok=True)  # on a full disk half a file is in the way of others
-            raise
-        self._sync_folder()
+        """Only whoever holds the lock writes."""
+        atomic_write(path, content, mode=PRIVATE, durable=self._durable, sole_writer=True)
 
     def _sync_folder(self) -> None:
         if self._durable:
-            sync_folder(self.folder)
-
-
-def _scratch(path: Path) -> Path:
-    return path.with_suffix(".new")
+            fsync_dir(self.folder)
 
 
 def _read(path: Path, key: Key | None) -> Document | None:
     try:
-        file = os.open(path, os.O_RDONLY | _PLAIN)
+        content = read_regular(path, _LARGEST, os.O_NOFOLLOW)  # a link leads elsewhere
     except FileNotFoundError:
         return None
     except OSError as error:
-        if error.errno == errno.ELOOP:
+        if error.errno in (errno.ELOOP, errno.EINVAL):
             raise _no_file(path) from error
         raise
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        raise _no_file(path)
-    with os.fdopen(file, "rb") as opened:
-        content = opened.read()
     return Document.read(content, path, key)
 
 
 def _removed(path: Path) -> bool:
     """Unread: it may be damaged, and this is the way out. What a killed process left half written goes as well."""
     try:
-        _scratch(path).unlink(missing_ok=True)
+        Path(temporary_path(path)).unlink(missing_ok=True)
+        path.with_suffix(".new").unlink(missing_ok=True)  # as earlier versions called it
         path.unlink()
     except FileNotFoundError:
         return False

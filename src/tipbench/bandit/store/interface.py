@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from tipbench.bandit.promotions.interface import Promotions
 from tipbench.bandit.records import Source
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 
 _USER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tipbench.bandit.promotions.interface import Act
 from tipbench.bandit.store.interface import Event, Kept, Key, Mark, Movable
-from tipbench.errors import Conflict, NotFound, StateDamaged, StateRefused
+from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateRefused
 
 Watcher = Callable[[str, int, int], None]  # what is done, how far it is, and of how many
 

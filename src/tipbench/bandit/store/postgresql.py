@@ -14,7 +14,7 @@ from tipbench.bandit.store import postgresql_tables as sql
 from tipbench.bandit.store.interface import Event, Held, Kept, Key, Mark, check_user_id
 from tipbench.bandit.store.marks import check_unmarked, is_moved_now, is_used
 from tipbench.bandit.store.postgresql_connections import MOST, Connection, Connections, Cursor, Place
-from tipbench.errors import InvalidInput, StateRefused, StoreUnreachable
+from tipbench.core.errors import InvalidInput, StateRefused, StoreUnreachable
 
 NAME = "postgresql"
 _ATTEMPTS = 10  # to lock a row that others make and delete at the same time

@@ -16,8 +16,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from tipbench.errors import InvalidInput, StateDamaged, StoreUnreachable, TipbenchError
-from tipbench.untrusted import printable
+from tipbench.core.errors import InvalidInput, StateDamaged, StoreUnreachable, TipbenchError
+from tipbench.core.untrusted import printable
 
 SETTING = "TIPBENCH_POSTGRESQL_URL"
 PATIENCE_S = 5.0

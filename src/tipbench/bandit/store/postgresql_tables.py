@@ -15,7 +15,7 @@ from pydantic_core import from_json, to_json
 
 from tipbench.bandit.records import Source
 from tipbench.bandit.store.interface import Event, Kept, Key, Mark
-from tipbench.errors import StateDamaged
+from tipbench.core.errors import StateDamaged
 
 SCHEMA = 1
 REMEMBERED = 1000  # events of a user with a policy; the oldest of more are forgotten

@@ -10,8 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tipbench.bandit.store.catalog import STORES, open_alone
 from tipbench.bandit.store.moving import Watcher, move
 from tipbench.cli.workplace import err, note, out
-from tipbench.errors import InvalidInput
-from tipbench.settings import Settings
+from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
 
 _NAMES = click.Choice(list(STORES))
 

@@ -9,7 +9,7 @@ import click
 from tipbench.bandit.promoting import promotion
 from tipbench.bandit.store.catalog import open_store
 from tipbench.cli.workplace import out
-from tipbench.settings import Settings
+from tipbench.core.settings import Settings
 
 
 @click.command(

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -14,9 +13,10 @@ from tipbench.bandit.promotions.interface import Act, lineage
 from tipbench.bandit.store.catalog import open_store
 from tipbench.cli.leaderboard import empty_table
 from tipbench.cli.workplace import out
-from tipbench.errors import InvalidInput, StateError
-from tipbench.settings import Settings
-from tipbench.untrusted import json_text, printable
+from tipbench.core.errors import InvalidInput, StateError
+from tipbench.core.settings import Settings
+from tipbench.core.text import utc_minute
+from tipbench.core.untrusted import json_text, printable
 
 
 @click.command(
@@ -65,4 +65,4 @@ def _gain(act: Act, home: Path) -> str:
 
 
 def _moment(act: Act) -> str:
-    return datetime.fromtimestamp(act.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return utc_minute(act.at_ms)

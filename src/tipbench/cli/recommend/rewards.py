@@ -6,14 +6,15 @@ import click
 
 from tipbench.admin.rewards import Rewards, rewards_of
 from tipbench.admin.rewards_report import COLUMNS, FORMATS, caveats, headline, left_out, texts_of
-from tipbench.bandit.earnings import EarningsReader, decisions_folder
+from tipbench.bandit.earnings import EarningsReader
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.leaderboard import empty_table
 from tipbench.cli.workplace import look_at, out, workplace
 from tipbench.compare.leaderboard import leaderboard_of
 from tipbench.compare.look import rubric_of
-from tipbench.settings import Settings
-from tipbench.untrusted import printable
+from tipbench.core.paths import decisions_folder
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable
 
 _NAMES = ("model", "prompt")
 

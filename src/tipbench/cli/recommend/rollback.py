@@ -9,8 +9,8 @@ from tipbench.bandit.promoting import rollback
 from tipbench.bandit.promotions.interface import lineage
 from tipbench.bandit.store.catalog import open_store
 from tipbench.cli.workplace import out
-from tipbench.settings import Settings
-from tipbench.untrusted import printable
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable
 
 
 @click.command(

@@ -7,9 +7,9 @@ import click
 
 from tipbench.cli.listening import LOOPBACK, is_loopback, listening, url_of, uvicorn_options
 from tipbench.cli.workplace import note, out
-from tipbench.errors import InvalidInput, MissingExtra
-from tipbench.settings import Settings
-from tipbench.untrusted import printable
+from tipbench.core.errors import InvalidInput, MissingExtra
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable
 
 if TYPE_CHECKING:
     from tipbench.web.key import ServiceKey

@@ -11,7 +11,7 @@ from tipbench.cli.workplace import look_at, note, workplace
 from tipbench.compare.leaderboard import Leaderboard, leaderboard_of
 from tipbench.compare.look import rubric_of
 from tipbench.compare.words import row_label
-from tipbench.untrusted import json_text, printable
+from tipbench.core.untrusted import json_text, printable
 
 
 @click.command(

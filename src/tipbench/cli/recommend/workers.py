@@ -20,8 +20,8 @@ from multiprocessing.context import SpawnProcess
 
 from tipbench.cli.interrupts import handle_interrupts
 from tipbench.cli.listening import GRACE_S, uvicorn_options
-from tipbench.errors import TipbenchError
-from tipbench.settings import Settings
+from tipbench.core.errors import TipbenchError
+from tipbench.core.settings import Settings
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE_S = GRACE_S + 5

@@ -13,7 +13,7 @@ from tipbench.bandit.simulation.builtin import built_in_world
 from tipbench.bandit.simulation.gate import FIRST_SEED
 from tipbench.bandit.simulation.request import SimulationRequest
 from tipbench.bandit.simulation.world import World, load_world
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _MOST_WORKERS = 256

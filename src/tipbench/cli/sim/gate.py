@@ -12,8 +12,8 @@ from tipbench.cli.sim.flags import Flags, simulation_flags
 from tipbench.cli.sim.gate_report import Contest, in_short, next_step, show_gate
 from tipbench.cli.sim.going import carried_out, interrupted, write_out
 from tipbench.cli.workplace import note
-from tipbench.settings import Settings
-from tipbench.untrusted import json_text
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import json_text
 
 _FAILED = 1
 

@@ -13,7 +13,7 @@ from tipbench.bandit.promoting import unfit
 from tipbench.cli.leaderboard import empty_table
 from tipbench.cli.sim.run_report import headline, room_beside
 from tipbench.cli.workplace import out
-from tipbench.untrusted import printable
+from tipbench.core.untrusted import printable
 
 _MOST_BAR, _LEAST_BAR = 24, 8  # even, so that 0 is in the middle
 _LEGEND = (

@@ -13,13 +13,13 @@ from rich.progress import TimeRemainingColumn as TimeLeftColumn
 from tipbench.bandit.simulation.apart import simulated_apart
 from tipbench.bandit.simulation.over_http import is_served
 from tipbench.bandit.simulation.request import SimulationRequest
-from tipbench.bandit.whole_files import write_whole
-from tipbench.cli.progress import duration
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.sim.flags import Flags
 from tipbench.cli.workplace import err, note
-from tipbench.errors import InvalidInput
-from tipbench.untrusted import json_text
+from tipbench.core.errors import InvalidInput
+from tipbench.core.files import atomic_write
+from tipbench.core.text import duration
+from tipbench.core.untrusted import json_text
 
 INTERRUPTED = 130
 _LINES = 10  # in a log, from the first life to the last
@@ -47,7 +47,7 @@ def write_out(found: dict[str, Any], flags: Flags) -> None:
     if not flags.out:
         return
     try:
-        write_whole(flags.out, f"{json_text(found)}\n".encode())
+        atomic_write(flags.out, f"{json_text(found)}\n", durable=True)
     except OSError as error:
         raise InvalidInput(f"--out {flags.out} can't be written: {error.strerror or error}") from error
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from tipbench.bandit.replay.words import basis, estimate_text
 from tipbench.cli.leaderboard import empty_table
 from tipbench.cli.workplace import out
-from tipbench.untrusted import printable
+from tipbench.core.untrusted import printable
 
 _HEADS = {
     "passed": ("PASSED", "bold green"),

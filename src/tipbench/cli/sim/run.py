@@ -9,7 +9,7 @@ from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.sim.flags import Flags, names, simulation_flags
 from tipbench.cli.sim.going import carried_out, interrupted, write_out
 from tipbench.cli.sim.run_report import margin_text, show_run
-from tipbench.untrusted import json_text
+from tipbench.core.untrusted import json_text
 
 _POLICIES = "egreedy,egreedy/v2,linucb,category-mean"
 

@@ -10,7 +10,8 @@ from rich.text import Text
 from tipbench.cli.leaderboard import empty_table
 from tipbench.cli.sim.curves import COLOURS, curve, squeezed
 from tipbench.cli.workplace import out
-from tipbench.untrusted import printable
+from tipbench.core.text import counted
+from tipbench.core.untrusted import printable
 
 _TOTAL = "total"
 _COLUMNS = ("reward", _TOTAL, "regret", "done", "no")
@@ -38,16 +39,12 @@ def show_run(found: Mapping[str, Any]) -> None:
 def headline(plan: Mapping[str, Any], personas: int) -> str:
     first, count = plan["seeds"]["first"], plan["seeds"]["count"]
     parts = (
-        _counted(personas, "persona"),
+        counted(personas, "persona"),
         f"seed {first}" if count == 1 else f"seeds {first}–{first + count - 1}",
-        f"{_counted(plan['steps'], 'decision')} a life",
-        f"{_counted(plan['offered'], 'tip')} to choose from",
+        f"{counted(plan['steps'], 'decision')} a life",
+        f"{counted(plan['offered'], 'tip')} to choose from",
     )
     return f"World '{plan['world']['name']}': {', '.join(parts)}"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def room_beside(tables: Sequence[Table], console: Console) -> int:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from xml.etree import ElementTree
 
-from tipbench.untrusted import printable
+from tipbench.core.untrusted import printable
 
 _NOT_IN_XML = re.compile("[\ufffe\uffff]")
 _Value = str | float

@@ -1,17 +1,16 @@
 """How a template becomes a page: whatever others wrote is escaped and made visible, in one place for all pages."""
 
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from tipbench.compare import words
-from tipbench.compare.comparison import plural
 from tipbench.compare.html.drawing import shortened
-from tipbench.identity import SHORT
+from tipbench.core.identity import SHORT
+from tipbench.core.text import plural, size, utc_minute
+from tipbench.core.untrusted import printable
 from tipbench.statistics.bounded import Interval
-from tipbench.untrusted import printable
 
 TEXT_LIMIT = 4_000  # characters of one candidate, note or reason; a model can write a megabyte
 
@@ -39,7 +38,7 @@ def make_environment(*first: BaseLoader) -> Environment:
         percent=words.percent,
         span=_span,
         day=_day,
-        size=words.size_text,
+        size=size,
         count=_count,
         digest=_digest,
     )
@@ -61,7 +60,7 @@ def _span(interval: Interval | None, digits: int = 1) -> str:
 
 def _day(milliseconds: int) -> str:
     try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return utc_minute(milliseconds)
     except (ValueError, OverflowError, OSError):
         return "at an unknown time"
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
 from tipbench.engines.interface import Engine
-from tipbench.errors import InvalidInput
 from tipbench.judge.judges.interface import Judge, JudgeName
-from tipbench.settings import Settings
 from tipbench.suites.rubric import Rubric
 from tipbench.tracking.runs import BY_RULE
 

@@ -4,13 +4,13 @@ import shlex
 import signal
 from typing import Any
 
-from tipbench.errors import InvalidInput, JudgeFailed
+from tipbench.core.errors import InvalidInput, JudgeFailed
+from tipbench.core.processes import Ended, OutOfTime, TooMuch, run_bounded
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import json_text, printable
 from tipbench.judge.judges.interface import JudgeName
-from tipbench.judge.judges.program import Ended, OutOfTime, TooMuch, run_program
 from tipbench.judge.judges.reply import read_reply
 from tipbench.judge.verify import MOST_BYTES
-from tipbench.settings import Settings
-from tipbench.untrusted import json_text, printable
 
 _SETTING = "TIPBENCH_JUDGE_COMMAND"
 
@@ -41,7 +41,7 @@ class CommandJudge:
 
     def _run(self, given: bytes) -> Ended:
         try:
-            return run_program(self._arguments, given, self._settings.for_a_judge(), self._timeout_s, MOST_BYTES)
+            return run_bounded(self._arguments, given, self._settings.for_a_judge(), self._timeout_s, MOST_BYTES)
         except OutOfTime:
             raise JudgeFailed(
                 f"{self._who} was ended: it gave no answer within {self._timeout_s:g} s; "

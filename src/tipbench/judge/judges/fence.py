@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
-from tipbench.identity import data_digest
-from tipbench.untrusted import printable
+from tipbench.core.identity import data_digest
+from tipbench.core.untrusted import printable
 
 _TOKEN_LENGTH = 8
 _TEMPLATE_MARK = re.compile(r"\[(?=/?[A-Z_]+\])")  # as in [INST], which some chat templates take for their own

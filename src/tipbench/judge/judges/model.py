@@ -7,17 +7,17 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from tipbench.core.errors import EngineError, GenerationFailed, JudgeFailed
+from tipbench.core.identity import derived_seed
+from tipbench.core.untrusted import printable, shown
 from tipbench.engines.interface import CONTEXT_TOKENS, Engine, bare_name
 from tipbench.engines.throttle import Throttle
-from tipbench.errors import EngineError, GenerationFailed, JudgeFailed
-from tipbench.identity import derived_seed
 from tipbench.judge.judges.fence import Fence
 from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.judges.prompt import Prompts
 from tipbench.judge.judges.question import Question, questions
 from tipbench.records import GenerationRequest
 from tipbench.suites.rubric import Rubric
-from tipbench.untrusted import printable, shown
 
 _ANSWER_TOKENS = (64, 512, 512)  # a try each; more room at the second, for models that think before they answer
 _TEMPLATE_TOKENS = 128  # what chat templates add

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable
 from tipbench.engines.admission import admit
 from tipbench.engines.catalog import open_engines
 from tipbench.engines.residency import sole_use
@@ -10,11 +12,9 @@ from tipbench.judge.blind import families_shared
 from tipbench.judge.judges.catalog import JudgeParts, judge_named
 from tipbench.judge.judges.interface import Judge
 from tipbench.options import Options
-from tipbench.settings import Settings
 from tipbench.suites.rubric import Rubric
 from tipbench.tracking.runs import stored_runs
 from tipbench.tracking.store import RunStore
-from tipbench.untrusted import printable
 
 
 @contextmanager

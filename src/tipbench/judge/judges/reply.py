@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from tipbench.errors import JudgeFailed
+from tipbench.core.errors import JudgeFailed
+from tipbench.core.untrusted import printable
 from tipbench.judge.verify import without_doubles
-from tipbench.untrusted import printable
 
 
 def read_reply(content: bytes, who: str) -> dict[str, Any]:

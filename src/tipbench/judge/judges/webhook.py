@@ -6,13 +6,13 @@ from typing import Any
 
 import httpx
 
-from tipbench.errors import InvalidInput, JudgeFailed, JudgeLater
+from tipbench.core.errors import InvalidInput, JudgeFailed, JudgeLater
+from tipbench.core.http import UnusableAnswer, fetch, open_client
+from tipbench.core.untrusted import json_text, printable, without_credentials
 from tipbench.judge.judges.interface import JudgeName
 from tipbench.judge.judges.reply import read_reply
 from tipbench.judge.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER, batch_key, sign
 from tipbench.judge.verify import MOST_BYTES
-from tipbench.untrusted import json_text, printable, without_credentials
-from tipbench.upstream import UnusableAnswer, fetch, open_client
 
 _SETTING = "TIPBENCH_JUDGE_WEBHOOK"
 _PAUSES_S = (0.5, 2.0)  # before the second and the third try

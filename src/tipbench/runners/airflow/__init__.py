@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from tipbench.core.settings import Settings
 from tipbench.runners.interface import Runner
-from tipbench.settings import Settings
 
 
 def open_runner(

@@ -4,14 +4,14 @@ import logging
 import threading
 from typing import Any, NamedTuple
 
-from tipbench.errors import InvalidInput, TipbenchError
+from tipbench.core.errors import InvalidInput, TipbenchError
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable, without_credentials
 from tipbench.runners.airflow.calls import Calls
 from tipbench.runners.airflow.contract import EXPORT, PLAN, PLANNED, RETURNED
 from tipbench.runners.airflow.records import Question, Task
-from tipbench.settings import Settings
 from tipbench.tracking.address import open_store
 from tipbench.tracking.batches import batch_runs, is_applied
-from tipbench.untrusted import printable, without_credentials
 
 EVERY_S = 10.0
 _log = logging.getLogger(__name__)

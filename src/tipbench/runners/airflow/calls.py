@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from tipbench.errors import InvalidInput, NotFound
+from tipbench.core.errors import InvalidInput, NotFound
+from tipbench.core.untrusted import printable
 from tipbench.runners.airflow.client import (
     AirflowApi,
     AirflowConflict,
@@ -16,7 +17,6 @@ from tipbench.runners.airflow.client import (
 from tipbench.runners.airflow.contract import APPLIED, CANCELLED, COMPARE, DAG_ID, WAIT
 from tipbench.runners.airflow.records import DagRun, LogPart, Question, Task, dag_run, log_part, question, task
 from tipbench.runners.interface import UnknownJob
-from tipbench.untrusted import printable
 
 _DAG = f"/dags/{DAG_ID}"
 _RUNS = f"{_DAG}/dagRuns"

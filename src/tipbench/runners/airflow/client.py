@@ -6,11 +6,11 @@ from urllib.parse import quote
 
 import httpx
 
-from tipbench.errors import InvalidInput, NotFound, RunnerError, RunnerRefused, RunnerUnreachable
+from tipbench.core.errors import InvalidInput, NotFound, RunnerError, RunnerRefused, RunnerUnreachable
+from tipbench.core.http import UnusableAnswer, fetch, open_client
+from tipbench.core.settings import Setting, Settings
+from tipbench.core.untrusted import printable, without_credentials
 from tipbench.runners.airflow.settings import PASSWORD, TOKEN, URL, USERNAME
-from tipbench.settings import Setting, Settings
-from tipbench.untrusted import printable, without_credentials
-from tipbench.upstream import UnusableAnswer, fetch, open_client
 
 _API = "/api/v2"
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)

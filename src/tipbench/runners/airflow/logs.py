@@ -3,15 +3,15 @@
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
+from tipbench.core.cache import LruCache
+from tipbench.core.text import utc_second
+from tipbench.core.untrusted import printable
 from tipbench.runners.airflow.calls import Calls
 from tipbench.runners.airflow.contract import CANCELLED
-from tipbench.runners.airflow.kept import Kept
 from tipbench.runners.airflow.outcomes import name_of
 from tipbench.runners.airflow.records import DagRun, Task
-from tipbench.untrusted import printable
 
 MOST_KEPT = 2_000_000  # characters of a run, as much as anybody asks for
 _KEPT_RUNS = 8
@@ -26,11 +26,11 @@ class Logs:
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self._runs: Kept[_RunLog] = Kept(_KEPT_RUNS, _RunLog)
+        self._runs: LruCache[_RunLog] = LruCache(_KEPT_RUNS)
 
     def end_of(self, run: DagRun, tasks: Sequence[Task], last_bytes: int) -> str:
         """From the beginning of a line on; a line that is longer than all of it, from its middle."""
-        kept = self._runs.get(run.id)
+        kept = self._runs.get_or_make(run.id, _RunLog)
         begun = sorted((task for task in tasks if task.has_begun), key=lambda task: task.started_ms or 0)
         if kept.asking.acquire(blocking=not kept.parts):
             try:
@@ -134,5 +134,5 @@ def _key(task: Task) -> tuple[str, int, int]:
 def _header(task: Task) -> str:
     about = f"{task.id}, {name_of(task)}" if task.map_index >= 0 else task.id
     again = f", try {task.try_number}" if task.try_number > 1 else ""
-    began = datetime.fromtimestamp((task.started_ms or 0) / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    began = utc_second(task.started_ms or 0)
     return printable(f"{about}{again}, begun {began}")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from tipbench.core.cache import LruCache
 from tipbench.runners.airflow.calls import Calls
 from tipbench.runners.airflow.contract import (
     COMPARE,
@@ -18,7 +19,6 @@ from tipbench.runners.airflow.contract import (
     WAIT,
     is_collect,
 )
-from tipbench.runners.airflow.kept import Kept
 from tipbench.runners.airflow.records import DagRun, Task
 from tipbench.runners.interface import UnknownJob
 
@@ -65,11 +65,11 @@ class Moments:
     def __init__(self, calls: Calls, clock: Callable[[], float]) -> None:
         self._calls = calls
         self._clock = clock
-        self._runs: Kept[_Watched] = Kept(_KEPT_RUNS, _Watched)
+        self._runs: LruCache[_Watched] = LruCache(_KEPT_RUNS)
 
     def of(self, run_id: str) -> Moment:
         """Raises UnknownJob."""
-        watched = self._runs.get(run_id)
+        watched = self._runs.get_or_make(run_id, _Watched)
         known = watched.moment
         if not watched.looking.acquire(blocking=known is None):
             assert known is not None

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tipbench.core.untrusted import printable
 from tipbench.runners.airflow.calls import Calls
 from tipbench.runners.airflow.contract import CANCELLED, COMPARE, PROBLEM, RETURNED, is_collect
 from tipbench.runners.airflow.records import DagRun, Task
 from tipbench.runners.endings import KEPT, Ending
-from tipbench.untrusted import printable
 
 _LONGEST = 800
 _NAMES_SHOWN = 5

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tipbench.errors import InvalidInput
+from tipbench.core.errors import InvalidInput
+from tipbench.core.untrusted import printable, shown, without_credentials
 from tipbench.options import Options
 from tipbench.progress import Progress
 from tipbench.runners.airflow.answers import Answers
@@ -21,7 +22,6 @@ from tipbench.runners.endings import Ending
 from tipbench.runners.interface import Job
 from tipbench.suites.load import load_suite
 from tipbench.tracking.embedded import SCHEME
-from tipbench.untrusted import printable, shown, without_credentials
 
 
 class AirflowRunner:

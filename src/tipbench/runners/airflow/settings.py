@@ -1,6 +1,6 @@
 """The settings of this runner: a table of its own, so that nothing is left of it where it is taken out."""
 
-from tipbench.settings import Setting
+from tipbench.core.settings import Setting
 
 URL = Setting("TIPBENCH_AIRFLOW_URL", "http://localhost:8080", "Address of Airflow's API server.")
 USERNAME = Setting("TIPBENCH_AIRFLOW_USERNAME", "", "User name for Airflow.", secret=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tipbench.core.untrusted import printable
 from tipbench.progress import FAILURES_KEPT, FailedCell, Phase, Progress
 from tipbench.runners.airflow.contract import (
     COMPARE,
@@ -21,7 +22,6 @@ from tipbench.runners.airflow.contract import (
 from tipbench.runners.airflow.moments import Moment
 from tipbench.runners.airflow.outcomes import listed, name_of, sentence
 from tipbench.runners.airflow.records import Task
-from tipbench.untrusted import printable
 
 PAUSED = f"the DAG {DAG_ID} is paused in Airflow, so that no run of it begins; unpause it there"
 _STATES = {

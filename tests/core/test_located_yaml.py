@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.located_yaml import load_located
+from tipbench.core.located_yaml import load_located
 
 PIECES = st.sampled_from(
     (

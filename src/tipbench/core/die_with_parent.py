@@ -1,6 +1,6 @@
 """Starts a command that ends when whoever started it does, however that ended.
 
-    python -m tipbench.bandit.simulation.tied 4711 recommend serve    # 4711 is the starter
+    python -m tipbench.core.die_with_parent 4711 recommend serve    # 4711 is the starter
 
 On Linux the kernel sees to it. Elsewhere a starter that was killed leaves the command running.
 """

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.identity import data_digest, derived_seed, text_digest
+from tipbench.core.identity import data_digest, derived_seed, text_digest
 
 
 def test_digests_are_the_same_on_every_machine() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.engines.stand_in import Reply, StandIn
 from tests.hostile_server import hostile_server
-from tipbench.upstream import UnusableAnswer, fetch, open_client
+from tipbench.core.http import UnusableAnswer, fetch, open_client
 
 MOST_BYTES = 1_000_000
 WITHIN_S = 0.25

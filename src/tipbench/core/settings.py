@@ -179,7 +179,7 @@ class Settings:
         return Settings({name: value for name, value in self._environment.items() if not name.startswith(prefix)})
 
     def _seconds(self, name: str, most: int = _DAY_S) -> float:
-        from tipbench.errors import InvalidInput
+        from tipbench.core.errors import InvalidInput
 
         given = self.get(name)
         try:

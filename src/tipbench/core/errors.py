@@ -27,7 +27,7 @@ TipbenchError
 │   └── StoreUnreachable    its database does not answer
 ├── SimulationFailed        simulated users, whose process, worker or service ended without a result
 ├── DatabaseBusy            a SQLite file that another program has locked
-├── TurnTaken               another process is at it, and the user would not wait
+├── LockTaken               another process is at it, and the user would not wait
 └── MissingExtra            an optional part of tipbench is not installed
 """
 
@@ -164,7 +164,7 @@ class DatabaseBusy(TipbenchError):
     """A SQLite file that another program has locked for seconds; nothing was changed."""
 
 
-class TurnTaken(TipbenchError):
+class LockTaken(TipbenchError):
     """Another process is at it, and the user said not to wait."""
 
 

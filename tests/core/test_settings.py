@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import tipbench
-from tipbench.errors import InvalidInput
-from tipbench.settings import TABLE, Setting, Settings
+from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import TABLE, Setting, Settings
 
 PACKAGE = Path(tipbench.__file__).parent
 
@@ -29,7 +29,7 @@ def test_what_must_stay_secret_is_marked_so() -> None:
 
 
 @pytest.mark.parametrize("setting", TABLE, ids=lambda setting: str(setting.name))
-def test_a_setting_is_its_default_until_it_is_given(setting: tipbench.settings.Setting) -> None:
+def test_a_setting_is_its_default_until_it_is_given(setting: Setting) -> None:
     assert Settings({}).get(setting.name) == setting.default
     assert Settings({setting.name: "  "}).get(setting.name) == setting.default
     assert not Settings({setting.name: ""}).is_set(setting.name)
@@ -48,7 +48,7 @@ def test_no_other_module_reads_the_environment() -> None:
         for path in PACKAGE.rglob("*.py")
         if re.search(r"\bos\.(getenv|environ\b(?!\.setdefault))|from os import", path.read_text(encoding="utf-8"))
     ]
-    assert [reader for reader in readers if reader != "settings.py"] == []
+    assert [reader for reader in readers if reader != "core/settings.py"] == []
 
 
 def test_state_lives_in_one_place_wherever_a_command_is_started(

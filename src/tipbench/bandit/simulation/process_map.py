@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection, wait
 from traceback import format_exc
 from typing import Any, TypeVar
 
-from tipbench.errors import SimulationFailed
+from tipbench.core.errors import SimulationFailed
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tipbench.untrusted import (
+from tipbench.core.untrusted import (
     inert_in_spreadsheets,
     json_text,
     printable,

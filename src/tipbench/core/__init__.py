@@ -1,0 +1,1 @@
+"""What both products stand on: files, locks, processes, SQLite, foreign answers, errors. Knows nothing of either."""
