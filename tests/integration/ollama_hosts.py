@@ -1,6 +1,7 @@
 """Stand-ins for Ollama hosts: they keep account of which models were in memory at the same time."""
 
 import json
+import socket
 import threading
 import time
 from collections import Counter
@@ -94,6 +95,8 @@ class OllamaHost:
                 self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
             def _answer(self, body: Mapping[str, Any]) -> None:
+                if self._client_is_gone():  # Ollama begins nothing for one that is, either
+                    return
                 status, reply = host.reply(self.path, body)
                 content = json.dumps(reply).encode()
                 self.send_response(status)
@@ -102,6 +105,14 @@ class OllamaHost:
                 self.end_headers()
                 with suppress(ConnectionError):  # whoever asked was ended meanwhile
                     self.wfile.write(content)
+
+            def _client_is_gone(self) -> bool:
+                try:
+                    return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+                except BlockingIOError:
+                    return False
+                except ConnectionError:
+                    return True
 
             def log_message(self, *_: object) -> None:
                 pass

@@ -1,5 +1,6 @@
 """Two collections of one experiment at the same time, on one host or on two: every cell counts once."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -38,8 +39,10 @@ def test_whoever_would_not_wait_is_refused_and_changes_nothing(tmp_path: Path) -
     first = started(command)
     assert first.stderr is not None
     first.stderr.readline()  # it is at work
+    first.send_signal(signal.SIGSTOP)  # and stays so, however long the other takes to start
     second = started((*command, "--no-wait"))
     _, err = second.communicate()
+    first.send_signal(signal.SIGCONT)
     first.communicate()
     assert (first.returncode, second.returncode) == (0, 2)
     assert "without --no-wait this one would wait its turn" in err
