@@ -31,11 +31,11 @@ from benchmarks.parts.environments import interpreter_with
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.table import out, show, verdict
 from benchmarks.parts.tip_requests import tip_request
-from tipbench.bandit.features.interface import Features
-from tipbench.bandit.features.v1 import V1
-from tipbench.bandit.features.v2 import V2
-from tipbench.bandit.policies.egreedy import EGreedy
-from tipbench.bandit.records import Request
+from tipbench.recommender.features.interface import Features
+from tipbench.recommender.features.v1 import V1
+from tipbench.recommender.features.v2 import V2
+from tipbench.recommender.policies.egreedy import EGreedy
+from tipbench.recommender.records import Request
 
 CANDIDATES = 20
 DECISIONS = 1000

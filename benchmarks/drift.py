@@ -16,12 +16,12 @@ import sys
 from collections.abc import Callable, Sequence
 
 from benchmarks.parts.table import out, show, verdict
-from tipbench.judge.drift import Anchored, assess
-from tipbench.judge.sample import ANCHORS, REPEATS
-from tipbench.records import GoldItem, Slot, Verdict
-from tipbench.suites.load import load_suite
-from tipbench.suites.rubric import Rubric, Tolerances
-from tipbench.suites.suite import Suite
+from tipbench.bench.judge.drift import Anchored, assess
+from tipbench.bench.judge.sample import ANCHORS, REPEATS
+from tipbench.bench.records import GoldItem, Slot, Verdict
+from tipbench.bench.suites.load import load_suite
+from tipbench.bench.suites.rubric import Rubric, Tolerances
+from tipbench.bench.suites.suite import Suite
 
 Judge = Callable[[random.Random, str, int], int]  # (draw, criterion, what it should be) → score
 

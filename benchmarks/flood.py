@@ -23,11 +23,11 @@ from typing import Any
 import psutil
 from tests.integration.recommending import KEY, Recommending
 from tests.integration.serving import TOKEN, Served
-from tests.serving.asking import request
+from tests.recommender.service.asking import request
 
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.table import out, show
-from tipbench.judge.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from tipbench.bench.judge.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER
 
 STALE_A_SECOND = 200
 LOGINS_A_SECOND = 20

@@ -24,16 +24,16 @@ from pathlib import Path
 from scipy.stats import beta
 
 from benchmarks.parts.table import out, show
-from tipbench.bandit.simulation.arms import ARMS, FLAT, Arm, placebo_of
-from tipbench.bandit.simulation.experiment import Plan, Results, simulate
-from tipbench.bandit.simulation.gate import RULES, compared
-from tipbench.bandit.simulation.world import World, load_world
+from tipbench.recommender.simulation.arms import ARMS, FLAT, Arm, placebo_of
+from tipbench.recommender.simulation.experiment import Plan, Results, simulate
+from tipbench.recommender.simulation.gate import RULES, compared
+from tipbench.recommender.simulation.world import World, load_world
 
 FIRST_SEED = 1_000_000  # thresholds were set on seeds below 10,000
 INCUMBENT, CANDIDATE = ARMS["egreedy"], ARMS["egreedy/v2"]
 AGAIN = replace(INCUMBENT, name="A/A", luck="-again")
 _AT_A_TIME = 4
-_TIPS = Path(__file__).parents[1] / "src" / "tipbench" / "suites" / "data" / "tip" / "world.yaml"
+_TIPS = Path(__file__).parents[1] / "src" / "tipbench" / "bench" / "suites" / "data" / "tip" / "world.yaml"
 _LOSING = Path(__file__).parent / "worlds" / "version-1.yaml"
 
 

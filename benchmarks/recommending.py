@@ -29,15 +29,15 @@ from benchmarks.parts.served import served
 from benchmarks.parts.table import out, show
 from benchmarks.parts.tip_requests import tip_request
 from benchmarks.parts.waits import Waits
-from tipbench.bandit.decisions import DecisionLog
-from tipbench.bandit.policies.catalog import SERVED
-from tipbench.bandit.recommender import Recommender
-from tipbench.bandit.records import Request, Reward
-from tipbench.bandit.shadows import Shadows
-from tipbench.bandit.store.document import MOST_SETTLED
-from tipbench.bandit.store.files import FileStore
-from tipbench.bandit.store.interface import Store
-from tipbench.bandit.store.postgresql import PostgresStore
+from tipbench.recommender.log.decisions import DecisionLog
+from tipbench.recommender.policies.catalog import SERVED
+from tipbench.recommender.recommender import Recommender
+from tipbench.recommender.records import Request, Reward
+from tipbench.recommender.shadows.runner import Shadows
+from tipbench.recommender.store.document import MOST_SETTLED
+from tipbench.recommender.store.files import FileStore
+from tipbench.recommender.store.interface import Store
+from tipbench.recommender.store.postgresql import PostgresStore
 
 KEY = "a-key-for-measuring-and-for-nothing-else"
 POLICY = "egreedy/v2"

@@ -25,13 +25,13 @@ from benchmarks.parts.environments import interpreter_with
 from benchmarks.parts.logged_lives import chosen_by, drawn_users, logged, write_log
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.table import out, show
-from tipbench.bandit.features.v1 import V1
-from tipbench.bandit.policies.catalog import POLICIES
-from tipbench.bandit.policies.egreedy import Decay, EGreedy
-from tipbench.bandit.replay.evaluation import DR, IPS, SNIPS, Columns, Estimated
-from tipbench.bandit.replay.training import first_part, trained
-from tipbench.bandit.simulation.builtin import built_in_world
 from tipbench.core.paths import decisions_folder
+from tipbench.recommender.features.v1 import V1
+from tipbench.recommender.policies.catalog import POLICIES
+from tipbench.recommender.policies.egreedy import Decay, EGreedy
+from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Columns, Estimated
+from tipbench.recommender.replay.training import first_part, trained
+from tipbench.server.built_in_world import built_in_world
 
 LARGEST_DIFFERENCE = 1e-6
 KNOWN = {"truth": 0.96343402, IPS: 0.98103843}  # of obp's digits, as its README has them

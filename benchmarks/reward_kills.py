@@ -24,10 +24,10 @@ from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.served import Served, served
 from benchmarks.parts.table import out, show
 from benchmarks.parts.tip_requests import tip_request
-from tipbench.bandit.segments import entries
-from tipbench.bandit.store.files import FileStore
-from tipbench.bandit.store.interface import Event, Key
 from tipbench.core.errors import StateDamaged
+from tipbench.recommender.log.segmented_log import entries
+from tipbench.recommender.store.files import FileStore
+from tipbench.recommender.store.interface import Event, Key
 
 KEY = "a-key-for-measuring-and-for-nothing-else"
 POLICY = "egreedy/v2"

@@ -29,7 +29,7 @@ from benchmarks.parts.run_writers import Writer, mlflow_client, mlflow_fluent, t
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.stored import opened
 from benchmarks.parts.table import out, show, verdict
-from tipbench.tracking.store import RunDraft
+from tipbench.bench.tracking.store import RunDraft
 
 WRITERS: dict[str, Writer] = {"tipbench": tipbench, "MlflowClient": mlflow_client, "fluent API": mlflow_fluent}
 WARM_UP = 8  # runs that are written and not timed

@@ -19,7 +19,7 @@ from benchmarks.parts.collecting import collect
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.stored import opened
 from benchmarks.parts.table import out, show
-from tipbench.tracking.runs import stored_runs
+from tipbench.bench.tracking.runs import stored_runs
 
 MODES = ("call", "model")
 SCENARIOS = 4

@@ -15,17 +15,17 @@ from math import exp, log
 from typing import Any
 
 from benchmarks.parts.table import out, show
-from tipbench.bandit.features import v2
-from tipbench.bandit.features.interface import Features
-from tipbench.bandit.features.v1 import V1
-from tipbench.bandit.features.v2 import LONGEST_DWELL_S, V2
-from tipbench.bandit.policies.egreedy import DECAY, EGreedy
-from tipbench.bandit.policies.interface import Policy
-from tipbench.bandit.policies.linucb import LinUcb
-from tipbench.bandit.records import Request
-from tipbench.bandit.simulation.arms import ARMS, Arm
-from tipbench.bandit.simulation.builtin import built_in_world
-from tipbench.bandit.simulation.experiment import Plan, Results, simulate
+from tipbench.recommender.features import v2
+from tipbench.recommender.features.interface import Features
+from tipbench.recommender.features.v1 import V1
+from tipbench.recommender.features.v2 import LONGEST_DWELL_S, V2
+from tipbench.recommender.policies.egreedy import DECAY, EGreedy
+from tipbench.recommender.policies.interface import Policy
+from tipbench.recommender.policies.linucb import LinUcb
+from tipbench.recommender.records import Request
+from tipbench.recommender.simulation.arms import ARMS, Arm
+from tipbench.recommender.simulation.experiment import Plan, Results, simulate
+from tipbench.server.built_in_world import built_in_world
 from tipbench.statistics.paired import difference
 from tipbench.statistics.student import t_quantile_at
 

@@ -4,8 +4,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from tipbench.bench.options import option_fields
 from tipbench.core.settings import TABLE
-from tipbench.options import option_fields
 
 ROOT = Path(__file__).parent.parent
 

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from tests.engines.stand_in import a_request
+from tests.bench.engines.stand_in import a_request
 from tests.hostile_server import MANNERS, hostile_server
+from tipbench.airflow.remote import client as airflow_client
+from tipbench.airflow.remote.client import AirflowApi
+from tipbench.bench.engines import http as engine_http
+from tipbench.bench.engines.ollama import OllamaEngine
+from tipbench.bench.engines.openai_compatible import OpenAICompatibleEngine
+from tipbench.bench.judge.judges.interface import JudgeName
+from tipbench.bench.judge.judges.webhook import WebhookJudge
+from tipbench.bench.tracking import mlflow_client
+from tipbench.bench.tracking.mlflow_client import MlflowClient
 from tipbench.core.errors import TipbenchError
 from tipbench.core.settings import Settings
-from tipbench.engines import http as engine_http
-from tipbench.engines.ollama import OllamaEngine
-from tipbench.engines.openai_compatible import OpenAICompatibleEngine
-from tipbench.judge.judges.interface import JudgeName
-from tipbench.judge.judges.webhook import WebhookJudge
-from tipbench.runners.airflow import client as airflow_client
-from tipbench.runners.airflow.client import AirflowApi
-from tipbench.tracking import mlflow_client
-from tipbench.tracking.mlflow_client import MlflowClient
 
 WITHIN_S = 0.15
 FILE = {"batch": "b1", "items": [], "secret": "x"}

@@ -5,16 +5,16 @@ import time
 from itertools import islice
 
 from tipbench import __version__
-from tipbench.collect.answer import read_answer
-from tipbench.collect.grid import Grid
-from tipbench.collect.loop import rubric_text
-from tipbench.engines.residency import MemoryWatch
-from tipbench.engines.scripted import ScriptedEngine
-from tipbench.options import Options
-from tipbench.records import Generation
-from tipbench.suites.load import load_suite
-from tipbench.tracking.runs import cell_draft
-from tipbench.tracking.store import RunDraft
+from tipbench.bench.collect.answer import read_answer
+from tipbench.bench.collect.grid import Grid
+from tipbench.bench.collect.loop import rubric_text
+from tipbench.bench.engines.residency import MemoryWatch
+from tipbench.bench.engines.scripted import ScriptedEngine
+from tipbench.bench.options import Options
+from tipbench.bench.records import Generation
+from tipbench.bench.suites.load import load_suite
+from tipbench.bench.tracking.runs import cell_draft
+from tipbench.bench.tracking.store import RunDraft
 
 _TIP = (
     "Ring the wholesaler at 07:30, before the van leaves the yard, and ask for the two breakers to be put aside; "

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.parts.stored import opened
+from tipbench.bench.tracking.interface import StoredRun
+from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates
+from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import TipbenchError
-from tipbench.tracking.interface import StoredRun
-from tipbench.tracking.runs import CELL, KIND, stored_candidates
-from tipbench.tracking.store import RunStore
 
 _CANDIDATES = 5
 

@@ -10,12 +10,12 @@ from tests.integration.filling import filled
 
 from benchmarks.parts.drafts import finished_cells
 from benchmarks.parts.stored import opened
-from tipbench.judge.apply import Manner, apply_file
-from tipbench.judge.export import export_batch
-from tipbench.judge.judges.catalog import person
-from tipbench.judge.sample import Extent
-from tipbench.suites.load import load_suite
-from tipbench.tracking.store import RunDraft
+from tipbench.bench.judge.apply import Manner, apply_file
+from tipbench.bench.judge.export import export_batch
+from tipbench.bench.judge.judges.catalog import person
+from tipbench.bench.judge.sample import Extent
+from tipbench.bench.suites.load import load_suite
+from tipbench.bench.tracking.store import RunDraft
 
 EXPERIMENT = "tip-bench-large"
 ROWS, SCENARIOS = 12, 834

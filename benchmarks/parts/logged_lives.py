@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from tipbench.bandit.decisions import DecisionLog
-from tipbench.bandit.features.interface import Floats
-from tipbench.bandit.policies.chance import OfEvent
-from tipbench.bandit.policies.interface import Choice, Policy, State
-from tipbench.bandit.records import Request, Reward
-from tipbench.bandit.replay.rounds import Round, Rounds, Wanted
-from tipbench.bandit.simulation.arms import Arm
-from tipbench.bandit.simulation.draws import Draws, drawn_life
-from tipbench.bandit.simulation.life import Life
-from tipbench.bandit.simulation.play import Server, Trajectory, play
-from tipbench.bandit.simulation.world import Persona, World
+from tipbench.recommender.features.interface import Floats
+from tipbench.recommender.log.decisions import DecisionLog
+from tipbench.recommender.policies.chance import OfEvent
+from tipbench.recommender.policies.interface import Choice, Policy, State
+from tipbench.recommender.records import Request, Reward
+from tipbench.recommender.replay.rounds import Round, Rounds, Wanted
+from tipbench.recommender.simulation.arms import Arm
+from tipbench.recommender.simulation.draws import Draws, drawn_life
+from tipbench.recommender.simulation.rollout import Server, Trajectory, play
+from tipbench.recommender.simulation.user_model import Life
+from tipbench.recommender.simulation.world import Persona, World
 
 OFFERED = 10
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from benchmarks.parts.stored import opened
-from tipbench.tracking.interface import Experiment
-from tipbench.tracking.store import RunDraft
+from tipbench.bench.tracking.interface import Experiment
+from tipbench.bench.tracking.store import RunDraft
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 

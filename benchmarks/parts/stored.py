@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from tipbench.bench.tracking.address import open_store
+from tipbench.bench.tracking.store import RunStore
 from tipbench.core.settings import Settings
-from tipbench.tracking.address import open_store
-from tipbench.tracking.store import RunStore
 
 
 def stored_cells(database: Path) -> int:

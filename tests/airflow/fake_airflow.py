@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 
+from tipbench.airflow.remote.client import AirflowApi
 from tipbench.core.settings import Settings
-from tipbench.runners.airflow.client import AirflowApi
 
 ADDRESS = "http://airflow.example:8080"
 ENVIRONMENT = {

@@ -6,11 +6,11 @@ import httpx
 import pytest
 
 from tests.airflow.fake_airflow import ADDRESS, DAG, ENVIRONMENT, FakeAirflow
-from tests.engines.stand_in import Reply, StandIn, free_address
+from tests.bench.engines.stand_in import Reply, StandIn, free_address
 from tests.integration.command import Finished, tipbench, tipbench_process
 from tipbench.airflow import command
 from tipbench.airflow.dag_file import FILE
-from tipbench.runners.airflow.client import AirflowApi
+from tipbench.airflow.remote.client import AirflowApi
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tipbench.airflow.request import read_conf
+from tipbench.bench.options import Options
 from tipbench.core.errors import Problems
 from tipbench.core.untrusted import printable
-from tipbench.options import Options
 
 HOSTS = {"ollama_url": "http://gpu1:11434"}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.command import tipbench
-from tipbench.tracking.embedded import EmbeddedMlflow
-from tipbench.tracking.store import RunDraft, RunStore
+from tipbench.bench.tracking.embedded import EmbeddedMlflow
+from tipbench.bench.tracking.store import RunDraft, RunStore
 
 COLLECT = ("--models", "scripted/a", "--n-scenarios", "1", "--experiment", "tip-bench-x")
 

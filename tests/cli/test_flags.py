@@ -7,9 +7,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from tipbench.bench.options import Options, option_fields
 from tipbench.cli.flags import config_flag, gather, option_flags
 from tipbench.core.errors import Problems
-from tipbench.options import Options, option_fields
 
 
 def flags(*keys: str) -> dict[str, click.Option]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.tracking.records_made import a_cell, an_answer
+from tests.bench.tracking.records_made import a_cell, an_answer
+from tipbench.bench.collect.plan import Plan
+from tipbench.bench.records import Failure
 from tipbench.cli.progress_file import EVERY_S, ProgressFile
-from tipbench.collect.plan import Plan
 from tipbench.core.errors import InvalidInput, SuiteError
-from tipbench.progress import FAILURES_KEPT, Progress, read_progress
-from tipbench.records import Failure
+from tipbench.server.jobs.progress import FAILURES_KEPT, Progress, read_progress
 
 
 def a_plan(to_do: int, stored: int = 0) -> Plan:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.engines.stand_in import Reply, StandIn
 from tests.core.test_locks import held_elsewhere
-from tests.engines.stand_in import Reply, StandIn
 from tests.integration.command import tipbench
+from tipbench.bench.pipeline import Collected
 from tipbench.cli import run
 from tipbench.core.paths import lock_path
-from tipbench.pipeline import Collected
-from tipbench.progress import Progress, read_progress
+from tipbench.server.jobs.progress import Progress, read_progress
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from socket import create_server, socket
 import httpx
 import pytest
 
-from tests.engines.stand_in import Reply, StandIn
+from tests.bench.engines.stand_in import Reply, StandIn
 from tests.hostile_server import hostile_server
 from tipbench.core.http import UnusableAnswer, fetch, open_client
 

@@ -12,10 +12,10 @@ import httpx
 import yaml
 
 from tests.integration.command import tipbench
+from tipbench.bench.tracking.address import open_store
+from tipbench.bench.tracking.interface import StoredRun
+from tipbench.bench.tracking.runs import CELL, KIND, SUPERSEDED, stored_candidates, stored_runs
 from tipbench.core.settings import Settings
-from tipbench.tracking.address import open_store
-from tipbench.tracking.interface import StoredRun
-from tipbench.tracking.runs import CELL, KIND, SUPERSEDED, stored_candidates, stored_runs
 
 UGLY = ('"\\ 😀🧪\x00\ud83d\x1b[31m\r\n\t\u202e…' * 2_000)[:20_000]
 CELLS = 3 * 8  # of one repeat: all prompts of the built-in suite on all its scenarios

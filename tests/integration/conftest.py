@@ -8,12 +8,12 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser import opened_browser
-from tests.integration.bandit.databases import new_schema
 from tests.integration.mlflow_server import MlflowServer
 from tests.integration.postgres_server import PostgresServer
 from tests.integration.real_ollama.server import OllamaServer, default_cache, unsupported_reason
+from tests.integration.recommender.databases import new_schema
+from tipbench.bench.engines.weights import KNOWN, pull, weights_path
 from tipbench.core.settings import Settings
-from tipbench.engines.weights import KNOWN, pull, weights_path
 
 LONGEST = (
     "test_airflow.py",

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tipbench.suites.load import load_suite
+from tipbench.bench.suites.load import load_suite
 
 
 def filled(file: dict[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 import sys
 import threading
 
-from tipbench.bandit.features.v2 import V2
-from tipbench.bandit.policies.egreedy import EGreedy
-from tipbench.bandit.policies.interface import Choice, Generator
-from tipbench.bandit.policies.ridge import Ridge
-from tipbench.bandit.records import Request
-from tipbench.bandit.shadows import SHADOWS, Shadow
 from tipbench.cli.main import main
+from tipbench.recommender.features.v2 import V2
+from tipbench.recommender.policies.egreedy import EGreedy
+from tipbench.recommender.policies.interface import Choice, Generator
+from tipbench.recommender.policies.ridge import Ridge
+from tipbench.recommender.records import Request
+from tipbench.recommender.shadows.runner import SHADOWS, Shadow
 
 
 class Hanging(EGreedy):

@@ -23,7 +23,7 @@ import httpx
 import psutil
 
 from tests.user_cache import cache_folder, locked
-from tipbench.tracking.new_database import NewDatabase
+from tipbench.bench.tracking.new_database import NewDatabase
 
 START_SECONDS = 90.0
 STOP_SECONDS = 5.0  # an open connection of a client holds it up

@@ -19,8 +19,8 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from tipbench.admin.mlflow_pages.pages import MlflowPages
 from tipbench.core.settings import Settings
+from tipbench.server.mlflow_pages.pages import MlflowPages
 
 
 @contextmanager

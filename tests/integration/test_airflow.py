@@ -18,11 +18,11 @@ from tests.integration.mlflow_server import MlflowServer
 from tests.integration.ollama_hosts import OllamaHost
 from tests.integration.serving import serving
 from tipbench.airflow.hosts import pool_name
+from tipbench.bench.tracking.address import open_store
+from tipbench.bench.tracking.batches import batch_file
+from tipbench.bench.tracking.interface import StoredRun
+from tipbench.bench.tracking.runs import CELL, KIND, stored_cell
 from tipbench.core.settings import Settings
-from tipbench.tracking.address import open_store
-from tipbench.tracking.batches import batch_file
-from tipbench.tracking.interface import StoredRun
-from tipbench.tracking.runs import CELL, KIND, stored_cell
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.skipif(not VENV.exists(), reason="'make airflow' installs it")]
 

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.airflow_server import VENV
 from tipbench.airflow.dag_file import dag_text
 from tipbench.airflow.hosts import DEFAULT_HOST
-from tipbench.options import Options
+from tipbench.bench.options import Options
 
 pytestmark = pytest.mark.skipif(not VENV.exists(), reason="'make airflow' installs it")
 
@@ -72,7 +72,13 @@ def test_the_file_of_the_checkout_is_the_one_that_init_writes() -> None:
 
 def test_reading_it_takes_little_and_imports_little(one_host: dict[str, Any]) -> None:
     assert one_host["took"] < 0.3
-    heavy = {"tipbench.pipeline", "tipbench.engines", "tipbench.tracking", "tipbench.suites", "tipbench.judge"}
+    heavy = {
+        "tipbench.bench.pipeline",
+        "tipbench.bench.engines",
+        "tipbench.bench.tracking",
+        "tipbench.bench.suites",
+        "tipbench.bench.judge",
+    }
     assert heavy.isdisjoint(one_host["ours"])
 
 

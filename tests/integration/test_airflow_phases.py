@@ -19,12 +19,12 @@ from tipbench.airflow.failures import CellsFailed
 from tipbench.airflow.judging import apply_pasted, export, is_scored, reason_to_go_on, run_judge
 from tipbench.airflow.planning import make_planned
 from tipbench.airflow.request import read_conf
+from tipbench.bench.engines.http import PAUSES_S
+from tipbench.bench.tracking.address import open_store
+from tipbench.bench.tracking.batches import batch_file
+from tipbench.bench.tracking.runs import CELL, KIND, SUPERSEDED
 from tipbench.core.errors import EngineUnreachable, InvalidInput, JudgeFailed, Problems
 from tipbench.core.settings import Settings
-from tipbench.engines.http import PAUSES_S
-from tipbench.tracking.address import open_store
-from tipbench.tracking.batches import batch_file
-from tipbench.tracking.runs import CELL, KIND, SUPERSEDED
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -81,7 +81,7 @@ class Workers:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many tries as ever, sooner."""
-    monkeypatch.setattr("tipbench.engines.http.PAUSES_S", [0.1] * len(PAUSES_S))
+    monkeypatch.setattr("tipbench.bench.engines.http.PAUSES_S", [0.1] * len(PAUSES_S))
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ def test_a_judge_that_is_a_model_has_to_be_on_the_first_host(workers: Workers, h
 
 
 def test_a_worker_with_another_suite_refuses_to_go_on(workers: Workers, tmp_path: Path) -> None:
-    from tipbench.suites.load import built_in_suites
+    from tipbench.bench.suites.load import built_in_suites
 
     suite = tmp_path / "suite"
     shutil.copytree(built_in_suites()["tip"], suite)

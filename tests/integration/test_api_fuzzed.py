@@ -16,8 +16,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.admin.made_recommender import a_gate, a_replay
 from tests.integration.serving import TOKEN, Served, ended_job, serving, start_run, until
+from tests.server.views.made_recommender import a_gate, a_replay
 
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance, status_code_conformance]
 EXPERIMENT = "tip-bench-fuzzed"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.command import Finished, tipbench, tipbench_process
 from tests.integration.filling import fill
-from tipbench.suites.load import built_in_suites
+from tipbench.bench.suites.load import built_in_suites
 
 NOBODY = "http://127.0.0.1:9"  # the discard port: nothing listens there
 

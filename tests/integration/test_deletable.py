@@ -9,7 +9,7 @@ from pathlib import Path
 import tipbench
 
 SOURCE = Path(tipbench.__path__[0])
-PARTS = (SOURCE / "airflow", SOURCE / "runners" / "airflow")
+PARTS = (SOURCE / "airflow",)
 
 
 def test_nothing_outside_its_own_folders_says_the_word() -> None:
@@ -27,7 +27,7 @@ def test_without_its_folders_everything_else_goes_on(tmp_path: Path) -> None:
 import os, tipbench
 assert tipbench.__path__[0].startswith(os.getcwd())
 from tipbench.cli.main import run
-from tipbench.admin_server import admin_server
+from tipbench.server.app import admin_server
 assert run(["--help"]) == 0
 assert run(["airflow", "init"]) == 2
 assert run(["run", "--models", "scripted/a", "--prompts", "v1", "--n-scenarios", "1", "--judge", "lexical"]) == 0

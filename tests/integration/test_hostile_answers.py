@@ -18,7 +18,7 @@ from tests.integration.hostile_judges import hand_in, next_batch, scored, scored
 from tests.integration.serving import TOKEN, Served, ended_job, start_run, until
 from tests.integration.touring import touring
 from tipbench.core.untrusted import printable
-from tipbench.ui import urls
+from tipbench.server.ui import urls
 
 # Once with the strict policy and once without any, so that escaping is seen to hold by itself.
 both_widths = pytest.mark.parametrize(

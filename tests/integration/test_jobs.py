@@ -13,22 +13,22 @@ from typing import Any
 
 import pytest
 
-from tests.engines.stand_in import Reply, StandIn
+from tests.bench.engines.stand_in import Reply, StandIn
 from tests.integration.real_ollama.server import OllamaServer
-from tests.integration.runners.running import Bench, has_ended, is_collecting, until
+from tests.integration.server.jobs.running import Bench, has_ended, is_collecting, until
+from tipbench.bench.options import Options
+from tipbench.bench.tracking.address import open_store
+from tipbench.bench.tracking.runs import stored_runs
 from tipbench.core.settings import Settings
-from tipbench.options import Options
-from tipbench.runners.interface import Job
-from tipbench.tracking.address import open_store
-from tipbench.tracking.runs import stored_runs
+from tipbench.server.jobs.interface import Job
 
 pytestmark = pytest.mark.timeout(120)
 
 MODEL = "smollm2:135m"
 A_SERVER = """
 import sys, time, uuid
-from tipbench.options import make_options, read_config
-from tipbench.runners.subprocess import SubprocessRunner
+from tipbench.bench.options import make_options, read_config
+from tipbench.server.jobs.subprocess import SubprocessRunner
 from tipbench.core.settings import Settings
 from pathlib import Path
 settings = Settings()

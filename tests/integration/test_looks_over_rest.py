@@ -16,9 +16,9 @@ import yaml
 from tests.integration.command import Finished, tipbench
 from tests.integration.filling import fill
 from tests.integration.mlflow_server import MlflowServer
-from tipbench.tracking.marks import WRITING
-from tipbench.tracking.mlflow_client import MlflowClient
-from tipbench.tracking.runs import SUPERSEDED
+from tipbench.bench.tracking.mlflow_client import MlflowClient
+from tipbench.bench.tracking.runs import SUPERSEDED
+from tipbench.bench.tracking.write_markers import WRITING
 
 NAME = "tip-bench-looks"
 ONE_REQUEST = ["/api/2.0/mlflow/experiments/get-by-name"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.bench.tracking.store_contract import StoreContract
 from tests.integration import hostile_answers as hostile
 from tests.integration.collecting import (
     all_and_counting,
@@ -26,13 +27,12 @@ from tests.integration.command import tipbench
 from tests.integration.filling import fill
 from tests.integration.mlflow_server import MlflowServer
 from tests.integration.postgres_server import PostgresServer
-from tests.tracking.store_contract import StoreContract
+from tipbench.bench.tracking.address import open_store
+from tipbench.bench.tracking.interface import Experiment, StoredRun
+from tipbench.bench.tracking.mlflow_client import MlflowClient
+from tipbench.bench.tracking.runs import stored_candidates
+from tipbench.bench.tracking.store import RunStore
 from tipbench.core.settings import Settings
-from tipbench.tracking.address import open_store
-from tipbench.tracking.interface import Experiment, StoredRun
-from tipbench.tracking.mlflow_client import MlflowClient
-from tipbench.tracking.runs import stored_candidates
-from tipbench.tracking.store import RunStore
 
 _OF_THE_MOMENT = {"gen/wall_s", "wall_s", "ram/own_bytes_peak"}  # what it took, which is never the same twice
 
@@ -88,7 +88,7 @@ def _as_data(run: StoredRun) -> dict[str, Any]:
     tags = {key: value for key, value in run.tags.items() if not key.startswith(("artifact:", "tipbench.text:"))}
     notes = {key: json.loads(value)["sha256"] for key, value in run.tags.items() if key.startswith("tipbench.text:")}
     judges = {
-        key: {**json.loads(tags.pop(key)), "batch": ""} for key in list(tags) if key.startswith("tipbench.judge:")
+        key: {**json.loads(tags.pop(key)), "batch": ""} for key in list(tags) if key.startswith("tipbench.bench.judge:")
     }
     told = {"status": run.status, "tags": tags, "texts": notes, "judges": judges, "params": run.params}
     settled: dict[str, Any] = _settled({**told, "metrics": run.metrics, "steps": run.steps})

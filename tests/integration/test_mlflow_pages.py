@@ -14,15 +14,15 @@ import psutil
 import pytest
 from playwright.sync_api import ConsoleMessage
 
+from tests.bench.tracking.store_contract import a_draft
 from tests.browser import opened_browser
 from tests.integration.served_pages import mlflow_servers, served, wait_until
-from tests.tracking.store_contract import a_draft
-from tipbench.admin.mlflow_pages.pages import MlflowPages
+from tipbench.bench.tracking.embedded import EmbeddedMlflow
+from tipbench.bench.tracking.interface import Experiment, StoredRun
+from tipbench.bench.tracking.new_database import NewDatabase
+from tipbench.bench.tracking.store import RunStore
 from tipbench.core.settings import Settings
-from tipbench.tracking.embedded import EmbeddedMlflow
-from tipbench.tracking.interface import Experiment, StoredRun
-from tipbench.tracking.new_database import NewDatabase
-from tipbench.tracking.store import RunStore
+from tipbench.server.mlflow_pages.pages import MlflowPages
 
 BROWSER = {"Accept": "text/html"}
 API = "/api/2.0/mlflow"

@@ -16,9 +16,9 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from tests.integration.served_pages import mlflow_servers, served, wait_until
-from tipbench.admin.mlflow_pages.pages import MlflowPages
+from tipbench.bench.tracking.new_database import NewDatabase
 from tipbench.core.settings import Settings
-from tipbench.tracking.new_database import NewDatabase
+from tipbench.server.mlflow_pages.pages import MlflowPages
 
 BROWSER = {"Accept": "text/html"}
 

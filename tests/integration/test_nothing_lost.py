@@ -17,7 +17,7 @@ from tests.integration.collecting import assert_each_cell_once, collect_slowly, 
 from tests.integration.command import tipbench, tipbench_process
 from tests.integration.mlflow_server import MlflowServer
 from tests.integration.relay import Relay, relay
-from tipbench.collect import delivery
+from tipbench.bench.collect import delivery
 
 EXPERIMENT = "tip-bench-kill"
 

@@ -13,13 +13,14 @@ import pytest
 from tests.integration.command import tipbench
 from tests.integration.ollama_proxy import Fault, ResidencySampler, ollama_proxy
 from tests.integration.real_ollama.server import OllamaServer, default_cache
+from tipbench.bench.engines.http import PAUSES_S
+from tipbench.bench.suites.load import load_suite
+from tipbench.bench.tracking.address import open_store
+from tipbench.bench.tracking.interface import Experiment
+from tipbench.bench.tracking.runs import CELL, KIND, stored_runs
+from tipbench.bench.tracking.store import RunStore
+from tipbench.core.names import BY_RULE
 from tipbench.core.settings import Settings
-from tipbench.engines.http import PAUSES_S
-from tipbench.suites.load import load_suite
-from tipbench.tracking.address import open_store
-from tipbench.tracking.interface import Experiment
-from tipbench.tracking.runs import BY_RULE, CELL, KIND, stored_runs
-from tipbench.tracking.store import RunStore
 
 SUITE = Path(__file__).parent / "suites" / "product"
 MODEL, OTHER_MODEL = "smollm2:135m", "smollm2:135m-b"
@@ -73,7 +74,7 @@ def _nothing_is_loaded(ollama: OllamaServer, seconds: float = 5) -> bool:
 @pytest.fixture
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many tries as ever, sooner."""
-    monkeypatch.setattr("tipbench.engines.http.PAUSES_S", [0.1] * len(PAUSES_S))
+    monkeypatch.setattr("tipbench.bench.engines.http.PAUSES_S", [0.1] * len(PAUSES_S))
 
 
 @pytest.mark.usefixtures("short_pauses")

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import httpx
 
-from tests.bandit.gates import V2, held_gate
 from tests.integration.command import tipbench
 from tests.integration.recommending import HEADERS, Recommending, recommending
 from tests.integration.serving import until
-from tests.serving.asking import request, reward
-from tipbench.bandit.live import live_now
-from tipbench.bandit.store.catalog import open_store
+from tests.recommender.gates import V2, held_gate
+from tests.recommender.service.asking import request, reward
 from tipbench.core.settings import Settings
+from tipbench.recommender.promotion.live import live_now
+from tipbench.recommender.store.catalog import open_store
 
 
 class _Asking:

@@ -14,7 +14,7 @@ from tests.integration.filling import fill
 from tests.integration.mlflow_server import MlflowServer
 from tests.integration.ollama_proxy import OllamaProxy, ResidencySampler, ollama_proxy
 from tests.integration.real_ollama.server import OllamaServer
-from tipbench.judge.sample import ANCHORS, REPEATS
+from tipbench.bench.judge.sample import ANCHORS, REPEATS
 
 MODELS = ("smollm2:135m", "smollm2:135m-b", "smollm2:135m-c")
 PROMPTS = ("v1", "v2-mentor", "v3-few-shot")

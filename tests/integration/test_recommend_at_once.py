@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from tests.integration.recommending import HEADERS, Recommending, recommending
-from tests.serving.asking import request, reward
-from tipbench.bandit.segments import entries
+from tests.recommender.service.asking import request, reward
 from tipbench.core.settings import Settings
+from tipbench.recommender.log.segmented_log import entries
 
 PROCESSES = 8
 PAIRS = 60  # of each process; benchmarks/reward_kills does more

@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.integration.recommending import HEADERS, Recommending, recommending
-from tests.serving.asking import request, reward
+from tests.recommender.service.asking import request, reward
 
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance, status_code_conformance]
 THERE = {"user_id": "u1", "event_id": "e1"}

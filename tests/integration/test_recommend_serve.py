@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.recommending import Recommending, recommending
 from tests.integration.serving import until
-from tests.serving.asking import request, reward
+from tests.recommender.service.asking import request, reward
 from tipbench.core.settings import Settings
 
 

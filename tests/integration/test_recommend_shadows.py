@@ -9,9 +9,9 @@ import httpx
 
 from tests.integration.recommending import recommending
 from tests.integration.serving import until
-from tests.serving.asking import request, reward
-from tipbench.bandit.segments import entries
+from tests.recommender.service.asking import request, reward
 from tipbench.core.settings import Settings
+from tipbench.recommender.log.segmented_log import entries
 
 NAME = "egreedy-v2-shadow"
 

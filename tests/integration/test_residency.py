@@ -16,9 +16,9 @@ import pytest
 from tests.integration.command import tipbench
 from tests.integration.ollama_proxy import ResidencySampler
 from tests.integration.real_ollama.server import OllamaServer
+from tipbench.bench.tracking.address import open_store
+from tipbench.bench.tracking.runs import stored_runs
 from tipbench.core.settings import Settings
-from tipbench.tracking.address import open_store
-from tipbench.tracking.runs import stored_runs
 
 MODELS = ("smollm2:135m", "smollm2:135m-b", "smollm2:135m-c")
 

@@ -13,7 +13,7 @@ from tests.integration.command import tipbench
 from tests.integration.filling import fill
 from tests.integration.recommending import recommending
 from tests.integration.serving import ended_job, serving, start_run
-from tests.serving.asking import request
+from tests.recommender.service.asking import request
 
 EXPERIMENT = "tip-bench-private"
 NOBODY = 65534

@@ -12,9 +12,9 @@ import psutil
 
 from tests.integration.real_ollama.server import OllamaServer
 from tests.integration.serving import Served, ended_job, serving, start_run, until
+from tipbench.bench.tracking.address import open_store
+from tipbench.bench.tracking.runs import stored_runs
 from tipbench.core.settings import Settings
-from tipbench.tracking.address import open_store
-from tipbench.tracking.runs import stored_runs
 
 EXPERIMENT = "tip-bench-killed"
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.integration.command import tipbench
-from tipbench.progress import read_progress
+from tipbench.server.jobs.progress import read_progress
 
 FEW = ("--personas", "switcher,chaotic", "--seeds", "2", "--steps", "12")
 ENDLESS = ("--seeds", "5000", "--steps", "50", "--policies", "egreedy", "--personas", "switcher", "--workers", "2")

@@ -14,7 +14,7 @@ from tests.browser import opened_browser
 from tests.integration.serving import TOKEN, Served, serving, until
 from tests.integration.test_panel import Camera
 from tests.integration.touring import Tourist, touring
-from tipbench.ui import urls
+from tipbench.server.ui import urls
 
 ALL = "/api/recommend/simulations"
 SMALL = {"seeds": 10, "steps": 20}

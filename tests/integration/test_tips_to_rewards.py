@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.bandit.served_events import Clock, Serving
 from tests.integration.command import Finished, tipbench
 from tests.integration.filling import filled
 from tests.integration.mlflow_server import MlflowServer
-from tipbench.bandit.records import Candidate
+from tests.recommender.served_events import Clock, Serving
+from tipbench.recommender.records import Candidate
 
 EXPERIMENT = "tip-bench-served"
 NASTY = "\\u001b[2J <b>Call</b> \\ud83d =1+1"

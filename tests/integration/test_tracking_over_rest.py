@@ -8,14 +8,14 @@ from typing import cast
 import httpx
 import pytest
 
+from tests.bench.tracking.store_contract import TEXTS, UGLY, StoreContract, a_draft
 from tests.integration.mlflow_server import MlflowServer, MlflowServerError
-from tests.tracking.store_contract import TEXTS, UGLY, StoreContract, a_draft
+from tipbench.bench.tracking import mlflow_client
+from tipbench.bench.tracking.interface import Experiment, Metric
+from tipbench.bench.tracking.mlflow_client import MlflowClient
+from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import StoredDataDamaged, TrackingError, TrackingRefused
 from tipbench.core.settings import Settings
-from tipbench.tracking import mlflow_client
-from tipbench.tracking.interface import Experiment, Metric
-from tipbench.tracking.mlflow_client import MlflowClient
-from tipbench.tracking.store import RunStore
 
 PREFIX = "/bench"
 ALLOWED = "bench.example"

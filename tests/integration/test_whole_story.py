@@ -9,8 +9,8 @@ import yaml
 from tests.integration.command import tipbench
 from tests.integration.filling import filled
 from tests.integration.recommending import recommending
-from tests.serving.asking import reward
-from tipbench.bandit.simulation.builtin import built_in_world
+from tests.recommender.service.asking import reward
+from tipbench.server.built_in_world import built_in_world
 
 STORE = ("--experiment", "tip-bench-story", "--mlflow-url", "sqlite:///m.db")
 ANSWERS = {"great": "Call Ms Roth before 19:00.", "poor": "Drink water."}

@@ -19,8 +19,8 @@ from tipbench.web.access import Access, open_access
 from tipbench.web.authentication import Admin, SignedIn, csrf_token
 from tipbench.web.forms import CsrfForm
 from tipbench.web.login import login_router
+from tipbench.web.middleware import protect
 from tipbench.web.paths import PathRules
-from tipbench.web.protection import protect
 
 LOOSE_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'"
 RULES = PathRules(

@@ -6,14 +6,14 @@ from itertools import count
 import numpy as np
 
 from benchmarks.parts.contenders.turns import Step, Task, take_turns
-from tipbench.bandit.features.interface import Features, Floats
-from tipbench.bandit.features.v2 import V2
-from tipbench.bandit.policies.chance import OfEvent
-from tipbench.bandit.policies.egreedy import EGreedy
-from tipbench.bandit.policies.interface import Generator, Policy
-from tipbench.bandit.policies.linucb import LinUcb
-from tipbench.bandit.policies.ridge import Ridge
-from tipbench.bandit.records import Request
+from tipbench.recommender.features.interface import Features, Floats
+from tipbench.recommender.features.v2 import V2
+from tipbench.recommender.policies.chance import OfEvent
+from tipbench.recommender.policies.egreedy import EGreedy
+from tipbench.recommender.policies.interface import Generator, Policy
+from tipbench.recommender.policies.linucb import LinUcb
+from tipbench.recommender.policies.ridge import Ridge
+from tipbench.recommender.records import Request
 
 
 class Ready(Features):

@@ -5,17 +5,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tipbench.airflow.failures import CellsFailed
+from tipbench.airflow.free_memory import wait_until_vacant
 from tipbench.airflow.place import shared_workplace
 from tipbench.airflow.planning import planned_request
-from tipbench.airflow.vacancy import wait_until_vacant
-from tipbench.collect.alone import collecting_alone
-from tipbench.collect.plan import Plan
+from tipbench.bench.collect.locks import collecting_alone
+from tipbench.bench.collect.plan import Plan
+from tipbench.bench.engines.catalog import engine_name, open_engines
+from tipbench.bench.pipeline import Collected, admit_request, collect_cells, deliver_earlier, plan_collection
+from tipbench.bench.records import Answer, Failure, Outcome
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
-from tipbench.engines.catalog import engine_name, open_engines
-from tipbench.pipeline import Collected, admit_request, collect_cells, deliver_earlier, plan_collection
-from tipbench.progress import FAILURES_KEPT
-from tipbench.records import Answer, Failure, Outcome
+from tipbench.server.jobs.progress import FAILURES_KEPT
 
 _EVERY_S = 2.0
 _REASON_CHARS = 300

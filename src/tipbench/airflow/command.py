@@ -8,13 +8,13 @@ import click
 from rich.console import Console
 
 from tipbench.airflow.check import Check
+from tipbench.airflow.prerequisites import check_mlflow, check_ollama
+from tipbench.airflow.remote.client import AirflowApi
+from tipbench.airflow.remote.contract import DAG_ID
 from tipbench.airflow.settings import dags_folder
 from tipbench.airflow.setup import Setup, expected_hosts, given_hosts, steps
-from tipbench.airflow.surroundings import check_mlflow, check_ollama
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
-from tipbench.runners.airflow.client import AirflowApi
-from tipbench.runners.airflow.contract import DAG_ID
 
 HELP = "Set an Apache Airflow up for runs on several machines, and check it."
 _MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}

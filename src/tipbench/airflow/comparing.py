@@ -6,20 +6,20 @@ from typing import Any
 
 from tipbench.airflow.place import shared_workplace
 from tipbench.airflow.planning import planned_request
-from tipbench.collect.grid import Grid
-from tipbench.collect.plan import make_plan
-from tipbench.compare.look import Look
-from tipbench.compare.take_look import take_look
+from tipbench.bench.collect.grid import Grid
+from tipbench.bench.collect.plan import make_plan
+from tipbench.bench.compare.load_snapshot import take_look
+from tipbench.bench.compare.snapshot import Look
+from tipbench.bench.judge.settle import finish_applying
+from tipbench.bench.pipeline import compare
+from tipbench.bench.records import ModelInfo
 from tipbench.core.paths import snapshot_folder
 from tipbench.core.settings import Settings
-from tipbench.judge.settle import finish_applying
-from tipbench.pipeline import compare
-from tipbench.records import ModelInfo
 
 
 def compare_all(planned: Mapping[str, Any], settings: Settings, say: Callable[[str], None]) -> dict[str, Any]:
-    from tipbench.compare.report import as_markdown
-    from tipbench.compare.words import headline, row_label
+    from tipbench.bench.compare.messages import headline, row_label
+    from tipbench.bench.compare.report import as_markdown
 
     options, suite = planned_request(planned)
     with shared_workplace(options.mlflow_url, settings) as work:

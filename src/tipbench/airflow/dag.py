@@ -14,9 +14,9 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from tipbench.airflow.hosts import DEFAULT_HOST, collect_task, label_of, pool_name, slug
 from tipbench.airflow.params import table_params
+from tipbench.airflow.remote.contract import COMPARE, DAG_ID, EXPORT, JUDGE, PLAN, PLANNED, PROGRESS, WAIT
 from tipbench.airflow.task import ended_tidily, of_plan, pulled, pushed, say, told
 from tipbench.airflow.waiting import FORM, WaitForJudge
-from tipbench.runners.airflow.contract import COMPARE, DAG_ID, EXPORT, JUDGE, PLAN, PLANNED, PROGRESS, WAIT
 
 _BEFORE_COLLECTING = 100  # or a run would wait for its judge until no other run has a model to collect
 _RACE_TRIES = 5  # Airflow may fail a task that is answered within seconds of its asking; it then asks again

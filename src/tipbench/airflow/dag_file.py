@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tipbench.airflow.hosts import DEFAULT_HOST
+from tipbench.airflow.remote.contract import DAG_ID
 from tipbench.core.errors import InvalidInput
 from tipbench.core.files import atomic_write
-from tipbench.runners.airflow.contract import DAG_ID
 
 FILE = f"{DAG_ID}.py"
 _ONE_HOST = 'from tipbench.airflow.dag import dag  # Airflow reads files that hold the words "airflow" and "dag"\n'

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
+from tipbench.airflow.remote.contract import COLLECT
+from tipbench.bench.options import Options, endpoint
 from tipbench.core.untrusted import printable
-from tipbench.options import Options, endpoint
-from tipbench.runners.airflow.contract import COLLECT
 
 DEFAULT_HOST: str = Options.model_fields["ollama_url"].default
 _LONGEST_LABEL = 250

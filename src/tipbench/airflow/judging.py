@@ -3,33 +3,33 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tipbench.airflow.free_memory import wait_until_vacant
 from tipbench.airflow.place import shared_workplace
 from tipbench.airflow.planning import planned_request
-from tipbench.airflow.vacancy import wait_until_vacant
+from tipbench.bench.engines.catalog import engine_name, open_engines
+from tipbench.bench.judge.apply import AS_IT_IS, Applied, apply_file
+from tipbench.bench.judge.export import export_batch
+from tipbench.bench.judge.gold import gold_items
+from tipbench.bench.judge.judges.catalog import PERSON, JudgeParts, judge_named, person
+from tipbench.bench.judge.judges.interface import JudgeName
+from tipbench.bench.judge.judges.open_judge import opened_judge
+from tipbench.bench.judge.locks import judging_alone
+from tipbench.bench.judge.pending import pending_runs, waiting_runs
+from tipbench.bench.judge.sample import EVERYTHING, WHAT_FITS
+from tipbench.bench.judge.verify import read_judge_data
+from tipbench.bench.options import Options
+from tipbench.bench.pipeline import score_batch
+from tipbench.bench.records import GoldItem
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.suites.suite import Suite
+from tipbench.bench.tracking.batches import BATCH, batch_file, find_batch, has_file, is_applied, read_batch
+from tipbench.bench.tracking.interface import Experiment, StoredRun
+from tipbench.bench.tracking.runs import KIND, stored_runs
+from tipbench.bench.tracking.store import RunStore
+from tipbench.bench.workplace import Workplace
 from tipbench.core.errors import InvalidInput, JudgeLater, NothingPending, TrackingUnreachable
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
-from tipbench.engines.catalog import engine_name, open_engines
-from tipbench.judge.alone import judging_alone
-from tipbench.judge.apply import AS_IT_IS, Applied, apply_file
-from tipbench.judge.export import export_batch
-from tipbench.judge.gold import gold_items
-from tipbench.judge.judges.catalog import PERSON, JudgeParts, judge_named, person
-from tipbench.judge.judges.interface import JudgeName
-from tipbench.judge.judges.opening import opened_judge
-from tipbench.judge.pending import pending_runs, waiting_runs
-from tipbench.judge.sample import EVERYTHING, WHAT_FITS
-from tipbench.judge.verify import read_judge_data
-from tipbench.options import Options
-from tipbench.pipeline import score_batch
-from tipbench.records import GoldItem
-from tipbench.suites.rubric import Rubric
-from tipbench.suites.suite import Suite
-from tipbench.tracking.batches import BATCH, batch_file, find_batch, has_file, is_applied, read_batch
-from tipbench.tracking.interface import Experiment, StoredRun
-from tipbench.tracking.runs import KIND, stored_runs
-from tipbench.tracking.store import RunStore
-from tipbench.workplace import Workplace
 
 _GIVEN = "judged.json"  # what a judge gave that could not be applied
 Say = Callable[[str], None]
@@ -157,7 +157,7 @@ def _open_batch(
 ) -> StoredRun | None:
     """The newest batch for this judge that nobody has scored, where it holds all that waits of these runs."""
     waiting = {run.run_id for run in pending_runs(runs, judge.name, rubric)}
-    wanted = {KIND: BATCH, "tipbench.judge": judge.name, "tipbench.applied": "false"}
+    wanted = {KIND: BATCH, "tipbench.bench.judge": judge.name, "tipbench.applied": "false"}
     for run in reversed(store.runs(experiment, {**wanted, "tipbench.rubric_digest": rubric.digest})):
         if has_file(run) and waiting == {slot.run_id for slot in read_batch(store, run).slots if slot.run_id}:
             return run

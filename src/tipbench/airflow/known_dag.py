@@ -6,10 +6,10 @@ from typing import Any
 
 from tipbench.airflow.check import Check
 from tipbench.airflow.dag_file import FILE
+from tipbench.airflow.remote.client import AirflowApi
+from tipbench.airflow.remote.contract import COLLECT, DAG_ID
 from tipbench.core.errors import NotFound
 from tipbench.core.untrusted import printable
-from tipbench.runners.airflow.client import AirflowApi
-from tipbench.runners.airflow.contract import COLLECT, DAG_ID
 
 PATIENCE_S = 60.0
 _PAUSE_S = 2.0

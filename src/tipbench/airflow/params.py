@@ -6,7 +6,7 @@ from typing import Any
 from airflow.sdk import Param
 
 from tipbench.airflow.request import FLAGS
-from tipbench.options import Options
+from tipbench.bench.options import Options
 
 
 def table_params(defaults: Mapping[str, Any]) -> dict[str, Param]:

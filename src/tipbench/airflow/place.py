@@ -5,12 +5,12 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tipbench.bench.tracking.address import DEFAULT_SERVER, open_store
+from tipbench.bench.workplace import Workplace
 from tipbench.core.errors import InvalidInput
 from tipbench.core.paths import journal_folder
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import without_credentials
-from tipbench.tracking.address import DEFAULT_SERVER, open_store
-from tipbench.workplace import Workplace
 
 
 @contextmanager

@@ -5,19 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from tipbench.airflow.host_assignment import Hosts, check_judge_model, host_numbers, shared_out
 from tipbench.airflow.hosts import collect_task
 from tipbench.airflow.place import shared_workplace
 from tipbench.airflow.request import Request
-from tipbench.airflow.sharing import Hosts, check_judge_model, host_numbers, shared_out
+from tipbench.bench.judge.judges.catalog import check_judge
+from tipbench.bench.options import Options, make_options
+from tipbench.bench.pipeline import plan_collection, start_over
+from tipbench.bench.suites.load import load_suite
+from tipbench.bench.suites.suite import Suite
 from tipbench.core.errors import InvalidInput, Problems
 from tipbench.core.identity import data_digest
 from tipbench.core.settings import Settings
-from tipbench.judge.judges.catalog import check_judge
-from tipbench.options import Options, make_options
-from tipbench.pipeline import plan_collection, start_over
-from tipbench.runners.credentials import refuse_credentials
-from tipbench.suites.load import load_suite
-from tipbench.suites.suite import Suite
+from tipbench.server.jobs.credentials import refuse_credentials
 
 
 def make_planned(

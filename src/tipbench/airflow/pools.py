@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tipbench.airflow.check import Check
+from tipbench.airflow.remote.client import AirflowApi, in_path
 from tipbench.core.errors import NotFound
 from tipbench.core.untrusted import shown
-from tipbench.runners.airflow.client import AirflowApi, in_path
 
 _ABOUT = "One model at a time on this Ollama host; made by 'tipbench airflow init'."
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tipbench.bench.options import Options, make_options
 from tipbench.core.errors import Problems
 from tipbench.core.untrusted import shown
-from tipbench.options import Options, make_options
 
 FLAGS = {
     "retry_failed": "Try the cells again that failed before.",

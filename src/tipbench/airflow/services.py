@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from tipbench.airflow.check import Check
+from tipbench.airflow.remote.client import AirflowApi
+from tipbench.airflow.remote.settings import URL
 from tipbench.core.errors import NotFound
 from tipbench.core.untrusted import printable
-from tipbench.runners.airflow.client import AirflowApi
-from tipbench.runners.airflow.settings import URL
 
 TESTED = "3.3.2"
 _MAJOR = "3"

@@ -10,12 +10,12 @@ from tipbench.airflow.dag_file import hosts_in, put_dag_file, read_dag_file
 from tipbench.airflow.hosts import pool_name
 from tipbench.airflow.known_dag import check_dag, known_dag, wait_until_known
 from tipbench.airflow.pools import check_pools, make_pools
+from tipbench.airflow.remote.client import AirflowApi
 from tipbench.airflow.services import check_health, check_version
+from tipbench.bench.options import Options, make_options
 from tipbench.core.errors import InvalidInput, TipbenchError
 from tipbench.core.untrusted import shown
-from tipbench.options import Options, make_options
-from tipbench.runners.airflow.client import AirflowApi
-from tipbench.runners.credentials import refuse_credentials
+from tipbench.server.jobs.credentials import refuse_credentials
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tipbench.airflow.failures import CellsFailed, EndedFromOutside, words_of
+from tipbench.airflow.remote.contract import PLAN, PLANNED, PROBLEM, RETURNED
 from tipbench.core.errors import EngineError, JudgeFailed, ModelMissing, TipbenchError, TrackingUnreachable
 from tipbench.core.untrusted import printable
-from tipbench.runners.airflow.contract import PLAN, PLANNED, PROBLEM, RETURNED
 
 _PASSING = (EngineError, TrackingUnreachable, JudgeFailed, CellsFailed, EndedFromOutside)  # may be mended by then
 

@@ -7,9 +7,9 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param
 
-from tipbench.airflow.question import question_of, subject_of
+from tipbench.airflow.approval_prompt import question_of, subject_of
+from tipbench.airflow.remote.contract import APPLIED, EXPORT
 from tipbench.airflow.task import of_plan, pulled, say, told
-from tipbench.runners.airflow.contract import APPLIED, EXPORT
 
 WITHOUT = "Compare without them"
 _LOOK_EVERY = timedelta(minutes=5)  # at MLflow, for scores that came without a word to Airflow

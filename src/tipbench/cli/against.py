@@ -3,11 +3,11 @@
 import click
 from rich.text import Text
 
+from tipbench.bench.compare.against import Against
+from tipbench.bench.compare.against_report import FORMATS, MARKS, against_headline, change_range, remark
+from tipbench.bench.compare.messages import figure
 from tipbench.cli.leaderboard import empty_table
 from tipbench.cli.workplace import out
-from tipbench.compare.against import Against
-from tipbench.compare.against_report import FORMATS, MARKS, against_headline, change_range, remark
-from tipbench.compare.words import figure
 from tipbench.core.untrusted import printable
 
 AGAINST_FORMATS = ("table", *FORMATS)

@@ -8,19 +8,12 @@ from typing import Any
 import click
 from rich.table import Table
 
-from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
-from tipbench.cli.progress import Watchers, shown_progress
-from tipbench.cli.workplace import err, hint, note, out, remember_place, ui_hint, workplace
-from tipbench.collect.alone import collecting_alone
-from tipbench.collect.plan import Plan
-from tipbench.core.errors import EngineError, NothingStored
-from tipbench.core.settings import Settings
-from tipbench.core.text import duration
-from tipbench.core.untrusted import printable
-from tipbench.engines.catalog import Engines, open_engines
-from tipbench.engines.interface import Engine
-from tipbench.options import Options
-from tipbench.pipeline import (
+from tipbench.bench.collect.locks import collecting_alone
+from tipbench.bench.collect.plan import Plan
+from tipbench.bench.engines.catalog import Engines, open_engines
+from tipbench.bench.engines.interface import Engine
+from tipbench.bench.options import Options
+from tipbench.bench.pipeline import (
     Collected,
     Watcher,
     admit_request,
@@ -29,10 +22,17 @@ from tipbench.pipeline import (
     plan_collection,
     start_over,
 )
-from tipbench.records import ModelInfo
-from tipbench.suites.load import load_suite
-from tipbench.suites.suite import Suite
-from tipbench.workplace import Workplace
+from tipbench.bench.records import ModelInfo
+from tipbench.bench.suites.load import load_suite
+from tipbench.bench.suites.suite import Suite
+from tipbench.bench.workplace import Workplace
+from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
+from tipbench.cli.progress import Watchers, shown_progress
+from tipbench.cli.workplace import err, hint, note, out, remember_place, ui_hint, workplace
+from tipbench.core.errors import EngineError, NothingStored
+from tipbench.core.settings import Settings
+from tipbench.core.text import duration
+from tipbench.core.untrusted import printable
 
 _KEYS = (
     "models", "prompts", "experiment", "n_tips", "diversity", "n_scenarios", "temperature", "repeats", "seed",

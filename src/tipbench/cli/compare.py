@@ -11,22 +11,22 @@ from typing import Any
 import click
 from rich.console import Console
 
+from tipbench.bench.compare.against import compare_against
+from tipbench.bench.compare.gate import Gated, gate, gate_against
+from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
+from tipbench.bench.compare.report import FORMATS
+from tipbench.bench.compare.rows import Rows, make_rows
+from tipbench.bench.compare.scores import all_scores, check_scores_file, write_scores
+from tipbench.bench.compare.snapshot import Look, rubric_of
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.workplace import Workplace
 from tipbench.cli.against import AGAINST_FORMATS, show_against
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.leaderboard import check_factor, show_leaderboard, show_slices
 from tipbench.cli.workplace import err, look_at, note, out, rubric_for, workplace
-from tipbench.compare.against import compare_against
-from tipbench.compare.gate import Gated, gate, gate_against
-from tipbench.compare.leaderboard import Leaderboard, leaderboard_of
-from tipbench.compare.look import Look, rubric_of
-from tipbench.compare.report import FORMATS
-from tipbench.compare.rows import Rows, make_rows
-from tipbench.compare.scores import all_scores, check_scores_file, write_scores
 from tipbench.core.errors import InvalidInput
 from tipbench.core.text import utc_minute
 from tipbench.core.untrusted import printable
-from tipbench.suites.rubric import Rubric
-from tipbench.workplace import Workplace
 
 _FURTHEST = 10_000  # points between any two rows
 
@@ -180,8 +180,8 @@ def _show_gated(gated: Gated, console: Console) -> None:
 
 
 def _echo_html(work: Workplace, look: Look, rubric: Rubric, board: Leaderboard) -> None:
-    from tipbench.compare.html.page import as_html
-    from tipbench.pipeline import report  # brings what judges need
+    from tipbench.bench.compare.html.page import as_html
+    from tipbench.bench.pipeline import report  # brings what judges need
 
     made_at = utc_minute(time.time() * 1000)
     click.echo(as_html(report(work.store, look, rubric, board, made_at)))

@@ -2,15 +2,15 @@
 
 import click
 
+from tipbench.bench.engines.embedded import DEFAULT_MODEL
+from tipbench.bench.engines.weights import KNOWN, pull, weights_path
+from tipbench.bench.options import make_options
+from tipbench.bench.tracking.address import own_database
 from tipbench.cli.run import run_all
 from tipbench.cli.workplace import note, out
 from tipbench.core.files import make_private_folder
 from tipbench.core.paths import weights_folder
 from tipbench.core.settings import Settings
-from tipbench.engines.embedded import DEFAULT_MODEL
-from tipbench.engines.weights import KNOWN, pull, weights_path
-from tipbench.options import make_options
-from tipbench.tracking.address import own_database
 
 EXPERIMENT = "tip-bench-demo"
 _WEIGHTS = KNOWN[DEFAULT_MODEL.removeprefix("embedded/")]

@@ -9,18 +9,18 @@ from typing import Any
 import click
 import psutil
 
+from tipbench.bench.engines.catalog import Engines
+from tipbench.bench.engines.footprint import footprint, memory_refusal
+from tipbench.bench.engines.weights import KNOWN, weights_path
+from tipbench.bench.options import Options
+from tipbench.bench.records import ModelInfo
+from tipbench.bench.tracking.address import open_store
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.workplace import out
 from tipbench.core.errors import NothingStored, TipbenchError
 from tipbench.core.paths import weights_folder
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
-from tipbench.engines.catalog import Engines
-from tipbench.engines.footprint import footprint, memory_refusal
-from tipbench.engines.weights import KNOWN, weights_path
-from tipbench.options import Options
-from tipbench.records import ModelInfo
-from tipbench.tracking.address import open_store
 
 
 @click.command(epilog="Example:\n\n\b\n  tipbench doctor --ollama-url http://gpu-box:11434")

@@ -5,15 +5,15 @@ from typing import Any
 import click
 from rich.table import Table
 
+from tipbench.bench.compare.snapshot import rubric_of
+from tipbench.bench.pipeline import check_own, compare
+from tipbench.bench.suites.load import built_in_suites, load_suite
+from tipbench.bench.tracking.runs import stored_runs
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.workplace import look_at, note, out, ui_hint, workplace
-from tipbench.compare.look import rubric_of
 from tipbench.core.errors import StoredDataDamaged
 from tipbench.core.text import utc_minute
 from tipbench.core.untrusted import printable
-from tipbench.pipeline import check_own, compare
-from tipbench.suites.load import built_in_suites, load_suite
-from tipbench.tracking.runs import stored_runs
 
 
 @click.group(

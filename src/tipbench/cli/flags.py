@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from tipbench.options import Options, make_options, option_fields, read_config
+from tipbench.bench.options import Options, make_options, option_fields, read_config
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

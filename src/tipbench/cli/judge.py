@@ -9,21 +9,21 @@ from typing import Any
 
 import click
 
+from tipbench.bench.judge.apply import Manner
+from tipbench.bench.judge.judges import open_judge as opening
+from tipbench.bench.judge.judges.catalog import PERSON, check_judge, person
+from tipbench.bench.judge.judges.interface import Judge
+from tipbench.bench.judge.sample import EVERYTHING, Extent
+from tipbench.bench.options import Options
+from tipbench.bench.pipeline import apply_scores, export_for_judge, run_judge, status_of_judges
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.workplace import Workplace
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.judge_report import show_applied, show_exported, show_status
 from tipbench.cli.judging import chosen_rubric, gold_items, judging_alone
 from tipbench.cli.workplace import hint, note, out, workplace
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
-from tipbench.judge.apply import Manner
-from tipbench.judge.judges import opening
-from tipbench.judge.judges.catalog import PERSON, check_judge, person
-from tipbench.judge.judges.interface import Judge
-from tipbench.judge.sample import EVERYTHING, Extent
-from tipbench.options import Options
-from tipbench.pipeline import apply_scores, export_for_judge, run_judge, status_of_judges
-from tipbench.suites.rubric import Rubric
-from tipbench.workplace import Workplace
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 

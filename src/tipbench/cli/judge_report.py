@@ -8,16 +8,16 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from tipbench.bench.judge.apply import Applied, Manner
+from tipbench.bench.judge.drift import ENOUGH
+from tipbench.bench.judge.export import Exported
+from tipbench.bench.judge.sample import seconds_for
+from tipbench.bench.judge.schema import schema_path
+from tipbench.bench.judge.status import BatchLine, Disputed, JudgeStatus
+from tipbench.bench.suites.rubric import Rubric
 from tipbench.cli.workplace import out
 from tipbench.core.text import duration, utc_minute
 from tipbench.core.untrusted import printable
-from tipbench.judge.apply import Applied, Manner
-from tipbench.judge.drift import ENOUGH
-from tipbench.judge.export import Exported
-from tipbench.judge.sample import seconds_for
-from tipbench.judge.schema import schema_path
-from tipbench.judge.status import BatchLine, Disputed, JudgeStatus
-from tipbench.suites.rubric import Rubric
 
 _BARS = "▁▂▃▄▅▆▇█"
 

@@ -2,15 +2,16 @@
 
 from contextlib import AbstractContextManager
 
+from tipbench.bench.judge import gold
+from tipbench.bench.judge import locks as alone
+from tipbench.bench.pipeline import current_rubric
+from tipbench.bench.records import GoldItem
+from tipbench.bench.suites.load import load_suite
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.tracking.interface import Experiment
+from tipbench.bench.workplace import Workplace
 from tipbench.cli.workplace import note
 from tipbench.core.settings import Settings
-from tipbench.judge import alone, gold
-from tipbench.pipeline import current_rubric
-from tipbench.records import GoldItem
-from tipbench.suites.load import load_suite
-from tipbench.suites.rubric import Rubric
-from tipbench.tracking.interface import Experiment
-from tipbench.workplace import Workplace
 
 
 def chosen_rubric(work: Workplace, experiment: Experiment, suite: str | None) -> Rubric:

@@ -8,11 +8,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from tipbench.cli.workplace import out
-from tipbench.compare.leaderboard import Leaderboard
-from tipbench.compare.report import FORMATS, mark
-from tipbench.compare.standing import MOST_LEVELS, Standing
-from tipbench.compare.words import (
+from tipbench.bench.compare.leaderboard import Leaderboard
+from tipbench.bench.compare.leaderboard_row import MOST_LEVELS, Standing
+from tipbench.bench.compare.messages import (
     effect_sentences,
     figure,
     headline,
@@ -22,6 +20,8 @@ from tipbench.compare.words import (
     verdict,
     warnings,
 )
+from tipbench.bench.compare.report import FORMATS, mark
+from tipbench.cli.workplace import out
 from tipbench.core.errors import InvalidInput
 from tipbench.core.text import size
 from tipbench.core.untrusted import printable

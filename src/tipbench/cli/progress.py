@@ -16,11 +16,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from tipbench.collect.plan import Plan
+from tipbench.bench.collect.plan import Plan
+from tipbench.bench.pipeline import Watcher
+from tipbench.bench.records import Answer, Outcome
 from tipbench.core.text import duration
 from tipbench.core.untrusted import printable
-from tipbench.pipeline import Watcher
-from tipbench.records import Answer, Outcome
 
 _BESIDE_THE_LABEL = 76  # columns
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from tipbench.bench.collect.plan import Plan
+from tipbench.bench.records import Answer, Cell, Outcome
 from tipbench.cli.workplace import note
-from tipbench.collect.plan import Plan
 from tipbench.core.errors import InvalidInput, TipbenchError
 from tipbench.core.untrusted import printable
-from tipbench.progress import FAILURES_KEPT, FailedCell, Phase, Progress
-from tipbench.records import Answer, Cell, Outcome
+from tipbench.server.jobs.progress import FAILURES_KEPT, FailedCell, Phase, Progress
 
 EVERY_S = 0.25
 _REASON_CHARS = 300

@@ -2,11 +2,11 @@
 
 import click
 
+from tipbench.bench.engines.weights import KNOWN, pull, weights_path
 from tipbench.cli.workplace import note, out
 from tipbench.core.errors import InvalidInput
 from tipbench.core.paths import weights_folder
 from tipbench.core.settings import Settings
-from tipbench.engines.weights import KNOWN, pull, weights_path
 
 
 @click.command(epilog="Examples:\n\n\b\n  tipbench pull smollm2:135m\n  tipbench pull gemma3:270m")

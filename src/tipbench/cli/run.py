@@ -8,21 +8,12 @@ from typing import Any
 
 import click
 
-from tipbench.cli.collect import deliver_before, run_collection, set_aside, sole_use_of
-from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
-from tipbench.cli.judge import opened_judge
-from tipbench.cli.judge_report import show_applied, show_exported
-from tipbench.cli.judging import gold_items, judging_alone
-from tipbench.cli.progress_file import ProgressFile
-from tipbench.cli.workplace import hint, look_at, note, workplace
-from tipbench.core.errors import JudgeLater
-from tipbench.core.settings import Settings
-from tipbench.engines.catalog import open_engines
-from tipbench.judge.apply import Manner
-from tipbench.judge.judges.catalog import PERSON, person
-from tipbench.judge.sample import EVERYTHING, Extent
-from tipbench.options import Options
-from tipbench.pipeline import (
+from tipbench.bench.engines.catalog import open_engines
+from tipbench.bench.judge.apply import Manner
+from tipbench.bench.judge.judges.catalog import PERSON, person
+from tipbench.bench.judge.sample import EVERYTHING, Extent
+from tipbench.bench.options import Options
+from tipbench.bench.pipeline import (
     Collected,
     admit_request,
     check_export_path,
@@ -32,10 +23,19 @@ from tipbench.pipeline import (
     run_judge,
     something_pending,
 )
-from tipbench.records import GoldItem
-from tipbench.suites.load import load_suite
-from tipbench.suites.suite import Suite
-from tipbench.workplace import Workplace
+from tipbench.bench.records import GoldItem
+from tipbench.bench.suites.load import load_suite
+from tipbench.bench.suites.suite import Suite
+from tipbench.bench.workplace import Workplace
+from tipbench.cli.collect import deliver_before, run_collection, set_aside, sole_use_of
+from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
+from tipbench.cli.judge import opened_judge
+from tipbench.cli.judge_report import show_applied, show_exported
+from tipbench.cli.judging import gold_items, judging_alone
+from tipbench.cli.progress_file import ProgressFile
+from tipbench.cli.workplace import hint, look_at, note, workplace
+from tipbench.core.errors import JudgeLater
+from tipbench.core.settings import Settings
 
 
 @click.command(

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tipbench.bench.tracking.address import open_store, own_database
+from tipbench.bench.tracking.embedded import SCHEME
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.listening import LOOPBACK, is_loopback, listening, url_of, uvicorn_options
 from tipbench.cli.workplace import note, out
 from tipbench.core.errors import InvalidInput, MissingExtra, NothingStored
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import without_credentials
-from tipbench.tracking.address import open_store, own_database
-from tipbench.tracking.embedded import SCHEME
 
 if TYPE_CHECKING:
     from tipbench.web.tokens import Tokens
@@ -43,7 +43,7 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
     try:
         import uvicorn
 
-        from tipbench.admin_server import admin_server
+        from tipbench.server.app import admin_server
         from tipbench.web.access import open_access
         from tipbench.web.server import Server
     except ModuleNotFoundError as error:

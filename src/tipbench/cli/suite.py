@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
+from tipbench.bench.suites.load import load_suite
+from tipbench.bench.suites.starter import write_starter
 from tipbench.cli.workplace import out
-from tipbench.suites.load import load_suite
-from tipbench.suites.starter import write_starter
 
 
 @click.group(

@@ -2,13 +2,13 @@
 
 import click
 
+from tipbench.bench.collect.delivery import deliver_left_behind
+from tipbench.bench.collect.journal import left_behind
+from tipbench.bench.tracking.address import open_store
 from tipbench.cli.workplace import note, out
-from tipbench.collect.delivery import deliver_left_behind
-from tipbench.collect.journal import left_behind
 from tipbench.core.errors import TipbenchError
 from tipbench.core.paths import journal_folder
 from tipbench.core.settings import Settings
-from tipbench.tracking.address import open_store
 
 
 @click.command(epilog="Example:\n\n\b\n  tipbench sync")

@@ -10,18 +10,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tipbench.compare.look import Look, rubric_of
-from tipbench.compare.take_look import take_look
+from tipbench.bench.compare.load_snapshot import take_look
+from tipbench.bench.compare.snapshot import Look, rubric_of
+from tipbench.bench.judge.settle import finish_applying
+from tipbench.bench.options import Options
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.tracking.address import open_store, remember
+from tipbench.bench.tracking.embedded import SCHEME
+from tipbench.bench.tracking.interface import Experiment
+from tipbench.bench.workplace import Workplace
 from tipbench.core.paths import journal_folder, snapshot_folder
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import without_credentials
-from tipbench.judge.settle import finish_applying
-from tipbench.options import Options
-from tipbench.suites.rubric import Rubric
-from tipbench.tracking.address import open_store, remember
-from tipbench.tracking.embedded import SCHEME
-from tipbench.tracking.interface import Experiment
-from tipbench.workplace import Workplace
 
 _PIPED_WIDTH = 160  # where there is no terminal to fit into, as in a file or a log
 
@@ -65,7 +65,7 @@ def rubric_for(look: Look, suite: str | None) -> Rubric:
     """The rubric of the suite that was named, else the one kept with the experiment."""
     if not suite:
         return rubric_of(look)
-    from tipbench.suites.load import load_suite  # brings the templates
+    from tipbench.bench.suites.load import load_suite  # brings the templates
 
     return load_suite(suite).rubric
 

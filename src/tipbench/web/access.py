@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tipbench.web.attempts import Attempts
-from tipbench.web.given import server_secret
 from tipbench.web.sessions import Sessions
+from tipbench.web.token_utilities import server_secret
 from tipbench.web.tokens import Grant, Tokens
 
 

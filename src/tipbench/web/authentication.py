@@ -17,9 +17,9 @@ from starlette.types import ASGIApp
 from tipbench.web.access import Access
 from tipbench.web.bearer import CHALLENGE, by_bearer
 from tipbench.web.errors import Errors
+from tipbench.web.guard import Refusing
 from tipbench.web.origin import SAFE_METHODS, is_same_origin
 from tipbench.web.paths import API, LOGIN, PathRules, covered, covers, is_plain, local_path
-from tipbench.web.refusing import Refusing
 from tipbench.web.sessions import cookie_name
 from tipbench.web.visitor import Visitor
 

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import shown
 from tipbench.web.errors import Errors
-from tipbench.web.refusing import Refusing
+from tipbench.web.guard import Refusing
 
 
 class AllowedHosts(Refusing):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tipbench.core.errors import InvalidInput
 from tipbench.core.files import PRIVATE, atomic_create, atomic_write, private_file
-from tipbench.web.given import check_given, new_salt, new_token, token_digest
+from tipbench.web.token_utilities import check_given, new_salt, new_token, token_digest
 
 _KEPT = re.compile(r"([0-9a-f]{32}) ([0-9a-f]{64})\n")
 

@@ -11,9 +11,9 @@ from tipbench.core.errors import TipbenchError
 from tipbench.web.attempts import Attempts
 from tipbench.web.bearer import CHALLENGE, by_bearer
 from tipbench.web.errors import Errors
+from tipbench.web.guard import Refusing
 from tipbench.web.key import ServiceKey
 from tipbench.web.paths import PathRules, covered, is_plain
-from tipbench.web.refusing import Refusing
 
 _log = logging.getLogger(__name__)
 

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from tipbench.core.errors import DatabaseBusy, InvalidInput, NotFound
 from tipbench.core.files import private_folder
+from tipbench.core.names import check_judge_name
 from tipbench.core.paths import server_folder
 from tipbench.core.untrusted import shown
-from tipbench.judge.judges.catalog import person
 from tipbench.web.access_file import AccessFile
-from tipbench.web.given import check_given, new_salt, new_token, server_secret, token_digest
+from tipbench.web.token_utilities import check_given, new_salt, new_token, server_secret, token_digest
 from tipbench.web.visitor import Role, Visitor
 
 ADMIN_NAME = "person"  # by which an admin's scores are signed
@@ -78,7 +78,7 @@ class Tokens:
 
     def invite(self, name: str) -> str:
         """A judge's token, to be shown once."""
-        person(name)
+        check_judge_name(name)
         if name == ADMIN_NAME:
             raise InvalidInput(f"'{ADMIN_NAME}' is the name by which admins judge; invite the judge by another name")
         with self._file.write() as db:

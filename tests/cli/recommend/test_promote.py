@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.bandit.gates import held_gate
 from tests.integration.command import Finished, tipbench, tipbench_process
-from tipbench.bandit.live import live_now
+from tests.recommender.gates import held_gate
 from tipbench.core.settings import Settings
+from tipbench.recommender.promotion.live import live_now
 
 
 def _history(home: Path) -> list[dict[str, object]]:

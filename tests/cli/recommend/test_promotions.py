@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.bandit.gates import BACK, V2, held_gate
 from tests.integration.command import tipbench
-from tipbench.bandit.store.catalog import open_store
+from tests.recommender.gates import BACK, V2, held_gate
 from tipbench.core.settings import Settings
+from tipbench.recommender.store.catalog import open_store
 
 
 def test_before_the_first(home: Path) -> None:

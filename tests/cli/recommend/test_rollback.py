@@ -4,11 +4,11 @@ import io
 
 import pytest
 
-from tests.bandit.gates import LINUCB, V2
 from tests.integration.command import tipbench
-from tipbench.bandit.live import live_now
-from tipbench.bandit.store.catalog import open_store
+from tests.recommender.gates import LINUCB, V2
 from tipbench.core.settings import Settings
+from tipbench.recommender.promotion.live import live_now
+from tipbench.recommender.store.catalog import open_store
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.bandit.replay.logs import log_of_chance
-from tests.bandit.served_events import Clock, Serving, tip
 from tests.integration.command import tipbench
-from tipbench.bandit.segments import SegmentLog
+from tests.recommender.replay.logs import log_of_chance
+from tests.recommender.served_events import Clock, Serving, tip
 from tipbench.core.paths import decisions_folder
+from tipbench.recommender.log.segmented_log import SegmentLog
 
 
 @pytest.fixture(scope="module")

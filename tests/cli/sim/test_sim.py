@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.bandit.simulation.worlds import a_world
 from tests.integration.command import tipbench
-from tipbench.bandit.simulation.builtin import world_file
+from tests.recommender.simulation.worlds import a_world
 from tipbench.core.identity import data_digest
 from tipbench.core.paths import gates_folder
-from tipbench.progress import read_progress
+from tipbench.server.built_in_world import world_file
+from tipbench.server.jobs.progress import read_progress
 
 QUICK = ("--steps", "5", "--workers", "1")
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.integration.command import tipbench
-from tests.integration.runners.running import until
+from tests.integration.server.jobs.running import until
 
 ENDS = (signal.SIGINT, signal.SIGTERM)
 SECONDS = 10.0

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.bandit.gates import held_gate
-from tests.bandit.making import a_recommender, a_request, a_reward
-from tests.integration.bandit.databases import new_schema
 from tests.integration.command import tipbench
 from tests.integration.postgres_server import PostgresServer
-from tipbench.bandit.live import live_now
-from tipbench.bandit.store.catalog import check_not_left_behind, open_store
+from tests.integration.recommender.databases import new_schema
+from tests.recommender.gates import held_gate
+from tests.recommender.making import a_recommender, a_request, a_reward
 from tipbench.core.errors import InvalidInput, MissingExtra, StateRefused
 from tipbench.core.settings import Settings
+from tipbench.recommender.promotion.live import live_now
+from tipbench.recommender.store.catalog import check_not_left_behind, open_store
 
 PASSWORD = "my-own-secret"
 
@@ -147,7 +147,7 @@ def test_help_has_an_example() -> None:
 def test_a_store_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="no store 'redis' for states; set TIPBENCH_STATE to files or postgresql"):
         open_store(Settings({"TIPBENCH_STATE": "redis"}))
-    monkeypatch.setitem(sys.modules, "tipbench.bandit.store.postgresql", None)
+    monkeypatch.setitem(sys.modules, "tipbench.recommender.store.postgresql", None)
     with pytest.raises(MissingExtra, match=r"pip install 'tipbench\[postgresql\]'"):
         open_store(Settings({"TIPBENCH_STATE": "postgresql", "TIPBENCH_POSTGRESQL_URL": "postgresql://h/d"}))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.integration.real_ollama.layers import first_layers
-from tipbench.engines.gguf import read_gguf
-from tipbench.engines.weights import weights_path
+from tipbench.bench.engines.gguf import read_gguf
+from tipbench.bench.engines.weights import weights_path
 
 LAYERS, PARAMETERS, EACH = 30, 134_515_008, 3_540_096  # of the weights, and a layer's own
 

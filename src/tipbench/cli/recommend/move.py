@@ -7,11 +7,11 @@ from contextlib import closing, contextmanager
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tipbench.bandit.store.catalog import STORES, open_alone
-from tipbench.bandit.store.moving import Watcher, move
 from tipbench.cli.workplace import err, note, out
 from tipbench.core.errors import InvalidInput
 from tipbench.core.settings import Settings
+from tipbench.recommender.store.catalog import STORES, open_alone
+from tipbench.recommender.store.moving import Watcher, move
 
 _NAMES = click.Choice(list(STORES))
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
-from tipbench.bandit.promoting import promotion
-from tipbench.bandit.store.catalog import open_store
 from tipbench.cli.workplace import out
 from tipbench.core.settings import Settings
+from tipbench.recommender.promotion.evidence import GateSearch, promotion
+from tipbench.recommender.store.catalog import open_store
+from tipbench.server.built_in_world import open_world
 
 
 @click.command(
@@ -38,7 +39,8 @@ def command(policy: str, gate_id: str | None, world_file: Path | None, yes: bool
     """
     settings = Settings()
     with closing(open_store(settings)) as store:
-        decided = promotion(policy, store.promotions, settings.home, round(time.time() * 1000), world_file, gate_id)
+        search = GateSearch(settings.home, open_world(world_file), world_file, gate_id)
+        decided = promotion(policy, store.promotions, search, round(time.time() * 1000))
         act, gate = decided.act, decided.gate
         assert gate
         question = (

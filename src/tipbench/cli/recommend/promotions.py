@@ -7,16 +7,16 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from tipbench.bandit.gate_records import read_gate
-from tipbench.bandit.promoting import changed_since
-from tipbench.bandit.promotions.interface import Act, lineage
-from tipbench.bandit.store.catalog import open_store
 from tipbench.cli.leaderboard import empty_table
 from tipbench.cli.workplace import out
 from tipbench.core.errors import InvalidInput, StateError
 from tipbench.core.settings import Settings
 from tipbench.core.text import utc_minute
 from tipbench.core.untrusted import json_text, printable
+from tipbench.recommender.promotion.evidence import changed_since
+from tipbench.recommender.promotion.gate_records import read_gate
+from tipbench.recommender.promotion.interface import Act, lineage
+from tipbench.recommender.store.catalog import open_store
 
 
 @click.command(

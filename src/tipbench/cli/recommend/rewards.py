@@ -4,17 +4,17 @@ from typing import Any
 
 import click
 
-from tipbench.admin.rewards import Rewards, rewards_of
-from tipbench.admin.rewards_report import COLUMNS, FORMATS, caveats, headline, left_out, texts_of
-from tipbench.bandit.earnings import EarningsReader
+from tipbench.bench.compare.leaderboard import leaderboard_of
+from tipbench.bench.compare.snapshot import rubric_of
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.leaderboard import empty_table
 from tipbench.cli.workplace import look_at, out, workplace
-from tipbench.compare.leaderboard import leaderboard_of
-from tipbench.compare.look import rubric_of
 from tipbench.core.paths import decisions_folder
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
+from tipbench.recommender.log.reward_statistics import EarningsReader
+from tipbench.server.views.rewards import Rewards, rewards_of
+from tipbench.server.views.rewards_report import COLUMNS, FORMATS, caveats, headline, left_out, texts_of
 
 _NAMES = ("model", "prompt")
 

@@ -5,12 +5,12 @@ from contextlib import closing
 
 import click
 
-from tipbench.bandit.promoting import rollback
-from tipbench.bandit.promotions.interface import lineage
-from tipbench.bandit.store.catalog import open_store
 from tipbench.cli.workplace import out
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
+from tipbench.recommender.promotion.evidence import rollback
+from tipbench.recommender.promotion.interface import lineage
+from tipbench.recommender.store.catalog import open_store
 
 
 @click.command(

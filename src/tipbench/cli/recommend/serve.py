@@ -55,7 +55,7 @@ def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind
         import uvicorn
 
         from tipbench.cli.recommend.workers import serve_by_workers
-        from tipbench.serving_server import checked_parts, service_key, serving_server
+        from tipbench.recommender.service.app import checked_parts, service_key, serving_server
         from tipbench.web.server import Server
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the service needs more: pip install 'tipbench[server]' ({error})") from error

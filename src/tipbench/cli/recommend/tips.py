@@ -4,14 +4,14 @@ from typing import Any
 
 import click
 
-from tipbench.admin.tips import Tips, best_rows, tips_of
-from tipbench.bandit.records import MOST_CANDIDATES
+from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
+from tipbench.bench.compare.messages import row_label
+from tipbench.bench.compare.snapshot import rubric_of
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.workplace import look_at, note, workplace
-from tipbench.compare.leaderboard import Leaderboard, leaderboard_of
-from tipbench.compare.look import rubric_of
-from tipbench.compare.words import row_label
 from tipbench.core.untrusted import json_text, printable
+from tipbench.recommender.records import MOST_CANDIDATES
+from tipbench.server.views.tips import Tips, best_rows, tips_of
 
 
 @click.command(

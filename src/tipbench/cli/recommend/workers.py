@@ -65,7 +65,7 @@ def work(listener: socket.socket, shadows: Sequence[str], behind_proxy: bool) ->
     threading.Thread(target=_end_with_parent, name="end with parent", daemon=True).start()
     import uvicorn
 
-    from tipbench.serving_server import serving_server
+    from tipbench.recommender.service.app import serving_server
     from tipbench.web.server import Server
 
     options = uvicorn_options(behind_proxy)

@@ -9,11 +9,11 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from tipbench.bandit.simulation.builtin import built_in_world
-from tipbench.bandit.simulation.gate import FIRST_SEED
-from tipbench.bandit.simulation.request import SimulationRequest
-from tipbench.bandit.simulation.world import World, load_world
 from tipbench.core.errors import InvalidInput
+from tipbench.recommender.simulation.gate import FIRST_SEED
+from tipbench.recommender.simulation.request import SimulationRequest
+from tipbench.recommender.simulation.world import World
+from tipbench.server.built_in_world import open_world
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _MOST_WORKERS = 256
@@ -45,7 +45,7 @@ class Flags:
     progress: Path | None
 
     def open_world(self) -> World:
-        return load_world(self.world) if self.world else built_in_world()
+        return open_world(self.world)
 
     def request(self, kind: Literal["run", "gate"], world: World, policies: tuple[str, ...]) -> SimulationRequest:
         return SimulationRequest(

@@ -5,8 +5,6 @@ from typing import Any
 
 import click
 
-from tipbench.bandit.gate_records import keep_gate
-from tipbench.bandit.live import live_now
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.sim.flags import Flags, simulation_flags
 from tipbench.cli.sim.gate_report import Contest, in_short, next_step, show_gate
@@ -14,6 +12,8 @@ from tipbench.cli.sim.going import carried_out, interrupted, write_out
 from tipbench.cli.workplace import note
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
+from tipbench.recommender.promotion.gate_records import keep_gate
+from tipbench.recommender.promotion.live import live_now
 
 _FAILED = 1
 

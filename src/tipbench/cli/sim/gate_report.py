@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from tipbench.bandit.policies.catalog import SERVED
-from tipbench.bandit.promoting import unfit
 from tipbench.cli.leaderboard import empty_table
 from tipbench.cli.sim.run_report import headline, room_beside
 from tipbench.cli.workplace import out
 from tipbench.core.untrusted import printable
+from tipbench.recommender.policies.catalog import SERVED
+from tipbench.recommender.promotion.evidence import unfit
 
 _MOST_BAR, _LEAST_BAR = 24, 8  # even, so that 0 is in the middle
 _LEGEND = (

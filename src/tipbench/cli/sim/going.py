@@ -10,9 +10,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import TimeRemainingColumn as TimeLeftColumn
 
-from tipbench.bandit.simulation.apart import simulated_apart
-from tipbench.bandit.simulation.over_http import is_served
-from tipbench.bandit.simulation.request import SimulationRequest
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.sim.flags import Flags
 from tipbench.cli.workplace import err, note
@@ -20,6 +17,9 @@ from tipbench.core.errors import InvalidInput
 from tipbench.core.files import atomic_write
 from tipbench.core.text import duration
 from tipbench.core.untrusted import json_text
+from tipbench.recommender.simulation.over_http import is_served
+from tipbench.recommender.simulation.request import SimulationRequest
+from tipbench.recommender.simulation.subprocess_runner import simulated_apart
 
 INTERRUPTED = 130
 _LINES = 10  # in a log, from the first life to the last

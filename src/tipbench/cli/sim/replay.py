@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
-from tipbench.bandit.replay.outcome import replay_data, replayed
-from tipbench.bandit.replay.record import keep_replay
 from tipbench.cli.sim.replay_report import kept_line, show_replay
 from tipbench.cli.workplace import note
 from tipbench.core.errors import InvalidInput
 from tipbench.core.paths import decisions_folder
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
+from tipbench.recommender.replay.outcome import replay_data, replayed
+from tipbench.recommender.replay.record import keep_replay
 
 _FAILED = 1
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from rich.table import Table
 
-from tipbench.bandit.replay.words import basis, estimate_text
 from tipbench.cli.leaderboard import empty_table
 from tipbench.cli.workplace import out
 from tipbench.core.untrusted import printable
+from tipbench.recommender.replay.messages import basis, estimate_text
 
 _HEADS = {
     "passed": ("PASSED", "bold green"),

@@ -1,0 +1,42 @@
+"""What workers need besides Airflow, seen from here: the MLflow server and the Ollama hosts."""
+
+from collections.abc import Iterator
+
+from tipbench.airflow.check import Check
+from tipbench.airflow.place import shared_workplace
+from tipbench.bench.engines.ollama import OllamaEngine
+from tipbench.core.errors import TipbenchError
+from tipbench.core.settings import Settings
+from tipbench.core.text import counted
+
+
+def check_mlflow(settings: Settings) -> Iterator[Check]:
+    try:
+        with shared_workplace(None, settings) as work:
+            address, count = work.store.address, len(work.store.experiments(""))
+    except TipbenchError as error:
+        yield Check(False, "mlflow", str(error))
+        return
+    yield Check(True, "mlflow", f"{address}: {counted(count, 'experiment')}")
+    yield Check(
+        None,
+        "",
+        f"each worker needs MLFLOW_TRACKING_URI={address} in its environment, or each run mlflow_url in its conf",
+    )
+
+
+def models_on(url: str, settings: Settings) -> list[str]:
+    engine = OllamaEngine(url, settings.engine_timeout_s)
+    try:
+        return [model.name for model in engine.models()]
+    finally:
+        engine.close()
+
+
+def check_ollama(url: str, settings: Settings) -> tuple[Check, list[str]]:
+    """With the models that are there. Never a fault: workers may reach hosts that this machine doesn't."""
+    try:
+        models = models_on(url, settings)
+    except TipbenchError as error:
+        return Check(None, "ollama", f"{error}. Workers may reach it all the same"), []
+    return Check(True if models else None, "ollama", f"{url}: {counted(len(models), 'model')}"), models

@@ -1,0 +1,205 @@
+"""A thin client for Airflow's REST API. Its errors become ours here, with what to do next."""
+
+import threading
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from tipbench.airflow.remote.settings import PASSWORD, TOKEN, URL, USERNAME
+from tipbench.core.errors import InvalidInput, NotFound, RunnerError, RunnerRefused, RunnerUnreachable
+from tipbench.core.http import UnusableAnswer, fetch, open_client
+from tipbench.core.settings import Setting, Settings
+from tipbench.core.untrusted import printable, without_credentials
+
+_API = "/api/v2"
+_TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+_WITHIN_S = 60.0  # for a request and its whole answer
+_MOST_BYTES = 32_000_000
+_LONGEST_DETAIL = 400
+_CREDENTIALS = f"{USERNAME.name} and {PASSWORD.name}, or {TOKEN.name}"
+
+
+class AirflowUnreachable(RunnerUnreachable):
+    """Nothing answers at Airflow's address, or not in time."""
+
+
+class AirflowRefused(RunnerRefused):
+    """Airflow does not know us, or our user may not do this."""
+
+
+class AirflowError(RunnerError):
+    """An answer that no Airflow should give."""
+
+
+class AirflowConflict(InvalidInput):
+    """It is there already, or in a state in which this can't be done."""
+
+
+class AirflowApi:
+    """Airflow's API at the address in the settings. May be used from several threads."""
+
+    def __init__(self, settings: Settings, transport: httpx.BaseTransport | None = None) -> None:
+        url = settings.value(URL)
+        self.address = without_credentials(url)
+        if self.address != url.rstrip("/"):
+            raise InvalidInput(
+                f"{URL.name} holds a user name or password (for {self.address}), which every link would show; "
+                f"leave them out, and set {_CREDENTIALS}"
+            )
+        self._user = (settings.value(USERNAME), settings.value(PASSWORD))
+        self._is_given = bool(settings.value(TOKEN))
+        self._bearer = _sendable(TOKEN, settings.value(TOKEN))
+        self._logging_in = threading.Lock()
+        try:
+            self._http = open_client(base_url=self.address, timeout=_TIMEOUT, transport=transport)
+        except (httpx.InvalidURL, ValueError) as error:
+            raise self._no_address() from error
+
+    def get(self, path: str, **params: Any) -> dict[str, Any]:
+        """Below /api/v2; names in the path must have gone through `in_path`."""
+        return self._json(self._send("GET", path, params=params))
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        return self._json(self._send("POST", path, json=body))
+
+    def patch(self, path: str, body: dict[str, Any], **params: Any) -> dict[str, Any]:
+        return self._json(self._send("PATCH", path, json=body, params=params))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _send(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+        """A token lives for a day or less: it is renewed once, when Airflow no longer takes it."""
+        bearer = self._bearer or self._log_in("")
+        response = self._request(method, f"{_API}{path}", bearer, **arguments)
+        if response.status_code == 401 and not self._is_given:
+            response = self._request(method, f"{_API}{path}", self._log_in(bearer), **arguments)
+        return response
+
+    def _log_in(self, worn_out: str) -> str:
+        """Who comes second takes the token that the first one got."""
+        with self._logging_in:
+            if self._bearer != worn_out:
+                return self._bearer
+            if not all(self._user):
+                raise AirflowRefused(f"Airflow at {self.address} wants to know who asks; set {_CREDENTIALS}")
+            username, password = self._user
+            response = self._request("POST", "/auth/token", "", json={"username": username, "password": password})
+            if response.status_code in (401, 403, 422):
+                raise AirflowRefused(
+                    f"Airflow at {self.address} does not take the user name and password; check {USERNAME.name} and "
+                    f"{PASSWORD.name}"
+                )
+            if response.status_code in (404, 405):
+                raise AirflowRefused(
+                    f"what answers at {self.address} gives no tokens for user names ({response.status_code}); check "
+                    f"{URL.name}, or set {TOKEN.name} if this Airflow's users log in elsewhere"
+                )
+            token = self._json(response).get("access_token")
+            if not isinstance(token, str) or not (token.isascii() and token.isprintable()):
+                raise self._no_airflow()
+            self._bearer = token
+            return token
+
+    def _request(self, method: str, path: str, bearer: str, **arguments: Any) -> httpx.Response:
+        headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {bearer}"} if bearer else {})
+        try:
+            return fetch(
+                self._http, method, path, most_bytes=_MOST_BYTES, within_s=_WITHIN_S, headers=headers, **arguments
+            )
+        except httpx.UnsupportedProtocol as error:
+            raise self._no_address() from error
+        except UnusableAnswer as error:
+            raise AirflowError(
+                f"what answers at {self.address} is no Airflow 3: it {error}; check {URL.name}"
+            ) from error
+        except httpx.TimeoutException as error:
+            raise AirflowUnreachable(
+                f"Airflow at {self.address} gave no answer in time; is its API server running, and is {URL.name} right?"
+            ) from error
+        except httpx.RequestError as error:
+            why = printable(str(error), 200) or type(error).__name__
+            raise AirflowUnreachable(
+                f"Airflow at {self.address} can't be reached ({why}); start its API server, or set {URL.name}"
+            ) from error
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise self._no_address() from error
+
+    def _json(self, response: httpx.Response) -> dict[str, Any]:
+        self._checked(response)
+        try:
+            data = response.json()
+        except (ValueError, RecursionError):
+            data = None
+        if not isinstance(data, dict):
+            raise self._no_airflow()
+        return data
+
+    def _checked(self, response: httpx.Response) -> None:
+        status = response.status_code
+        if status < 300:
+            return
+        if status < 400:
+            raise AirflowError(
+                f"{self.address} sends us elsewhere ({status}); set {URL.name} to where Airflow itself answers"
+            )
+        if status == 401:
+            names = TOKEN.name if self._is_given else f"{USERNAME.name} and {PASSWORD.name}"
+            raise AirflowRefused(f"Airflow at {self.address} does not know us ({status}); check {names}")
+        if status == 403:
+            raise AirflowRefused(
+                f"Airflow at {self.address} does not let our user do this ({status}); give the user in "
+                f"{TOKEN.name if self._is_given else USERNAME.name} the right to, or name another"
+            )
+        if status in (502, 503, 504):
+            raise AirflowUnreachable(f"Airflow at {self.address} is away for the moment ({status}); try again soon")
+        detail = _detail(response)
+        if detail is None:
+            raise AirflowError(
+                f"{self.address} answered {status} and no word of Airflow's; does {URL.name} name Airflow's API "
+                f"server? It said: {printable(response.text[:2_000], 200)!r}"
+            )
+        kinds: dict[int, type[Exception]] = {400: InvalidInput, 404: NotFound, 409: AirflowConflict, 422: InvalidInput}
+        raise kinds.get(status, AirflowError)(f"Airflow at {self.address} refused ({status}): {detail}")
+
+    def _no_airflow(self) -> AirflowError:
+        return AirflowError(f"what answers at {self.address} is no Airflow 3; check {URL.name}")
+
+    def _no_address(self) -> AirflowUnreachable:
+        return AirflowUnreachable(
+            f"{printable(self.address, 200)!r} is no address of an Airflow; set {URL.name} to one like {URL.default}"
+        )
+
+
+def in_path(name: str) -> str:
+    """A name from outside as one part of a path: it can't lead anywhere else."""
+    if name in ("", ".", "..") or "/" in name:
+        raise NotFound(f"Airflow has nothing that is called {printable(name, 60)!r}")
+    return quote(name.encode("utf-8", "replace"), safe="")
+
+
+def _sendable(setting: Setting, value: str) -> str:
+    if not (value.isascii() and value.isprintable()):  # the HTTP library would repeat it in its error
+        raise InvalidInput(f"{setting.name} has characters that can't be sent, like a line break")
+    return value
+
+
+def _detail(response: httpx.Response) -> str | None:
+    """What Airflow says was wrong, short; None where it says nothing in its own way."""
+    try:
+        detail = response.json()["detail"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if isinstance(detail, list):  # of a request that does not fit its schema
+        detail = "; ".join(_problem(one) for one in detail[:5])
+    elif isinstance(detail, dict):
+        detail = detail.get("reason") or detail.get("message") or detail
+    return printable(str(detail), _LONGEST_DETAIL)
+
+
+def _problem(one: Any) -> str:
+    """Without the value that was sent, which FastAPI repeats."""
+    if not isinstance(one, dict):
+        return str(one)
+    return f"{'.'.join(str(part) for part in one.get('loc', ()))}: {one.get('msg', '')}"

@@ -1,0 +1,1 @@
+"""The bench: collect, judge and compare answers of models over a grid of cells."""

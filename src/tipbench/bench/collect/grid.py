@@ -1,0 +1,105 @@
+"""The grid: every (model × prompt × scenario), model by model, and the identity of each cell."""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from tipbench.bench.options import Options
+from tipbench.bench.records import Cell, GenerationRequest, Message, ModelInfo, Scenario
+from tipbench.bench.suites.suite import Prompt, Suite
+from tipbench.core.errors import InvalidInput
+from tipbench.core.identity import data_digest, derived_seed
+
+Messages = tuple[Message, ...]
+
+
+class Grid:
+    """All cells in model-major order, so that each model is loaded for one block.
+
+    A cell is made when it is asked for: a grid of a hundred thousand takes no more memory than one of a hundred.
+    """
+
+    def __init__(self, options: Options, suite: Suite, models: Sequence[ModelInfo]) -> None:
+        self._options = options
+        self._suite = suite
+        self._models = models
+        self._scenarios = suite.first_scenarios(options.n_scenarios)
+        self._prompts = [suite.prompt(version) for version in options.prompt_names]
+        self._check_distinct()
+
+    def __len__(self) -> int:
+        return len(self._models) * len(self._prompts) * len(self._scenarios) * self._options.repeats
+
+    def __iter__(self) -> Iterator[Cell]:
+        for model, prompt, scenario in product(self._models, self._prompts, self._scenarios):
+            messages = self._messages(prompt, scenario)
+            for repeat in range(self._options.repeats):
+                yield self._cell(model, prompt, scenario, messages, repeat)
+
+    def _messages(self, prompt: Prompt, scenario: Scenario) -> Messages:
+        return self._suite.messages(prompt, scenario, self._options.n_tips, self._options.diversity)
+
+    def _cell(self, model: ModelInfo, prompt: Prompt, scenario: Scenario, messages: Messages, repeat: int) -> Cell:
+        options = self._options
+        request = GenerationRequest(
+            model=model.name,
+            messages=messages,
+            temperature=options.temperature,
+            seed=derived_seed(options.seed, scenario.id, repeat),
+            max_tokens=options.max_tokens or self._suite.contract.max_tokens,
+        )
+        return Cell(
+            key=_key(options, model, request, repeat),
+            model=model,
+            prompt=prompt.version,
+            prompt_digest=prompt.digest,
+            scenario=scenario,
+            request=request,
+            n_tips=options.n_tips,
+            diversity=options.diversity,
+            base_seed=options.seed,
+            repeat=repeat,
+        )
+
+    def _check_distinct(self) -> None:
+        """Two cells that ask the same are one by their key, and one of them would be missing from the leaderboard.
+
+        Scenarios and repeats differ by their seeds; models and prompts may turn out the same.
+        """
+        for scenario in self._scenarios:
+            first: dict[Messages, Prompt] = {}
+            for prompt in self._prompts:
+                same = first.setdefault(self._messages(prompt, scenario), prompt)
+                if same is not prompt:
+                    name = self._models[0].name
+                    _refuse(f"{name} × {same.version} × {scenario.id}", f"{name} × {prompt.version} × {scenario.id}")
+        known: dict[tuple[str, str], ModelInfo] = {}
+        for model in self._models:
+            twin = known.setdefault(_identity(model), model)
+            if twin is not model:
+                _refuse(twin.name, model.name)
+
+
+def _refuse(one: str, other: str) -> None:
+    raise InvalidInput(f"{one} and {other} ask the model for exactly the same; leave one of them out")
+
+
+def _identity(model: ModelInfo) -> tuple[str, str]:
+    return model.engine, model.digest or model.name
+
+
+def _key(options: Options, model: ModelInfo, request: GenerationRequest, repeat: int) -> str:
+    """Identity is what shapes the answer, and nothing else: no URL, no experiment, no rubric."""
+    engine, identity = _identity(model)
+    return data_digest(
+        {
+            "engine": engine,
+            "model": identity,
+            "messages": [[message.role, message.content] for message in request.messages],
+            "n_tips": options.n_tips,
+            "temperature": request.temperature,
+            "diversity": options.diversity,
+            "max_tokens": request.max_tokens,
+            "seed": request.seed,
+            "repeat": repeat,
+        }
+    )

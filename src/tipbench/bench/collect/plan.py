@@ -1,0 +1,107 @@
+"""What a collection will do: the cells that are missing, and about how long they will take."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence, Set, Sized
+from dataclasses import dataclass
+from typing import Protocol
+
+from tipbench.bench.records import Cell, ModelInfo, StoredCell
+
+# Rules of thumb for models that were never timed here: a CPU reads all weights for each token, at some
+# 10 GB/s; weights come from disk at some 0.5 GB/s; a short text has some 40 tokens.
+_BYTES_A_SECOND = 10e9
+_LOADED_A_SECOND = 0.5e9
+_TOKENS_A_CANDIDATE = 40
+_PROMPT_TOKENS_A_TOKEN = 3  # a CPU reads a prompt some three times as fast as it writes
+_CHARS_A_TOKEN = 4
+_BYTES_A_PARAMETER = 0.6
+
+
+class Cells(Sized, Iterable[Cell], Protocol):
+    """Cells in their order, made when they are asked for."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells to generate now, those that are stored already, and the time it may take."""
+
+    models: tuple[ModelInfo, ...]
+    to_do: Cells
+    stored: int
+    failed_before: int  # among the stored ones
+    seconds: float
+    measured: bool  # the estimate comes from earlier cells of all these models
+
+    @property
+    def cells(self) -> int:
+        return len(self.to_do) + self.stored
+
+
+@dataclass(frozen=True)
+class _Missing:
+    """The cells that are not stored."""
+
+    cells: Cells
+    known: Set[str]
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Cell]:
+        return (cell for cell in self.cells if cell.key not in self.known)
+
+
+def make_plan(
+    models: Sequence[ModelInfo], cells: Cells, stored: Iterable[StoredCell], retry_failed: bool = False
+) -> Plan:
+    """Leaves out what is stored: the same key is never answered twice; failures are tried again on request."""
+    first = next(iter(cells), None)
+    times = _Times(first.request.max_tokens if first else 0)
+    failed: dict[str, bool] = {}
+    for cell in stored:
+        times.add(cell)
+        failed[cell.key] = failed.get(cell.key, True) and cell.failure is not None
+    known = {key for key, has_failed in failed.items() if not (retry_failed and has_failed)}
+    wanted = Counter(cell.model.name for cell in cells if cell.key not in known) if known else _all(models, cells)
+    failed_before = (
+        sum(failed.get(cell.key, False) for cell in cells if cell.key in known) if any(failed.values()) else 0
+    )
+    to_do = _Missing(cells, known, wanted.total())
+    seconds = sum(
+        (times.of(model) or _guess(first, model)) * wanted[model.name]
+        for model in models
+        if first and wanted[model.name]
+    )
+    measured = bool(to_do) and all(times.of(model) for model in models if wanted[model.name])
+    return Plan(tuple(models), to_do, len(cells) - len(to_do), failed_before, seconds, measured)
+
+
+def _all(models: Sequence[ModelInfo], cells: Cells) -> Counter[str]:
+    """A grid has the same cells for each model: they need not be made to be counted."""
+    return Counter({model.name: len(cells) // len(models) for model in models})
+
+
+class _Times:
+    """The mean time of earlier cells that were allowed answers as long as these, by model."""
+
+    def __init__(self, max_tokens: int) -> None:
+        self._max_tokens = str(max_tokens)
+        self._sums: dict[str, tuple[float, int]] = {}
+
+    def add(self, cell: StoredCell) -> None:
+        if "gen/wall_s" in cell.metrics and cell.settings.get("max_tokens") == self._max_tokens:
+            seconds, count = self._sums.get(cell.model, (0.0, 0))
+            self._sums[cell.model] = (seconds + cell.metrics["gen/wall_s"], count + 1)
+
+    def of(self, model: ModelInfo) -> float | None:
+        seconds, count = self._sums.get(model.name, (0.0, 0))
+        return seconds / count if count else None
+
+
+def _guess(cell: Cell, model: ModelInfo) -> float:
+    """For a cell like this one on that model."""
+    size = model.size_bytes or (model.parameters or 1e9) * _BYTES_A_PARAMETER
+    read = sum(len(message.content) for message in cell.request.messages) / _CHARS_A_TOKEN / _PROMPT_TOKENS_A_TOKEN
+    tokens = read + min(cell.request.max_tokens, cell.n_tips * _TOKENS_A_CANDIDATE)
+    return size / _LOADED_A_SECOND + tokens * size / _BYTES_A_SECOND

@@ -1,0 +1,201 @@
+"""Two experiments cell by cell: which rows changed by more than chance."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from statistics import fmean
+from typing import Literal
+
+from tipbench.bench.compare.comparison import score_table
+from tipbench.bench.compare.rows import Row, Rows
+from tipbench.core.errors import InvalidInput
+from tipbench.core.names import BY_RULE
+from tipbench.core.text import plural
+from tipbench.statistics.changes import LEVEL, changes, tellable, units_to_tell
+from tipbench.statistics.units import paired
+
+Name = tuple[str, str, tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One (model, prompt) then and now, on the scenarios that were scored in both."""
+
+    model: str
+    prompt: str
+    before: float
+    now: float
+    low: float | None  # the interval of the change; it holds for all rows together. None: that can't be told
+    high: float | None
+    p: float | None  # how easily chance brings about one as large among all rows; None: that can't be told
+    scenarios: int  # that were scored in both
+    prompt_changed: bool  # the same version with another text
+    model_changed: bool  # the same name with other weights
+
+    @property
+    def change(self) -> float:
+        return self.now - self.before
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "may be chance", "can't be told"]:
+        if self.p is None:
+            return "can't be told"
+        if self.p > LEVEL:
+            return "may be chance"
+        return "better" if self.change > 0 else "worse"
+
+
+@dataclass(frozen=True)
+class Against:
+    """What changed from one experiment to another."""
+
+    experiment: str
+    other: str
+    scenarios: tuple[str, ...]
+    unit: str
+    units: int
+    changes: tuple[Change, ...]
+    notes: tuple[str, ...]
+    provisional: bool  # by rules, on both sides
+
+
+def compare_against(experiment: str, now: Rows, other: str, before: Rows) -> Against:
+    """Rows are matched by model, prompt version and settings; a prompt's text and a model's weights may differ."""
+    for name, rows in ((experiment, now), (other, before)):
+        if not any(row.scores for row in rows.rows):
+            raise InvalidInput(f"'{name}' has no scores yet, so there is nothing to compare; have it judged first")
+    if now.provisional != before.provisional:
+        provisional = experiment if now.provisional else other
+        raise InvalidInput(
+            f"'{experiment}' and '{other}' can't be compared: the scores of '{provisional}' are provisional, the "
+            f"other's are not; have it judged first"
+        )
+    if experiment == other:
+        raise InvalidInput(f"--against names '{other}' itself; name another experiment")
+    ours, theirs = _by_name(now, experiment), _by_name(before, other)
+    pairs = [(mine, theirs[name]) for name, mine in ours.items() if name in theirs]
+    notes = _unmatched(experiment, ours, theirs) + _unmatched(other, theirs, ours)
+    notes += _unscored(pairs) + _judges(experiment, now, other, before)
+    units = {**before.units, **now.units}
+    together = _by_scenarios(pairs, list(units))
+    if not together:
+        raise InvalidInput(
+            f"'{experiment}' and '{other}' have no (model, prompt) that was scored on the same scenario in both"
+        )
+    listed: list[Change] = []
+    by_unit = True
+    for scenarios, members in together.items():
+        found, own_units = _changes(members, scenarios, [units[name] for name in scenarios], len(together))
+        by_unit &= own_units
+        listed += found
+    used = [name for name in units if any(name in scenarios for scenarios in together)]
+    unit = now.unit_name if by_unit else "scenario"
+    notes += _doubts(listed, now.unit_name, unit, len({units[name] for name in used}), len(used))
+    ranked = sorted(listed, key=lambda one: (-one.change, one.model, one.prompt))
+    count = len({units[name] for name in used}) if by_unit else len(used)
+    return Against(experiment, other, tuple(used), unit, count, tuple(ranked), tuple(notes), now.provisional)
+
+
+Pair = tuple[Row, Row]  # now, before
+
+
+def _by_scenarios(pairs: Sequence[Pair], scenarios: Sequence[str]) -> dict[tuple[str, ...], list[Pair]]:
+    """Rows that were scored on the same scenarios in both are looked at together."""
+    found: dict[tuple[str, ...], list[Pair]] = {}
+    for mine, its in pairs:
+        shared = tuple(name for name in scenarios if name in mine.scores and name in its.scores)
+        if shared:
+            found.setdefault(shared, []).append((mine, its))
+    return found
+
+
+def _changes(
+    members: Sequence[Pair], scenarios: Sequence[str], units: Sequence[str], groups: int
+) -> tuple[list[Change], bool]:
+    """Of rows that are looked at together, and whether by unit; where that can't tell a change, it is by scenario.
+
+    The level is shared out among groups of rows that are not looked at together.
+    """
+    mine, its = ([pair[side] for pair in members] for side in (0, 1))
+    table = score_table(mine, scenarios) - score_table(its, scenarios)
+    by_unit = paired(table, units)
+    data = by_unit if tellable(by_unit.units) else paired(table)
+    found = changes(data, LEVEL / groups) if tellable(data.units) else None
+    listed = [
+        Change(
+            model=now.name[0],
+            prompt=now.name[1],
+            before=fmean(before.scores[one]["composite"] for one in scenarios),
+            now=fmean(now.scores[one]["composite"] for one in scenarios),
+            low=_finite(found.lows[order]) if found else None,
+            high=_finite(found.highs[order]) if found else None,
+            p=min(1.0, float(found.p[order]) * groups) if found else None,
+            scenarios=len(scenarios),
+            prompt_changed=now.cells[0].prompt_digest != before.cells[0].prompt_digest,
+            model_changed=now.cells[0].settings.get("model_digest") != before.cells[0].settings.get("model_digest"),
+        )
+        for order, (now, before) in enumerate(members)
+    ]
+    return listed, data is by_unit
+
+
+def _finite(end: float) -> float | None:
+    return float(end) if isfinite(end) else None
+
+
+def _doubts(listed: Sequence[Change], cluster: str, unit: str, clusters: int, scenarios: int) -> list[str]:
+    """What a reader must know about the verdicts."""
+    told = [change for change in listed if change.p is not None]
+    notes = []
+    if len(told) < len(listed):
+        notes.append(f"It takes {units_to_tell()} scenarios to tell a change from chance, whatever the scores.")
+    if told and unit != cluster:
+        notes.append(
+            f"The verdicts hold for these {clusters} {plural(cluster, clusters)}; whether they do for others, "
+            f"takes {units_to_tell()} to tell."
+        )
+    if len({change.scenarios for change in listed}) > 1:
+        notes.append(f"Each row is compared on the scenarios that it has scores on in both, of {scenarios}.")
+    return notes
+
+
+def _by_name(rows: Rows, experiment: str) -> dict[Name, Row]:
+    found: dict[Name, Row] = {}
+    for row in rows.rows:
+        settings = {key: value for key, value in row.cells[0].settings.items() if key != "model_digest"}
+        name = (*row.name, tuple(sorted(settings.items())))
+        if name in found and row.scores and found[name].scores:
+            raise InvalidInput(
+                f"'{experiment}' holds {row.name[0]} × {row.name[1]} with several prompt texts or model weights, and "
+                f"it is not clear which one to compare; collect into an experiment of its own"
+            )
+        if name not in found or row.scores:
+            found[name] = row
+    return found
+
+
+def _unscored(pairs: Sequence[Pair]) -> list[str]:
+    apart = sorted(" × ".join(mine.name) for mine, its in pairs if not mine.scores.keys() & its.scores.keys())
+    return [f"Not compared, for want of a scenario with scores in both: {', '.join(apart)}."] if apart else []
+
+
+def _judges(experiment: str, now: Rows, other: str, before: Rows) -> list[str]:
+    """Another judge may be milder: what changed is the judge, then."""
+    ours, theirs = (
+        sorted({cell.judged_by for row in rows.rows for cell in row.cells if cell.judged_by not in (None, BY_RULE)})
+        for rows in (now, before)
+    )
+    if ours == theirs:
+        return []
+    return [
+        f"Other judges, who may be milder or stricter: {_names(ours)} in '{experiment}', {_names(theirs)} in '{other}'."
+    ]
+
+
+def _names(judges: Sequence[str | None]) -> str:
+    return "; ".join(name or "" for name in judges)
+
+
+def _unmatched(experiment: str, own: Mapping[Name, Row], others: Mapping[Name, Row]) -> list[str]:
+    alone = sorted(f"{name[0]} × {name[1]}" for name in own if name not in others)
+    return [f"Only in '{experiment}': {', '.join(alone)}."] if alone else []

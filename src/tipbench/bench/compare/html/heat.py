@@ -1,0 +1,88 @@
+"""Tables in colours: models × prompts, and rows × levels of a factor. The figures are always written out, too."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+
+from tipbench.bench.compare.leaderboard import Leaderboard
+from tipbench.bench.compare.leaderboard_row import Slice, Standing
+from tipbench.bench.compare.messages import prompt_label
+from tipbench.statistics.bounded import Interval
+
+STEPS = 20  # from the palest to the strongest colour, each a class of the style sheet
+_LEAST = 0.2  # of the rubric's scale: small differences stay pale
+
+
+@dataclass(frozen=True)
+class HeatScale:
+    """Colours go over the range of the data, or differences on a long scale would be invisible."""
+
+    low: float
+    high: float
+
+    def share(self, mean: float) -> float:
+        """0 for the palest, 1 for the strongest colour."""
+        return round(min(1.0, max(0.0, (mean - self.low) / (self.high - self.low))), 3)
+
+    def step(self, mean: float) -> int:
+        return round(STEPS * self.share(mean))
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Models down, prompts across; a place holds more than one row only where their labels are the same."""
+
+    models: tuple[str, ...]
+    prompts: tuple[str, ...]
+    places: Mapping[tuple[str, str], tuple[Standing, ...]]
+
+
+@dataclass(frozen=True)
+class SliceTable:
+    """A factor's levels across."""
+
+    factor: str
+    levels: Mapping[str, int]  # and on how many scenarios a row has scores there, at most
+
+    def slice_of(self, standing: Standing, level: str) -> Slice | None:
+        return standing.slices.get(self.factor, {}).get(level)
+
+
+def grid_means(board: Leaderboard) -> list[float]:
+    return [standing.composite for standing in board.standings if standing.composite is not None]
+
+
+def slice_means(board: Leaderboard) -> list[float]:
+    return [one.mean for row in board.standings for levels in row.slices.values() for one in levels.values()]
+
+
+def heat_scale(rubric: Interval, means: Sequence[float]) -> HeatScale:
+    """From the lowest to the highest, rounded outwards, and never over less than a fifth of the rubric's scale."""
+    low, high = min(means, default=rubric.low), max(means, default=rubric.high)
+    lacking = max(0.0, _LEAST * (rubric.high - rubric.low) - (high - low)) / 2
+    low, high = low - lacking, high + lacking
+    over, under = max(0.0, high - rubric.high), max(0.0, rubric.low - low)
+    low, high = low - over + under, high - over + under
+    return HeatScale(max(rubric.low, floor(low)), min(rubric.high, ceil(high)))
+
+
+def heat_map(board: Leaderboard) -> HeatMap:
+    """The model with the best row first; prompts by name."""
+    places: dict[tuple[str, str], list[Standing]] = {}
+    for standing in board.standings:
+        places.setdefault((standing.model, prompt_label(board, standing)), []).append(standing)
+    return HeatMap(
+        models=tuple(dict.fromkeys(model for model, _ in places)),
+        prompts=tuple(sorted({prompt for _, prompt in places})),
+        places={place: tuple(found) for place, found in places.items()},
+    )
+
+
+def slice_tables(board: Leaderboard) -> list[SliceTable]:
+    found: dict[str, dict[str, int]] = {}
+    for standing in board.standings:
+        for factor, levels in standing.slices.items():
+            for level, one in levels.items():
+                most = found.setdefault(factor, {})
+                most[level] = max(most.get(level, 0), one.scenarios)
+    return [SliceTable(factor, dict(sorted(levels.items()))) for factor, levels in sorted(found.items())]

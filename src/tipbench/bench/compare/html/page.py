@@ -1,0 +1,125 @@
+"""The HTML report: what its templates show. `report.html` is the file around, `report_body.html` the report itself."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from tipbench.bench.compare import messages as words
+from tipbench.bench.compare.effects import FactorEffects, GridEffects
+from tipbench.bench.compare.examples import Examples
+from tipbench.bench.compare.html.heat import grid_means, heat_map, heat_scale, slice_means, slice_tables
+from tipbench.bench.compare.html.plots import Bar, Point, effects_plot, interval_plot, scatter_plot
+from tipbench.bench.compare.html.templates import make_environment
+from tipbench.bench.compare.leaderboard import Leaderboard
+from tipbench.bench.compare.leaderboard_row import Standing
+from tipbench.bench.compare.reliability import JudgedBatch
+from tipbench.bench.compare.rows import RowKey
+from tipbench.statistics.bounded import Interval
+
+_OPEN = 3  # rows of the top group whose examples are open from the start
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that the page is made from."""
+
+    board: Leaderboard
+    batches: Sequence[JudgedBatch]
+    alpha: Mapping[str, float | None]  # Krippendorff's, over counted judges, by criterion; empty with fewer than two
+    examples: Mapping[RowKey, Examples]
+    made_at: str
+
+
+def as_html(report: Report) -> str:
+    """One file that needs nothing else."""
+    css = Markup(_resource("foundation.css") + _resource("report.css"))  # our own files
+    return _environment().get_template("report.html").render(**report_values(report), css=css)
+
+
+def report_values(report: Report, runs_of: Callable[[Standing], str] | None = None) -> dict[str, Any]:
+    """All that `report_body.html` and its companions show; with `runs_of`, rows link to their runs."""
+    board = report.board
+    effects = board.effects if isinstance(board.effects, GridEffects) else None
+    return {
+        "report": report,
+        "board": board,
+        "compared": [standing for standing in board.standings if standing.place],
+        "anything_scored": any(standing.composite is not None for standing in board.standings),
+        "criteria": [name for name in board.scores if name != "composite" and name not in board.flags],
+        "heat": heat_map(board),
+        "slices": slice_tables(board),
+        "grid_scale": heat_scale(board.scales["composite"], grid_means(board)),
+        "slices_scale": heat_scale(board.scales["composite"], slice_means(board)),
+        "plots": {
+            "intervals": _both(interval_plot, _interval_bars(board), board.scales["composite"], "Composite scores"),
+            "effects": _effect_plot(effects) if effects else None,
+            "front": _both(scatter_plot, _points(board), "composite", "Quality against seconds"),
+        },
+        "points": _points(board),
+        "effects": effects,
+        "opened": {standing.key for standing in (board.top or board.standings[:1])[:_OPEN]},
+        "label": lambda standing: words.row_label(board, standing),
+        "prompt": lambda standing: words.prompt_label(board, standing),
+        "runs_of": runs_of,
+    }
+
+
+@cache
+def _environment() -> Environment:
+    return make_environment()
+
+
+def _resource(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+def _both(plot: Callable[..., str], *figures: Any) -> Markup:
+    """For a wide page and for a narrow one; the style sheet shows one of them."""
+    return Markup(plot(*figures) + plot(*figures, narrow=True))  # escaped element by element
+
+
+def _interval_bars(board: Leaderboard) -> list[Bar]:
+    return [
+        Bar(
+            label=f"{number}. {words.row_label(board, standing)}",
+            mean=standing.composite,
+            interval=standing.intervals.get("composite"),
+            possible=standing.extremes if standing.extremes.high - standing.extremes.low > 1e-9 else None,
+            emphasis=_is_top(standing),
+            remark="● top" if _is_top(standing) else "",
+        )
+        for number, standing in enumerate(board.standings, 1)
+    ]
+
+
+def _is_top(standing: Standing) -> bool:
+    return bool(standing.place and standing.place.top)
+
+
+def _effect_plot(effects: GridEffects) -> Markup | None:
+    """Of models and of prompts, where there is more than one."""
+    factors = {"Models": effects.models, "Prompts": effects.prompts}
+    shown = {name: _effect_bars(factor) for name, factor in factors.items() if len(factor.levels) > 1}
+    return _both(effects_plot, shown, "Effects of models and prompts") if shown else None
+
+
+def _effect_bars(factor: FactorEffects) -> list[Bar]:
+    bars = []
+    for level in factor.levels:
+        interval = None if level.low is None or level.high is None else Interval(level.low, level.high)
+        away = interval is not None and not interval.low <= 0 <= interval.high
+        bars.append(Bar(level.name, level.size, interval, None, emphasis=away))
+    return bars
+
+
+def _points(board: Leaderboard) -> list[Point]:
+    return [
+        Point(number, words.row_label(board, one), one.composite, one.cost.seconds, one.on_front)
+        for number, one in enumerate(board.standings, 1)
+        if one.composite is not None and one.cost.seconds is not None
+    ]

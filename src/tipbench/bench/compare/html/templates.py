@@ -1,0 +1,73 @@
+"""How a template becomes a page: whatever others wrote is escaped and made visible, in one place for all pages."""
+
+from typing import Any, NamedTuple
+
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from tipbench.bench.compare import messages as words
+from tipbench.bench.compare.html.drawing import shortened
+from tipbench.core.identity import SHORT
+from tipbench.core.text import plural, size, utc_minute
+from tipbench.core.untrusted import printable
+from tipbench.statistics.bounded import Interval
+
+TEXT_LIMIT = 4_000  # characters of one candidate, note or reason; a model can write a megabyte
+
+
+class Cut(NamedTuple):
+    """The beginning of a text, and how many characters are not shown."""
+
+    text: str
+    left_out: int
+
+
+def make_environment(*first: BaseLoader) -> Environment:
+    """For the report's templates, and for those that `first` finds. No place in them can forget to escape."""
+    environment = Environment(
+        loader=ChoiceLoader([*first, PackageLoader("tipbench.bench.compare", "html")]),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(words=words, cut=cut, plural=plural, shortened=shortened)
+    environment.filters.update(
+        figure=words.figure,
+        percent=words.percent,
+        span=_span,
+        day=_day,
+        size=size,
+        count=_count,
+        digest=_digest,
+    )
+    return environment
+
+
+def _shown(value: Any) -> Any:
+    """What would reorder or hide text is made visible."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def cut(text: str, limit: int = TEXT_LIMIT) -> Cut:
+    return Cut(text[:limit], max(0, len(text) - limit))
+
+
+def _span(interval: Interval | None, digits: int = 1) -> str:
+    return "–" if interval is None else f"{interval[0]:.{digits}f} – {interval[1]:.{digits}f}"
+
+
+def _day(milliseconds: int) -> str:
+    try:
+        return utc_minute(milliseconds)
+    except (ValueError, OverflowError, OSError):
+        return "at an unknown time"
+
+
+def _count(number: int | None) -> str:
+    return "–" if number is None else f"{number / 1e9:.1f} B" if number >= 0.9995e9 else f"{number / 1e6:.0f} M"
+
+
+def _digest(text: str) -> str:
+    return text[:SHORT]

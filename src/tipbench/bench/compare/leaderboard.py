@@ -1,0 +1,123 @@
+"""The leaderboard per (model, prompt): what the scores can tell, what they can't, and what is missing from them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tipbench.bench.compare.comparison import Comparison, compare_rows, in_order_of_means
+from tipbench.bench.compare.effects import GridEffects, grid_effects
+from tipbench.bench.compare.leaderboard_row import Standing, make_standings
+from tipbench.bench.compare.rows import Rows, make_rows
+from tipbench.bench.compare.snapshot import Look
+from tipbench.bench.records import StoredCell
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.statistics.bounded import Interval
+
+Kappas = Mapping[str, Mapping[str, float | None]]  # of each judge with the anchors, by criterion; empty: not told
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """The standings, best composite first, and by whom and by which rubric they were scored."""
+
+    experiment: str
+    rubric: str
+    rubric_digest: str
+    scales: Mapping[str, Interval]  # of every score, the composite last
+    flags: tuple[str, ...]  # those among them that are flags
+    judges: tuple[str, ...]
+    kappas: Kappas
+    quarantined: Mapping[str, int]  # judge → cells that have no counted score, because the judge's are in quarantine
+    provisional: bool  # no counted judge has scored anything yet; the figures are a rule's
+    other_rubrics: int  # cells scored by another rubric, which count as pending here
+    uneven: bool  # rows were scored on different scenarios, so their means compare different things
+    standings: tuple[Standing, ...]
+    rows: Rows = field(repr=False)  # behind the standings, in their order
+    comparison: Comparison
+    effects: GridEffects | str  # or why there are none
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        return tuple(self.scales)
+
+    @property
+    def judged(self) -> int:
+        return sum(standing.judged for standing in self.standings)
+
+    @property
+    def empty(self) -> int:
+        """Answers without a usable candidate, among the judged."""
+        return sum(standing.empty for standing in self.standings)
+
+    @property
+    def pending(self) -> int:
+        return sum(standing.pending for standing in self.standings)
+
+    @property
+    def failed(self) -> int:
+        return sum(standing.failed for standing in self.standings)
+
+    @property
+    def missing(self) -> int:
+        return sum(standing.missing for standing in self.standings)
+
+    @property
+    def gaps(self) -> int:
+        """Cells that have no score and could change the means."""
+        return sum(len(row.cells) - row.scored for row in self.rows.rows) + self.missing
+
+    @property
+    def top(self) -> tuple[Standing, ...]:
+        """Those that may be the best; empty where that can't be told."""
+        return tuple(one for one in self.standings if one.place and one.place.top)
+
+
+def leaderboard_of(look: Look, rubric: Rubric) -> Leaderboard:
+    return leaderboard(look.experiment.name, look.cells, rubric, look.kappas(rubric.digest))
+
+
+def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric, kappas: Kappas) -> Leaderboard:
+    rows = make_rows(cells, rubric)
+    rows = rows.in_order(in_order_of_means(rows))
+    comparison = compare_rows(rows)
+    standings = make_standings(rows, comparison.places, rubric.digest)
+    judges = _judges(cells, rubric, rows.provisional)
+    return Leaderboard(
+        experiment=experiment,
+        rubric=rubric.name,
+        rubric_digest=rubric.digest,
+        scales=rows.scales,
+        flags=tuple(rubric.flags),
+        judges=judges,
+        kappas={judge: kappas.get(judge, {}) for judge in judges},
+        quarantined=_quarantined(cells, rubric),
+        provisional=rows.provisional,
+        other_rubrics=sum(cell.judged_rubric not in (None, rubric.digest) and not cell.is_empty for cell in cells),
+        uneven=len({row.scenarios for row in standings if row.scenarios}) > 1,
+        standings=tuple(standings),
+        rows=rows,
+        comparison=comparison,
+        effects=grid_effects(rows),
+    )
+
+
+def _judges(cells: Sequence[StoredCell], rubric: Rubric, provisional: bool) -> tuple[str, ...]:
+    found = {
+        note.judge
+        for cell in cells
+        for note in cell.judges
+        if note.rubric_digest == rubric.digest and note.provisional == provisional
+        if note.counted or note.provisional
+    }
+    return tuple(sorted(found))
+
+
+def _quarantined(cells: Sequence[StoredCell], rubric: Rubric) -> dict[str, int]:
+    found = Counter(
+        note.judge
+        for cell in cells
+        if not cell.is_counted(rubric.digest)
+        for note in cell.judges
+        if note.rubric_digest == rubric.digest and not note.provisional and not note.counted
+    )
+    return dict(sorted(found.items()))

@@ -1,0 +1,179 @@
+"""One line of the leaderboard: what a row scored, how sure that is, what is missing from it and what it costs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from tipbench.bench.compare.comparison import Place
+from tipbench.bench.compare.cost import Cost, cost_of, mean_known, pareto_front
+from tipbench.bench.compare.intervals import Wanted, intervals_of
+from tipbench.bench.compare.rows import Row, RowKey, Rows, row_key
+from tipbench.statistics.bounded import Interval
+
+MOST_LEVELS = 50  # of a factor that rows are sliced by; with more, a level is hardly more than a scenario
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A row on the scenarios of one level of a factor."""
+
+    means: Mapping[str, float]  # criteria, flags and composite
+    interval: Interval | None  # of the composite; None where all scenarios belong together: one tells next to nothing
+    scenarios: int
+
+    @property
+    def mean(self) -> float:
+        return self.means["composite"]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A (model, prompt) over the scenarios that it was scored on."""
+
+    model: str
+    prompt: str
+    prompt_digest: str
+    settings: Mapping[str, str]
+    means: Mapping[str, float]  # criteria, flags and composite; empty while nothing is scored
+    intervals: Mapping[str, Interval]  # 95 % each, by itself
+    extremes: Interval  # the composite, if all that is missing had the lowest or the highest score
+    slices: Mapping[str, Mapping[str, Slice]]  # factor → level → how it did there
+    scenarios: tuple[str, ...]  # behind the means
+    scored: int  # cells behind the means
+    judged: int
+    pending: int
+    failed: int
+    missing: int  # scenarios that other rows have, and this one has no cell for
+    empty: int  # answers without a usable candidate, among the judged
+    candidates: float | None  # usable ones, mean a cell
+    diversity: float | None
+    cost: Cost
+    on_front: bool  # no other row is as good and as quick, and better in one of the two
+    place: Place | None  # None: it was not compared
+
+    @property
+    def key(self) -> RowKey:
+        return row_key(self.model, self.prompt, self.prompt_digest, self.settings)
+
+    @property
+    def composite(self) -> float | None:
+        return self.means.get("composite")
+
+    @property
+    def cells(self) -> int:
+        return self.judged + self.pending + self.failed
+
+
+def make_standings(rows: Rows, places: Sequence[Place | None], rubric_digest: str) -> list[Standing]:
+    costs = [cost_of(row.cells) for row in rows.rows]
+    every = zip(rows.rows, _intervals(rows), _slices(rows), places, costs, _fronts(rows, places, costs), strict=True)
+    return [_standing(rows, rubric_digest, *one) for one in every]
+
+
+def _fronts(rows: Rows, places: Sequence[Place | None], costs: Sequence[Cost]) -> list[bool]:
+    """Rows that were not compared are on no front, unless none was."""
+    compared = [place is not None for place in places]
+    return pareto_front(
+        [
+            (row.means.get("composite") if among or not any(compared) else None, cost.seconds)
+            for row, among, cost in zip(rows.rows, compared, costs, strict=True)
+        ]
+    )
+
+
+def _standing(
+    rows: Rows,
+    rubric_digest: str,
+    row: Row,
+    intervals: Mapping[str, Interval],
+    slices: Mapping[str, Mapping[str, Slice]],
+    place: Place | None,
+    cost: Cost,
+    on_front: bool,
+) -> Standing:
+    first = row.cells[0]
+    answered = [cell for cell in row.cells if cell.failure is None]
+    judged = sum(cell.is_empty or cell.is_counted(rubric_digest) for cell in answered)
+    asked = {cell.scenario for cell in row.cells}
+    return Standing(
+        model=first.model,
+        prompt=first.prompt,
+        prompt_digest=first.prompt_digest,
+        settings=first.settings,
+        means=row.means,
+        intervals=intervals,
+        extremes=_extremes(rows, row),
+        slices=slices,
+        scenarios=tuple(sorted(row.scores)),
+        scored=row.scored,
+        judged=judged,
+        pending=len(answered) - judged,
+        failed=len(row.cells) - len(answered),
+        missing=len(set(rows.scenarios) - asked),
+        empty=sum(cell.is_empty for cell in answered),
+        candidates=mean_known(float(cell.candidates) for cell in answered),
+        diversity=mean_known(cell.metrics.get("answer/diversity") for cell in answered),
+        cost=cost,
+        on_front=on_front,
+        place=place,
+    )
+
+
+def _intervals(rows: Rows) -> list[dict[str, Interval]]:
+    """Of every score of every row."""
+    wanted = [
+        (index, Wanted(row, name, _scored(rows, row)))
+        for index, row in enumerate(rows.rows)
+        if row.scores
+        for name in rows.scales
+    ]
+    found: list[dict[str, Interval]] = [{} for _ in rows.rows]
+    for (index, one), interval in zip(wanted, intervals_of(rows, [one for _, one in wanted]), strict=True):
+        found[index][one.score] = interval
+    return found
+
+
+def _slices(rows: Rows) -> list[dict[str, dict[str, Slice]]]:
+    """Of every row the composite on each level of each factor that has not too many of them."""
+    factors = {factor for factor, levels in rows.levels.items() if len(levels) <= MOST_LEVELS}
+    sliced = []
+    for index, row in enumerate(rows.rows):
+        by_level: dict[tuple[str, str], list[str]] = {}
+        for scenario in _scored(rows, row):
+            for pair in rows.factors[scenario].items():
+                by_level.setdefault(pair, []).append(scenario)
+        sliced += [
+            (index, (factor, level), Wanted(row, "composite", tuple(names)))
+            for (factor, level), names in sorted(by_level.items())
+            if factor in factors
+        ]
+    tells = [len(set(rows.units_of(one.scenarios))) > 1 for *_, one in sliced]
+    intervals = iter(intervals_of(rows, [one for (*_, one), yes in zip(sliced, tells, strict=True) if yes]))
+    found: list[dict[str, dict[str, Slice]]] = [{} for _ in rows.rows]
+    for (index, (factor, level), one), yes in zip(sliced, tells, strict=True):
+        scores = [one.row.scores[name] for name in one.scenarios]
+        means = {score: fmean([each[score] for each in scores]) for score in rows.scales}
+        found[index].setdefault(factor, {})[level] = Slice(means, next(intervals) if yes else None, len(scores))
+    return found
+
+
+def _scored(rows: Rows, row: Row) -> tuple[str, ...]:
+    return tuple(name for name in rows.scenarios if name in row.scores)
+
+
+def _extremes(rows: Rows, row: Row) -> Interval:
+    """The composite's mean over all scenarios, with every cell that has no score at the worst and at the best one."""
+    scale = rows.scales["composite"]
+    cells = dict.fromkeys(rows.scenarios, 0)
+    for cell in row.cells:
+        cells[cell.scenario] += 1
+    ends = []
+    for filled in scale:
+        means = []
+        for scenario, asked in cells.items():
+            known = row.scored_in.get(scenario, 0)
+            total = known * row.scores[scenario]["composite"] if known else 0.0
+            count = max(asked, 1)
+            means.append((total + (count - known) * filled) / count)
+        ends.append(fmean(means))
+    return Interval(*ends)

@@ -1,0 +1,185 @@
+"""What a leaderboard says, in sentences: the same on the terminal, in Markdown and in the report."""
+
+from collections.abc import Mapping
+
+from tipbench.bench.compare.effects import GridEffects, evidence, prompt_sentence
+from tipbench.bench.compare.leaderboard import Leaderboard
+from tipbench.bench.compare.leaderboard_row import Standing
+from tipbench.core.identity import SHORT
+from tipbench.core.text import plural
+from tipbench.core.untrusted import printable
+from tipbench.statistics.planning import POWER
+from tipbench.statistics.top_group import units_to_separate
+
+_NAMED = 4  # rows in a sentence
+_MANY_SCENARIOS = 1_000
+
+
+def headline(board: Leaderboard) -> str:
+    """Where the figures come from, in a sentence."""
+    counts = _counts(board)
+    if board.failed and board.failed == sum(standing.cells for standing in board.standings):
+        first = _first_failure(board)
+        return f"All {board.failed} cells failed, the first with: {first}. 'collect --retry-failed' tries them again."
+    if not board.judges and board.quarantined:
+        return f"No judge's scores count yet; {_quarantine(board)}: {counts}."
+    if not board.judges:
+        return f"No judge has scored anything yet: {counts}."
+    names = ", ".join(_with_kappa(judge, board.kappas.get(judge, {})) for judge in board.judges)
+    if board.provisional:
+        scored = f"{_quarantine(board)}" if board.quarantined else "not yet by a person or an agent"
+        return f"PROVISIONAL: scored by rules, {names}, {scored}: {counts}."
+    beside = f" {_capital(_quarantine(board))}." if board.quarantined else ""
+    return f"Judged by {names} against {board.rubric}: {counts}.{beside}"
+
+
+def _counts(board: Leaderboard) -> str:
+    empty = f", {board.empty} without a usable candidate, which score the minimum" if board.empty else ""
+    return f"{board.judged - board.empty} cells judged, {board.pending} pending, {board.failed} failed{empty}"
+
+
+def _quarantine(board: Leaderboard) -> str:
+    named = " and ".join(f"{judge} ({cells} {plural('cell', cells)})" for judge, cells in board.quarantined.items())
+    return f"the scores of {named} are in quarantine and don't count ('tipbench judge --status' says why)"
+
+
+def _capital(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
+
+
+def _first_failure(board: Leaderboard) -> str:
+    return printable(next(cell.failure for row in board.rows.rows for cell in row.cells if cell.failure), 200)
+
+
+def _with_kappa(judge: str, kappas: Mapping[str, float | None]) -> str:
+    """A judge's name with how far it agrees with the anchors, criterion by criterion."""
+    if not kappas:
+        return f"{judge} (κ not assessable)"
+    return f"{judge} (κ {'/'.join('–' if value is None else f'{value:.2f}' for value in kappas.values())})"
+
+
+def verdict(board: Leaderboard) -> list[str]:
+    """What the scores can tell: the top group, and what it would take to tell more."""
+    told = []
+    comparison = board.comparison
+    compared = [standing for standing in board.standings if standing.place]
+    if comparison.told:
+        told.append(f"{_basis(board)}, {_top_group(board, len(compared))}.")
+    if comparison.told and comparison.clusters:
+        told.append(
+            f"Whether that holds for other {plural(board.rows.unit_name, 2)}, {comparison.clusters} can't tell: "
+            f"it takes {units_to_separate(len(compared))}."
+        )
+    told += comparison.notes
+    return [*told, *_needed(board)]
+
+
+def _basis(board: Leaderboard) -> str:
+    comparison = board.comparison
+    scenarios = f"{len(comparison.scenarios)} {plural('scenario', len(comparison.scenarios))}"
+    if comparison.clusters:
+        return f"For these {comparison.clusters} {plural(board.rows.unit_name, comparison.clusters)}, on {scenarios}"
+    if comparison.unit == "scenario":
+        return f"On {scenarios}"
+    return f"On {scenarios} of {comparison.units} {plural(comparison.unit, comparison.units)}"
+
+
+def _top_group(board: Leaderboard, compared: int) -> str:
+    if len(board.top) == compared:
+        which = "both" if compared == 2 else f"all {compared}"
+        return f"no row is shown to be better than another: {which} may be the best"
+    if len(board.top) == 1:
+        return f"{row_label(board, board.top[0])} is the best of {compared} rows"
+    return f"{len(board.top)} of {compared} rows may be the best: {_top_names(board)}"
+
+
+def _top_names(board: Leaderboard) -> str:
+    names = [row_label(board, standing) for standing in board.top]
+    if len(names) <= _NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[: _NAMED - 1])} and {len(names) - _NAMED + 1} more, marked ●"
+
+
+def _needed(board: Leaderboard) -> list[str]:
+    needed, comparison = board.comparison.needed, board.comparison
+    if needed is None or needed.more_units == 0:
+        return []
+    first, second = (row_label(board, board.standings[place]) for place in (needed.first, needed.second))
+    if needed.more_units is None or needed.more_scenarios is None:
+        return [f"{first} and {second} have the same mean there, so there is no gap to plan for."]
+    if needed.more_scenarios > _MANY_SCENARIOS:
+        return [
+            f"It would take more than {_MANY_SCENARIOS:,} more scenarios to separate {first} from {second}: "
+            f"for all that can be told, they are equal."
+        ]
+    more = f"{needed.more_scenarios} more {plural('scenario', needed.more_scenarios)}"
+    if comparison.unit != "scenario":
+        more += f", of {needed.more_units} new {plural(comparison.unit, needed.more_units)},"
+    return [
+        f"About {more} would separate {first} from {second} ({percent(POWER)} power), "
+        f"if their gap of {needed.gap:.2f} stays as it is."
+    ]
+
+
+def effect_sentences(board: Leaderboard) -> list[str]:
+    """What models and prompts do by themselves; none where that can't be told."""
+    effects = board.effects
+    if not isinstance(effects, GridEffects):
+        return []
+    told = []
+    for what, factor in (("Models", effects.models), ("Prompts", effects.prompts)):
+        if len(factor.levels) > 1:
+            sizes = ", ".join(f"{level.name} {level.size:+.2f}" for level in factor.levels)
+            told.append(f"{what}: {sizes}; {evidence(factor.p, factor.unit)}.")
+    if len(effects.prompts.levels) > 1:
+        told.append(prompt_sentence(effects))
+    if effects.interaction_p is not None:
+        told.append(f"That prompts do differently on different models: {evidence(effects.interaction_p, '')}.")
+    return told
+
+
+def warnings(board: Leaderboard) -> list[str]:
+    """What a reader must know before comparing rows."""
+    found = []
+    if board.uneven:
+        found.append(
+            "Rows were scored on different scenarios: each mean is over a row's own, so they compare different things."
+        )
+    if board.other_rubrics:
+        found.append(f"{board.other_rubrics} cells are scored by another rubric and count as pending here.")
+    if board.judges and board.gaps:
+        found.append(
+            f"{board.gaps} {plural('cell', board.gaps)} without a score: with all of them, a row's mean may lie "
+            f"anywhere between 'if worst' and 'if best'."
+        )
+    return found
+
+
+def row_label(board: Leaderboard, standing: Standing) -> str:
+    return f"{standing.model} × {prompt_label(board, standing)}"
+
+
+def prompt_label(board: Leaderboard, standing: Standing) -> str:
+    """The prompt's version, with whatever else tells this row from others of the same model and version."""
+    alike = [s for s in board.standings if (s.model, s.prompt) == (standing.model, standing.prompt)]
+    label = standing.prompt
+    if len({s.prompt_digest for s in alike}) > 1:
+        label += f"@{standing.prompt_digest[:SHORT]}"
+    varying = [key for key in standing.settings if len({s.settings.get(key) for s in alike}) > 1]
+    told = ", ".join(f"{key}={standing.settings[key][:SHORT]}" for key in varying)
+    return f"{label} ({told})" if told else label
+
+
+def figure(value: float | None, digits: int = 2) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def percent(share: float | None) -> str:
+    """A probability, never rounded to a certainty."""
+    if share is None:
+        return "–"
+    return "<1 %" if share < 0.01 else ">99 %" if share > 0.99 else f"{share:.0%}".replace("%", " %")
+
+
+def range_text(low: float, high: float) -> str:
+    return f"{low:.1f} – {high:.1f}"

@@ -1,0 +1,209 @@
+"""The rows of a leaderboard: cells that were asked in the same way, and their scores scenario by scenario."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import fmean
+
+from tipbench.bench.records import StoredCell
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.core.errors import StoredDataDamaged
+from tipbench.core.names import BY_RULE
+from tipbench.statistics.bounded import Interval
+
+Scores = Mapping[str, float]  # of one cell, or means: criteria, flags and composite
+RowKey = tuple[str, str, str, tuple[tuple[str, str], ...]]
+_NEARLY = 1e-9
+
+
+@dataclass(frozen=True)
+class Row:
+    """One (model, prompt), asked in one way. The scenario is the unit: repeats are averaged within it."""
+
+    cells: tuple[StoredCell, ...]
+    scores: Mapping[str, Scores]  # scenario → means over its repeats; scenarios without a score are not in it
+    scored_in: Mapping[str, int]  # scenario → how many cells are behind its means
+
+    @property
+    def scored(self) -> int:
+        return sum(self.scored_in.values())
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.cells[0].model, self.cells[0].prompt
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        by_scenario = list(self.scores.values())
+        return {name: fmean([one[name] for one in by_scenario]) for name in (by_scenario[0] if by_scenario else ())}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All rows, in an order that depends on nothing but their names, and what their scores mean."""
+
+    rows: tuple[Row, ...]
+    scales: Mapping[str, Interval]  # of every score
+    units: Mapping[str, str]  # scenario → what it shares with scenarios that it is not independent of
+    unit_name: str  # "persona", or "scenario" where each stands for itself
+    factors: Mapping[str, Mapping[str, str]]  # scenario → factor → level
+    provisional: bool  # no counted judge has scored anything yet; the figures are a rule's
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        return tuple(self.units)
+
+    @property
+    def levels(self) -> dict[str, set[str]]:
+        """Of each factor."""
+        found: dict[str, set[str]] = {}
+        for levels in self.factors.values():
+            for factor, level in levels.items():
+                found.setdefault(factor, set()).add(level)
+        return found
+
+    def in_order(self, order: Sequence[int]) -> "Rows":
+        return replace(self, rows=tuple(self.rows[index] for index in order))
+
+    def units_of(self, scenarios: Iterable[str]) -> list[str]:
+        return [self.units[scenario] for scenario in scenarios]
+
+
+def scales(rubric: Rubric) -> dict[str, Interval]:
+    """From where to where each score can go."""
+    return {
+        **{name: Interval(float(c.min), float(c.max)) for name, c in rubric.criteria.items()},
+        **{name: Interval(0.0, 1.0) for name in rubric.flags},
+        "composite": Interval(rubric.lowest()["composite"], rubric.highest_composite()),
+    }
+
+
+def make_rows(cells: Sequence[StoredCell], rubric: Rubric) -> Rows:
+    """Counted scores if there are any, else provisional ones; the two are never mixed."""
+    scores_of, counted = _scoring(cells, rubric)
+    groups: dict[RowKey, list[StoredCell]] = {}
+    for cell in cells:
+        groups.setdefault(key_of(cell), []).append(cell)
+    of_scenario: dict[str, list[StoredCell]] = {}
+    for cell in cells:
+        of_scenario.setdefault(cell.scenario, []).append(cell)
+    factors = {name: _factors(found) for name, found in of_scenario.items()}
+    # Older cells may not say what their scenario belongs to; any that does will do.
+    clusters = {name: _cluster(found) for name, found in of_scenario.items()}
+    units = {name: _unit(name, clusters[name], factors[name]) for name in of_scenario}
+    named = sorted({cluster for cluster in clusters.values() if cluster})
+    return Rows(
+        rows=tuple(_row(group, scores_of) for _, group in sorted(groups.items())),
+        scales=scales(rubric),
+        units=dict(sorted(units.items(), key=lambda one: (one[1], one[0]))),
+        unit_name="scenario" if not named else named[0] if len(named) == 1 else "group",
+        factors=factors,
+        provisional=not counted,
+    )
+
+
+def cell_scores(cells: Sequence[StoredCell], rubric: Rubric) -> dict[str, Scores]:
+    """The scores of each cell as they count on the board, by run; cells without any are not in it."""
+    scores_of, _ = _scoring(cells, rubric)
+    found = {cell.run_id: scores_of(cell) for cell in cells if cell.failure is None}
+    return {run_id: scores for run_id, scores in found.items() if scores is not None}
+
+
+def _scoring(cells: Sequence[StoredCell], rubric: Rubric) -> tuple["ScoresOf", bool]:
+    """How cells are scored, and whether by judges that count."""
+    counted = any(cell.is_counted(rubric.digest) and cell.judged_by != BY_RULE for cell in cells)
+    return _checked(_counted_scores(rubric) if counted else _provisional_scores(rubric), scales(rubric)), counted
+
+
+def _factors(cells: Sequence[StoredCell]) -> dict[str, str]:
+    """Of a scenario; where cells disagree, which no suite makes them do, the first by name."""
+    if all(cell.factors == cells[0].factors for cell in cells):
+        return dict(sorted(cells[0].factors.items()))
+    return dict(sorted({pair for cell in cells for pair in cell.factors.items()}, reverse=True))
+
+
+def _cluster(cells: Sequence[StoredCell]) -> str | None:
+    return min((cell.cluster for cell in cells if cell.cluster), default=None)
+
+
+def _unit(scenario: str, cluster: str | None, factors: Mapping[str, str]) -> str:
+    """What scenarios that are not independent of each other have in common; else the scenario itself."""
+    return f"{cluster}={factors[cluster]}" if cluster and cluster in factors else scenario
+
+
+def row_key(model: str, prompt: str, prompt_digest: str, settings: Mapping[str, str]) -> RowKey:
+    """What tells rows apart: cells that were asked in another way are another row, never repeats of this one."""
+    return model, prompt, prompt_digest, tuple(sorted(settings.items()))
+
+
+def key_of(cell: StoredCell) -> RowKey:
+    return row_key(cell.model, cell.prompt, cell.prompt_digest, cell.settings)
+
+
+def _row(cells: Sequence[StoredCell], scores_of: "ScoresOf") -> Row:
+    found: dict[str, list[Scores]] = {}
+    cells = sorted(cells, key=lambda one: (one.scenario, one.repeat, one.run_id))
+    for cell in cells:
+        scores = scores_of(cell) if cell.failure is None else None
+        if scores is not None:
+            found.setdefault(cell.scenario, []).append(scores)
+    means = {scenario: _mean_scores(repeats) for scenario, repeats in found.items()}
+    return Row(tuple(cells), means, {scenario: len(repeats) for scenario, repeats in found.items()})
+
+
+def _mean_scores(repeats: Sequence[Scores]) -> Scores:
+    if len(repeats) == 1:
+        return repeats[0]
+    return {name: fmean([one[name] for one in repeats]) for name in repeats[0]}
+
+
+ScoresOf = Callable[[StoredCell], Scores | None]
+
+
+def _counted_scores(rubric: Rubric) -> ScoresOf:
+    lowest = rubric.lowest()
+
+    def scores(cell: StoredCell) -> Scores | None:
+        if cell.is_empty:
+            return lowest
+        if not cell.is_counted(rubric.digest):
+            return None
+        return {name: cell.metrics[name] for name in rubric.score_names}
+
+    return scores
+
+
+def _provisional_scores(rubric: Rubric) -> ScoresOf:
+    lowest = rubric.lowest()
+
+    def scores(cell: StoredCell) -> Scores | None:
+        if cell.is_empty:
+            return lowest
+        for note in cell.judges:
+            if note.provisional and note.rubric_digest == rubric.digest:
+                return {name: cell.metrics[f"judge/{note.judge}/{name}"] for name in rubric.score_names}
+        return None
+
+    return scores
+
+
+def _checked(scores_of: ScoresOf, scales: Mapping[str, Interval]) -> ScoresOf:
+    """Somebody may have written to a run by hand: a score off its scale would make every interval wrong."""
+
+    def scores(cell: StoredCell) -> Scores | None:
+        try:
+            found = scores_of(cell)
+        except KeyError as missing:
+            raise StoredDataDamaged(
+                f"run {cell.run_id} is called judged and has no metric {missing}; apply its scores again"
+            ) from None
+        for name, value in (found or {}).items():
+            low, high = scales[name]
+            if not low - _NEARLY <= value <= high + _NEARLY:
+                raise StoredDataDamaged(
+                    f"run {cell.run_id} has {name} = {value:g}, off the rubric's scale of {low:g} to {high:g}; "
+                    f"apply its scores again"
+                )
+        return found
+
+    return scores

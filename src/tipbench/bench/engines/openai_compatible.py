@@ -1,0 +1,106 @@
+"""Any server that speaks OpenAI's chat API: llama.cpp's server, vLLM, LM Studio.
+
+Such servers hold their model for themselves: there is nothing to unload, and most don't tell a model's size.
+"""
+
+import time
+from typing import Any
+
+from tipbench.bench.engines.http import EngineHttp, amount, mapping, whole_number
+from tipbench.bench.engines.interface import bare_name
+from tipbench.bench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
+from tipbench.core.errors import EngineUnreachable, GenerationFailed, ModelMissing
+
+
+class OpenAICompatibleEngine:
+    """One OpenAI-compatible server."""
+
+    name = "openai"
+    at_once = 16
+    exclusive = False
+
+    def __init__(self, url: str, key: str, timeout_s: float) -> None:
+        advice = "start the server, or set TIPBENCH_OPENAI_URL to its base URL (it usually ends in /v1)"
+        self._http = EngineHttp(url, "the OpenAI-compatible server", advice, timeout_s, key)
+        self.address = self._http.address
+
+    def describe(self, model: str) -> ModelInfo:
+        listed = {info.name: info for info in self.models()}
+        if model not in listed:
+            there = ", ".join(listed) or "none"
+            raise ModelMissing(f"{model}: the server at {self.address} does not have it; it has {there}")
+        return listed[model]
+
+    def models(self) -> list[ModelInfo]:
+        response = self._http.get("/models")
+        if response.status_code in (401, 403):
+            raise EngineUnreachable(f"{self.address} refuses us ({response.status_code}); set TIPBENCH_OPENAI_KEY")
+        entries = self._http.json(response).get("data") or []
+        return [_model_info(entry) for entry in entries if isinstance(entry, dict)]
+
+    def generate(self, request: GenerationRequest) -> Generation:
+        body = {
+            "model": bare_name(request.model, self.name),
+            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "max_tokens": request.max_tokens,
+            "stream": False,
+            **response_format(request),
+        }
+        started = time.monotonic()
+        reply = self._http.json(self._http.post("/chat/completions", body, generation=True), generation=True)
+        return read_completion(reply, time.monotonic() - started)
+
+    def unload(self, model: str) -> None:
+        """Nothing to do: the server decides what it holds."""
+
+    def resident(self) -> list[ResidentModel]:
+        return []
+
+    def close(self) -> None:
+        self._http.close()
+
+
+def response_format(request: GenerationRequest) -> dict[str, Any]:
+    """How a request asks for JSON of one shape; nothing where the answer is free text."""
+    if request.json_schema is None:
+        return {}
+    schema = {"name": "answer", "schema": request.json_schema, "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def read_completion(reply: dict[str, Any], elapsed_s: float, load_s: float | None = None) -> Generation:
+    """A chat completion as OpenAI shapes it; llama.cpp adds exact timings."""
+    try:
+        choice = reply["choices"][0]
+        message = choice["message"]
+        content = message.get("content") or ""
+        thinking = message.get("reasoning_content") or ""
+        text = f"<think>{thinking}</think>{content}" if thinking else str(content)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise GenerationFailed("the server's reply holds no message, as a chat completion should") from None
+    usage = mapping(reply.get("usage"))
+    generate_ms = amount(mapping(reply.get("timings")).get("predicted_ms"))
+    return Generation(
+        text=text,
+        finish_reason=str(choice.get("finish_reason") or "unknown"),
+        prompt_tokens=whole_number(usage.get("prompt_tokens")),
+        output_tokens=whole_number(usage.get("completion_tokens")),
+        load_s=load_s,
+        generate_s=elapsed_s if generate_ms is None else generate_ms / 1000,
+    )
+
+
+def _model_info(entry: dict[str, Any]) -> ModelInfo:
+    """llama.cpp's server tells a model's size in `meta`, vLLM its context in `max_model_len`."""
+    meta = mapping(entry.get("meta"))
+    parameters = whole_number(meta.get("n_params")) or None
+    return ModelInfo(
+        name=f"openai/{entry.get('id')}",
+        engine="openai",
+        parameters=parameters,
+        parameters_from="metadata" if parameters else "unknown",
+        size_bytes=whole_number(meta.get("size")),
+        context_length=whole_number(meta.get("n_ctx_train")) or whole_number(entry.get("max_model_len")),
+    )

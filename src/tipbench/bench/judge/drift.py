@@ -1,0 +1,165 @@
+"""Drift: how far a judge is from the anchors and from itself, and whether its batch counts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tipbench.bench.records import GoldItem, Slot, Verdict
+from tipbench.bench.suites.rubric import Criterion, Rubric, Tolerances
+from tipbench.core.identity import text_digest
+from tipbench.statistics.drift import Consistency, Kappa, Offset, consistency, kappa, offset
+
+ENOUGH = 12  # anchors, without which nothing is said about them; docs/decisions/0013
+ENOUGH_REPEATS = 8  # where they are all there is to tell whether a batch counts
+
+
+@dataclass(frozen=True)
+class CriterionDrift:
+    """The figures of one criterion."""
+
+    offset: Offset
+    kappa: Kappa
+    repeats: Consistency | None
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RepeatDrift:
+    """How far a judge is from itself on one criterion."""
+
+    repeats: Consistency
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What the anchors and repeats of a batch tell about its judge."""
+
+    anchors: int
+    borrowed: int  # among them: from the judge's batches before this one
+    criteria: Mapping[str, CriterionDrift]  # empty where there are too few anchors
+    repeats: Mapping[str, RepeatDrift] = field(default_factory=dict)  # where there are repeats and too few anchors
+
+    @property
+    def assessable(self) -> bool:
+        return bool(self.criteria)
+
+    @property
+    def quarantine(self) -> str:
+        """Why the batch should not count; empty when it may."""
+        found: Mapping[str, CriterionDrift | RepeatDrift] = self.criteria or self.repeats
+        return "; ".join(f"{name}: {problem}" for name, one in found.items() for problem in one.problems)
+
+    def as_data(self) -> dict[str, Any]:
+        criteria = {name: asdict(found) for name, found in self.criteria.items()}
+        repeats = {name: asdict(found) for name, found in self.repeats.items()}
+        return {"anchors": self.anchors, "borrowed": self.borrowed, "criteria": criteria, "repeats": repeats}
+
+
+def read_drift(data: Mapping[str, Any]) -> Drift:
+    """As `as_data` told it."""
+    criteria = {
+        name: CriterionDrift(
+            Offset(**found["offset"]),
+            Kappa(**found["kappa"]),
+            Consistency(**found["repeats"]) if found["repeats"] else None,
+            tuple(found["problems"]),
+        )
+        for name, found in data["criteria"].items()
+    }
+    repeats = {
+        name: RepeatDrift(Consistency(**found["repeats"]), tuple(found["problems"]))
+        for name, found in data.get("repeats", {}).items()  # earlier versions did not look at them
+    }
+    return Drift(data["anchors"], data["borrowed"], criteria, repeats)
+
+
+class Anchored:
+    """Verdicts on anchors, with the scores that they should have got."""
+
+    def __init__(self, gold: Iterable[GoldItem], rubric: Rubric) -> None:
+        self._private = {
+            (anchor.id, text_digest(anchor.candidate)): anchor.scores
+            for anchor in gold
+            if anchor.private and anchor.scores.keys() == rubric.criteria.keys()
+        }
+
+    def pairs(self, verdicts: Iterable[Verdict]) -> list[tuple[Verdict, Mapping[str, int]]]:
+        """A team's own anchors are looked up on this machine; where its file is not, they tell nothing."""
+        anchors = [verdict for verdict in verdicts if verdict.slot.kind == "anchor"]
+        return [(verdict, reference) for verdict in anchors if (reference := self._reference(verdict.slot))]
+
+    def unknown(self, verdicts: Iterable[Verdict]) -> int:
+        """How many anchors' scores are not to be had here."""
+        return sum(v.slot.kind == "anchor" and not self._reference(v.slot) for v in verdicts)
+
+    def _reference(self, slot: Slot) -> Mapping[str, int]:
+        return slot.reference or self._private.get((slot.of, slot.digest), {})
+
+
+def assess(
+    verdicts: Sequence[Verdict], rubric: Rubric, anchored: Anchored, earlier: Sequence[Sequence[Verdict]], wanted: int
+) -> Drift:
+    """The drift of a batch. `earlier` are the judge's batches before it, the newest first, to borrow anchors from."""
+    pairs = anchored.pairs(verdicts)
+    own = len(pairs)
+    for batch in earlier:
+        pairs += anchored.pairs(batch)[: max(0, wanted - len(pairs))]
+    again = _scored_twice(verdicts)
+    if len(pairs) < ENOUGH:
+        return Drift(len(pairs), len(pairs) - own, {}, _of_repeats(again, rubric))
+    criteria = {
+        name: _criterion(
+            criterion,
+            rubric.tolerances,
+            [(verdict.scores[name], reference[name]) for verdict, reference in pairs],
+            [(first.scores[name], second.scores[name]) for first, second in again],
+        )
+        for name, criterion in rubric.criteria.items()
+    }
+    return Drift(len(pairs), len(pairs) - own, criteria)
+
+
+def _scored_twice(verdicts: Sequence[Verdict]) -> list[tuple[Verdict, Verdict]]:
+    by_slot = {verdict.slot.slot: verdict for verdict in verdicts}
+    repeats = [verdict for verdict in verdicts if verdict.slot.kind == "repeat"]
+    return [(by_slot[verdict.slot.of], verdict) for verdict in repeats if verdict.slot.of in by_slot]
+
+
+def _of_repeats(again: Sequence[tuple[Verdict, Verdict]], rubric: Rubric) -> dict[str, RepeatDrift]:
+    """All that can be told without anchors."""
+    found = {}
+    for name, criterion in rubric.criteria.items() if again else ():
+        repeats = consistency([(first.scores[name], second.scores[name]) for first, second in again])
+        problems = _apart(repeats, criterion, rubric.tolerances) if len(again) >= ENOUGH_REPEATS else ()
+        found[name] = RepeatDrift(repeats, tuple(problems))
+    return found
+
+
+def _apart(repeats: Consistency, criterion: Criterion, allowed: Tolerances) -> list[str]:
+    most = allowed.repeats * (criterion.max - criterion.min)
+    if repeats.mean_difference <= most:
+        return []
+    return [f"the same item got scores {repeats.mean_difference:.2f} apart (allowed: {most:.2f})"]
+
+
+def _criterion(
+    criterion: Criterion, allowed: Tolerances, pairs: Sequence[tuple[int, int]], again: Sequence[tuple[int, int]]
+) -> CriterionDrift:
+    given, reference = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    scale = criterion.max - criterion.min
+    off = offset(given, reference)
+    agreement = kappa(given, reference, criterion.min, criterion.max)
+    repeats = consistency(again) if again else None
+    problems = []
+    if abs(off.mean) > allowed.offset * scale:
+        direction = "higher" if off.mean > 0 else "lower"
+        problems.append(
+            f"scores are {abs(off.mean):.2f} {direction} than the anchors' (allowed: {allowed.offset * scale:.2f})"
+        )
+    if agreement.value is None or agreement.value < allowed.kappa:
+        value = "none" if agreement.value is None else f"{agreement.value:.2f}"
+        problems.append(f"κ with the anchors is {value} (at least {allowed.kappa:.2f} wanted)")
+    if repeats:
+        problems += _apart(repeats, criterion, allowed)
+    return CriterionDrift(off, agreement, repeats, tuple(problems))

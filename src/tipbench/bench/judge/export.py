@@ -1,0 +1,160 @@
+"""Export: pending candidates, anchors and repeats become a batch, shuffled and without any hint at what is what."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tipbench.bench.judge.blind import Blindfold
+from tipbench.bench.judge.file import BatchItem, judge_file
+from tipbench.bench.judge.judges.interface import JudgeName
+from tipbench.bench.judge.pending import pending_runs
+from tipbench.bench.judge.sample import WHAT_FITS, Extent, anchors_for, fitting_sample, limited, repeats_for, sampled
+from tipbench.bench.judge.settle import finish_applying
+from tipbench.bench.records import Batch, GoldItem, Slot
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.tracking.batches import write_batch
+from tipbench.bench.tracking.interface import Experiment, StoredRun
+from tipbench.bench.tracking.runs import stored_candidates, stored_runs
+from tipbench.bench.tracking.store import RunStore
+from tipbench.core.errors import InvalidInput, NothingPending
+from tipbench.core.identity import text_digest
+
+_SLOT_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
+_SLOT_LENGTH = 8
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A batch's file, and what went into it."""
+
+    file: dict[str, Any]
+    candidates: int
+    anchors: int
+    repeats: int
+    sample: int  # candidates of each cell, at most
+    left_out: int  # candidates of the same cells, or over the limit
+
+    @property
+    def items(self) -> int:
+        return self.candidates + self.anchors + self.repeats
+
+
+def export_batch(
+    store: RunStore,
+    experiment: Experiment,
+    rubric: Rubric,
+    judge: JudgeName,
+    seed: int,
+    new_id: Callable[[], str],
+    now_ms: int,
+    extent: Extent = WHAT_FITS,
+    gold: Sequence[GoldItem] = (),
+    keep_file: bool = False,
+) -> Exported:
+    """Records a batch in MLflow and returns the judge file for it; `keep_file`: for a judge who comes for it later."""
+    finish_applying(store, experiment, now_ms)  # else what was judged would be exported again
+    batch_id, secret = new_id(), new_id()
+    drawn = random.Random(f"{seed}/{secret}")
+    runs = stored_runs(store, experiment)
+    blindfold = Blindfold({run.params["model"] for run in runs}, {run.params["prompt"] for run in runs})
+
+    def blind(text: str) -> bool:
+        return blindfold.over(text) == text
+
+    pending = _pending_items(store, pending_runs(runs, judge.name, rubric), rubric, blindfold)
+    if not pending:
+        raise NothingPending(
+            f"nothing in experiment '{experiment.name}' waits for judge '{judge.name}'; "
+            f"'tipbench compare --experiment {experiment.name}' shows where it stands"
+        )
+    sample = extent.sample or fitting_sample([len(items) for items in pending.values()])
+    chosen = {
+        key: [items[number] for number in sampled(key, seed, len(items), sample)] for key, items in pending.items()
+    }
+    candidates = limited(drawn, chosen, extent.limit)
+    if not candidates:
+        raise InvalidInput(f"--limit {extent.limit} leaves no room for a cell's {sample} candidates; raise it")
+    anchors = _anchors(drawn, rubric, candidates, [anchor for anchor in gold if blind(anchor.candidate)])
+    names = _slot_names(drawn, len(candidates) + len(anchors) + repeats_for(len(candidates)))
+    items = [item._replace(slot=replace(item.slot, slot=name)) for item, name in zip(candidates, names, strict=False)]
+    repeats = [_repeated(item) for item in drawn.sample(items, repeats_for(len(candidates)))]
+    others = [
+        item._replace(slot=replace(item.slot, slot=name))
+        for item, name in zip([*anchors, *repeats], names[len(candidates) :], strict=True)
+    ]
+    shuffled = [*items, *others]
+    drawn.shuffle(shuffled)
+    batch = Batch(
+        id=batch_id,
+        judge=judge.name,
+        provisional=judge.provisional,
+        seed=seed,
+        rubric_digest=rubric.digest,
+        created_ms=now_ms,
+        secret=secret,
+        slots=tuple(item.slot for item in shuffled),
+    )
+    file = judge_file(batch, rubric, shuffled)
+    write_batch(store, experiment, batch, rubric.name, rubric.text, file if keep_file else None)
+    left_out = sum(len(items) for items in pending.values()) - len(candidates)
+    return Exported(file, len(candidates), len(anchors), len(repeats), sample, left_out)
+
+
+def _pending_items(
+    store: RunStore, runs: Sequence[StoredRun], rubric: Rubric, blindfold: Blindfold
+) -> dict[str, list[BatchItem]]:
+    """All candidates of the cells that wait, by the cell's key."""
+    found = {}
+    for run in runs:
+        stored = stored_candidates(store, run)
+        items = []
+        for number, written in enumerate(stored.texts):
+            text = blindfold.over(written)
+            flags = rubric.checked_flags(written, stored.format_ok)
+            slot = Slot("", run.run_id, number, text_digest(text), text_digest(stored.scenario), flags)
+            items.append(BatchItem(slot, stored.scenario, text))
+        found[run.tags["tipbench.cell_key"]] = items
+    return found
+
+
+def _anchors(
+    drawn: random.Random, rubric: Rubric, candidates: Sequence[BatchItem], gold: Sequence[GoldItem]
+) -> list[BatchItem]:
+    """As many as the batch can carry, a team's own and those of the batch's scenarios first.
+
+    Whether the answer around an anchor kept to the contract is drawn from the candidates beside it.
+    """
+    scenarios = {item.scenario for item in candidates}
+    order = list(gold)
+    drawn.shuffle(order)
+    order.sort(key=lambda anchor: (not anchor.private, anchor.scenario not in scenarios))
+    contract = next((name for name, flag in rubric.flags.items() if flag.check == "contract"), "")
+    items = []
+    for anchor in order[: anchors_for(len(candidates))]:
+        beside = drawn.choice(candidates).slot.flags
+        flags = rubric.checked_flags(anchor.candidate, format_ok=beside.get(contract, True))
+        slot = Slot(
+            "",
+            "",
+            0,
+            text_digest(anchor.candidate),
+            text_digest(anchor.scenario),
+            flags,
+            "anchor",
+            anchor.id,
+            {} if anchor.private else anchor.scores,
+        )
+        items.append(BatchItem(slot, anchor.scenario, anchor.candidate))
+    return items
+
+
+def _repeated(item: BatchItem) -> BatchItem:
+    return item._replace(slot=replace(item.slot, slot="", kind="repeat", of=item.slot.slot))
+
+
+def _slot_names(drawn: random.Random, count: int) -> list[str]:
+    names: dict[str, None] = {}
+    while len(names) < count:
+        names["".join(drawn.choices(_SLOT_LETTERS, k=_SLOT_LENGTH))] = None
+    return list(names)

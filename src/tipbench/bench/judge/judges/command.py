@@ -1,0 +1,65 @@
+"""A judge that is a program: the judge file on its stdin as JSON, the filled-in file on its stdout."""
+
+import shlex
+import signal
+from typing import Any
+
+from tipbench.bench.judge.judges.interface import JudgeName
+from tipbench.bench.judge.judges.reply import read_reply
+from tipbench.bench.judge.verify import MOST_BYTES
+from tipbench.core.errors import InvalidInput, JudgeFailed
+from tipbench.core.processes import Ended, OutOfTime, TooMuch, run_bounded
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import json_text, printable
+
+_SETTING = "TIPBENCH_JUDGE_COMMAND"
+
+
+class CommandJudge:
+    """Any program, started without a shell and without our secrets."""
+
+    def __init__(
+        self, command: str, identity: JudgeName, timeout_s: float = 3600, settings: Settings | None = None
+    ) -> None:
+        self.identity = identity
+        self._settings = settings or Settings()
+        self._timeout_s = timeout_s
+        try:
+            self._arguments = shlex.split(command)
+        except ValueError as error:
+            raise InvalidInput(f"{_SETTING} can't be read as a command: {error}") from None
+        if not self._arguments:
+            raise InvalidInput(f"{_SETTING} is empty; set it to the program that judges")
+        self._who = f"the judge program {printable(self._arguments[0], 120)}"
+
+    def score(self, file: dict[str, Any]) -> dict[str, Any]:
+        ended = self._run(json_text(file, indent=None).encode())
+        if ended.status:
+            said = printable(ended.last_words, 300) or "it wrote nothing to stderr"
+            raise JudgeFailed(f"{self._who} {_how_it_ended(ended.status)}: {said}")
+        return read_reply(ended.output, self._who)
+
+    def _run(self, given: bytes) -> Ended:
+        try:
+            return run_bounded(self._arguments, given, self._settings.for_a_judge(), self._timeout_s, MOST_BYTES)
+        except OutOfTime:
+            raise JudgeFailed(
+                f"{self._who} was ended: it gave no answer within {self._timeout_s:g} s; "
+                "TIPBENCH_JUDGE_TIMEOUT sets the limit"
+            ) from None
+        except TooMuch:
+            raise JudgeFailed(
+                f"{self._who} was ended: it wrote more than {MOST_BYTES // 1_000_000} MB; it must give the file alone"
+            ) from None
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the command
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise JudgeFailed(f"{self._who} can't be run: {printable(why, 200)}; check {_SETTING}") from error
+
+
+def _how_it_ended(status: int) -> str:
+    if status > 0:
+        return f"ended with status {status}"
+    try:
+        return f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was ended by signal {-status}"

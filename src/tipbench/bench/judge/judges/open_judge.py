@@ -1,0 +1,50 @@
+"""Opens a judge that runs by itself, with what it needs for as long as it judges."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from tipbench.bench.engines.admission import admit
+from tipbench.bench.engines.catalog import open_engines
+from tipbench.bench.engines.residency import sole_use
+from tipbench.bench.judge.blind import families_shared
+from tipbench.bench.judge.judges.catalog import JudgeParts, judge_named
+from tipbench.bench.judge.judges.interface import Judge
+from tipbench.bench.options import Options
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.tracking.runs import stored_runs
+from tipbench.bench.tracking.store import RunStore
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable
+
+
+@contextmanager
+def opened_judge(
+    name: str,
+    rubric: Rubric,
+    options: Options,
+    store: RunStore,
+    settings: Settings,
+    clock: Callable[[], float],
+    say: Callable[[str], None],
+    identity: str | None = None,
+) -> Iterator[Judge]:
+    """A model is held for all its items, and nobody else uses its engine meanwhile."""
+    with ExitStack() as stack:
+        engines = stack.enter_context(open_engines(options.model_copy(update={"unload": "model"}), settings))
+        judge = judge_named(name, JudgeParts(rubric, settings, engines.of, options.seed, clock, say), identity)
+        if name == "model":
+            model = settings.get("TIPBENCH_JUDGE_MODEL")
+            admit([model], engines.of, 0, settings.is_true("TIPBENCH_MEMORY_CHECK"))
+            _warn_of_kin(model, store, options.experiment, say)
+            stack.enter_context(sole_use(engines.of(model), [model], settings.home, True, say))
+        yield judge
+
+
+def _warn_of_kin(model: str, store: RunStore, experiment: str, say: Callable[[str], None]) -> None:
+    runs = stored_runs(store, store.experiment(experiment))
+    shared = families_shared(model, frozenset(run.params["model"] for run in runs))
+    if shared:
+        say(
+            f"The judge {printable(model)} is of the same family as candidates ({', '.join(sorted(shared))}): models "
+            "favour their own. Its κ with the anchors can't show that."
+        )

@@ -1,0 +1,142 @@
+"""A judge behind an address: the judge file is posted there, signed, and comes back filled in, at once or later."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from tipbench.bench.judge.judges.interface import JudgeName
+from tipbench.bench.judge.judges.reply import read_reply
+from tipbench.bench.judge.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER, batch_key, sign
+from tipbench.bench.judge.verify import MOST_BYTES
+from tipbench.core.errors import InvalidInput, JudgeFailed, JudgeLater
+from tipbench.core.http import UnusableAnswer, fetch, open_client
+from tipbench.core.untrusted import json_text, printable, without_credentials
+
+_SETTING = "TIPBENCH_JUDGE_WEBHOOK"
+_PAUSES_S = (0.5, 2.0)  # before the second and the third try
+_LONGEST_CONNECT_S = 10.0
+
+
+class WebhookJudge:
+    """A server that judges; it proves nothing, so what it answers is checked like any judge's file."""
+
+    def __init__(
+        self,
+        url: str,
+        secret: str,
+        identity: JudgeName,
+        timeout_s: float,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None] = time.sleep,
+        callback: str = "",
+    ) -> None:
+        self.identity = identity
+        self._url = url
+        self._secret = secret
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._sleep = sleep
+        self._callback = callback.rstrip("/")
+        self._who = f"the judge at {printable(without_credentials(url).partition('?')[0], 200)}"
+        if not secret:
+            raise InvalidInput(f"{self._who} needs a secret to check our signature by; set TIPBENCH_JUDGE_SECRET")
+        if not _is_address(url):
+            raise InvalidInput(f"{self._who} can't be asked: {_SETTING} must be an address with http:// or https://")
+
+    def score(self, file: dict[str, Any]) -> dict[str, Any]:
+        key = batch_key(self._secret, file["batch"])
+        asked = {"file": file, "batch": file["batch"], "batch_key": key}
+        if self._callback:
+            asked["callback"] = f"{self._callback}/api/judging/callback/{file['batch']}"
+        reply = self._post(json_text(asked, indent=None).encode())
+        if reply.status_code == 202:
+            raise JudgeLater(
+                f"{self._who} took batch {file['batch']} and will answer later; its scores have to come back signed "
+                "with that batch's key, through the API of 'tipbench serve', or as a file: tipbench judge --apply FILE",
+                batch=file["batch"],
+                items=len(file["items"]),
+            )
+        if 300 <= reply.status_code < 400:
+            raise JudgeFailed(
+                f"{self._who} sends us elsewhere ({reply.status_code}); set {_SETTING} to the final address"
+            )
+        if reply.status_code != 200:
+            raise JudgeFailed(f"{self._who} answered {reply.status_code}: {self._said(reply.content, key)}")
+        data = read_reply(reply.content, self._who)
+        inner = data.get("file")
+        return inner if isinstance(inner, dict) and "items" not in data else data
+
+    def _post(self, body: bytes) -> httpx.Response:
+        """One request; only where nothing listened, so that nothing was judged twice, it is tried again."""
+        for pause in (*_PAUSES_S, None):
+            try:
+                return self._send(body)
+            except httpx.ConnectError as error:
+                if pause is None or not _is_refusal(error):
+                    raise self._unreachable(error) from error
+                self._sleep(pause)
+            except httpx.ConnectTimeout as error:
+                raise self._unreachable(error) from error
+            except httpx.TimeoutException as error:
+                raise self._out_of_time() from error
+            except UnusableAnswer as error:
+                raise JudgeFailed(f"{self._who} {error}; it must give the file alone") from error
+            except httpx.RequestError as error:
+                raise JudgeFailed(f"{self._who} broke the connection: {printable(str(error), 200)}") from error
+            except (httpx.InvalidURL, OSError, ValueError, ImportError) as error:  # certificates, proxies
+                raise JudgeFailed(f"{self._who} can't be asked: {printable(str(error), 200)}") from error
+        raise AssertionError("the last try returns or raises")
+
+    def _send(self, body: bytes) -> httpx.Response:
+        timestamp = int(self._clock())
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            TIMESTAMP_HEADER: str(timestamp),
+            SIGNATURE_HEADER: sign(self._secret, timestamp, body),
+        }
+        timeout = httpx.Timeout(self._timeout_s, connect=min(self._timeout_s, _LONGEST_CONNECT_S))
+        with open_client(timeout=timeout) as client:
+            return fetch(
+                client,
+                "POST",
+                self._url,
+                most_bytes=MOST_BYTES,
+                within_s=self._timeout_s,
+                content=body,
+                headers=headers,
+            )
+
+    def _said(self, content: bytes, key: str) -> str:
+        """What a server says is wrong may repeat what it was sent, the batch's key too."""
+        text = content[:100_000].decode("utf-8", "replace").replace(key, "…").replace(self._secret, "…")
+        return printable(text, 200) or "(nothing)"
+
+    def _unreachable(self, error: Exception) -> JudgeFailed:
+        return JudgeFailed(
+            f"{self._who} can't be reached ({printable(str(error), 200)}); start it, or set {_SETTING} to its address"
+        )
+
+    def _out_of_time(self) -> JudgeFailed:
+        return JudgeFailed(
+            f"{self._who} gave no answer within {self._timeout_s:g} s; TIPBENCH_JUDGE_TIMEOUT sets the limit"
+        )
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parsed = httpx.URL(url)
+        return parsed.scheme in ("http", "https") and bool(parsed.host)
+    except (httpx.InvalidURL, ValueError):
+        return False
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    """Whether nothing listened at the address; the HTTP library keeps the system's error in the chain."""
+    while error is not None:
+        if isinstance(error, ConnectionRefusedError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -1,0 +1,183 @@
+"""Checks a filled-in judge file against the batch it answers: every problem with its place, before any write."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tipbench.bench.judge.file import FILE_KEYS, FORMAT, ITEM_KEYS, scales
+from tipbench.bench.records import Batch, Slot, Verdict
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.core.errors import InvalidInput, JudgeFileError
+from tipbench.core.files import read_regular
+from tipbench.core.identity import text_digest
+from tipbench.core.untrusted import shown
+
+_SHOWN = 20
+MOST_BYTES = 50_000_000  # of a judge file, from wherever it comes
+
+
+def read_judge_file(path: Path) -> dict[str, Any]:
+    """The file's JSON, as far as needed to find its batch."""
+    try:
+        content = read_regular(path, MOST_BYTES)
+    except OSError as error:
+        raise InvalidInput(f"judge file {path} can't be read: {error.strerror or error}") from None
+    return read_judge_data(content, f"judge file {path}")
+
+
+def read_judge_data(content: bytes, what: str) -> dict[str, Any]:
+    """The same from anywhere; `what` begins the sentence where it can't be used."""
+    try:
+        data = json.loads(content.decode("utf-8-sig"), object_pairs_hook=without_doubles)
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{what} is not UTF-8 text: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{what} is not JSON: {error}; was it saved in full?") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        found = data.get("format") if isinstance(data, dict) else type(data).__name__
+        raise InvalidInput(f"{what} is no judge file: its format is {shown(found)}, not '{FORMAT}'")
+    if not isinstance(data.get("batch"), str):
+        raise InvalidInput(f"{what} does not say which batch it answers ('batch' must be text)")
+    return data
+
+
+def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """JSON lets a name stand twice in an object and keeps the last; a score must not vanish that way."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        doubled = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+        raise ValueError(f"the name {shown(doubled[0])} stands twice in one object")
+    return found
+
+
+def verify(data: dict[str, Any], batch: Batch, rubric: Rubric, partial: bool = False) -> list[Verdict]:
+    """The verdicts of a file, one a slot of the batch; raises with everything that is wrong.
+
+    With `partial`, items that nobody touched are no problem: the runs that are scored completely are taken.
+    """
+    problems: list[str] = []
+    stated = data.get("rubric")
+    if not isinstance(stated, dict) or stated.get("digest") != batch.rubric_digest:
+        problems.append("rubric.digest: not the rubric that the batch was made with; export again")
+    elif stated.get("text") != rubric.text:
+        problems.append("rubric.text: was changed; scores by another rubric need an export with it (--suite)")
+    if data.get("scales") != scales(rubric):
+        problems.append("scales: were changed; the rubric sets them")
+    items = data.get("items")
+    if not isinstance(items, list):
+        raise JudgeFileError("the judge file can't be applied, nothing was written:", [*problems, "items: no list"])
+    slots = {slot.slot: slot for slot in batch.slots}
+    given = [_slot_name(item) for item in items]
+    counted = Counter(given)
+    problems += [f"slot {name}: is missing from the file" for name in slots if not counted[name]]
+    verdicts = []
+    untouched = [name for item, name in zip(items, given, strict=True) if _is_untouched(item)]
+    if untouched and not partial:
+        problems.append(f"{len(untouched)} of {len(items)} items are not filled in, slot {untouched[0]} is the first")
+    for index, (item, name) in enumerate(zip(items, given, strict=True)):
+        place = f"items[{index}]"
+        if name is None or name not in slots:
+            problems.append(f"{place}.slot: {shown(name)} is no slot of batch {batch.id}")
+        elif counted[name] > 1:
+            problems.append(f"{place}.slot: {name} stands {counted[name]} times in the file")
+        elif not _is_untouched(item):
+            found: list[str] = []
+            verdict = _verdict(item, slots[name], rubric, found)
+            problems += [f"{place} (slot {name}): {problem}" for problem in found]
+            if verdict:
+                verdicts.append(verdict)
+    problems += [f"{shown(key)}: is no part of a judge file; a typo?" for key in data if key not in FILE_KEYS]
+    if problems:
+        raise JudgeFileError("the judge file can't be applied, nothing was written:", _shortened(problems))
+    return _whole_runs(verdicts, batch) if partial else verdicts
+
+
+def _whole_runs(verdicts: list[Verdict], batch: Batch) -> list[Verdict]:
+    """Those of runs whose candidates all have their scores, and whatever was scored of anchors and repeats."""
+    scored = Counter(verdict.slot.run_id for verdict in verdicts if verdict.slot.kind == "candidate")
+    wanted = Counter(slot.run_id for slot in batch.slots if slot.kind == "candidate")
+    whole = {run_id for run_id, count in wanted.items() if scored[run_id] == count}
+    taken = [verdict for verdict in verdicts if verdict.slot.kind == "anchor" or verdict.slot.run_id in whole]
+    if not whole:
+        raise JudgeFileError(
+            "the judge file can't be applied, nothing was written:",
+            ["no run is scored completely yet; --partial takes those that are"],
+        )
+    return taken
+
+
+def _is_untouched(item: Any) -> bool:
+    scores = item.get("scores") if isinstance(item, dict) else None
+    return isinstance(scores, dict) and bool(scores) and all(score is None for score in scores.values())
+
+
+def _verdict(item: dict[str, Any], slot: Slot, rubric: Rubric, problems: list[str]) -> Verdict | None:
+    candidate = item.get("candidate")
+    if not isinstance(candidate, str) or text_digest(candidate) != slot.digest:
+        problems.append("candidate: the text was changed")
+    scenario = item.get("scenario")
+    if not isinstance(scenario, str) or text_digest(scenario) != slot.scenario_digest:
+        problems.append("scenario: the text was changed")
+    if item.get("checked") != slot.flags:
+        problems.append("checked: was changed; to overrule it, use 'flags'")
+    problems += [f"{shown(key)}: is no part of an item; a typo?" for key in item if key not in ITEM_KEYS]
+    scores = _mapping(item, "scores", problems)
+    problems += [f"scores.{shown(key)}: is no criterion" for key in scores if key not in rubric.criteria]
+    for name, criterion in rubric.criteria.items():
+        score = scores.get(name)
+        if score is None:
+            problems.append(f"scores.{name}: is not filled in")
+        elif isinstance(score, bool) or not isinstance(score, int):
+            problems.append(f"scores.{name}: {shown(score)} is no whole number")
+        elif not criterion.min <= score <= criterion.max:
+            problems.append(f"scores.{name}: {shown(score)} is outside {criterion.min}–{criterion.max}")
+    flags, overruled = _flags(_mapping(item, "flags", problems), slot, rubric, problems)
+    note = item.get("note", "")
+    if not isinstance(note, str):
+        problems.append("note: is no text")
+    if problems:
+        return None
+    whole = {name: int(scores[name]) for name in rubric.criteria}
+    return Verdict(slot, whole, flags, overruled, rubric.composite(whole, flags), note)
+
+
+def _flags(
+    given: dict[str, Any], slot: Slot, rubric: Rubric, problems: list[str]
+) -> tuple[dict[str, bool], tuple[str, ...]]:
+    """The flags that count: the judge's where given, else what code checked."""
+    problems += [f"flags.{shown(key)}: is no flag" for key in given if key not in rubric.flags]
+    flags: dict[str, bool] = {}
+    overruled = []
+    for name in rubric.flags:
+        value = given.get(name)
+        checked = slot.flags.get(name)
+        if value is not None and not isinstance(value, bool):
+            problems.append(f"flags.{name}: {shown(value)} is neither true, false nor null")
+        elif value is not None:
+            flags[name] = value
+            if checked is not None and value != checked:
+                overruled.append(name)
+        elif checked is not None:
+            flags[name] = checked
+        else:
+            problems.append(f"flags.{name}: code can't check it; put true or false")
+    return flags, tuple(overruled)
+
+
+def _mapping(item: dict[str, Any], key: str, problems: list[str]) -> dict[str, Any]:
+    value = item.get(key, {})
+    if not isinstance(value, dict):
+        problems.append(f"{key}: is no object with names and values")
+        return {}
+    return value
+
+
+def _slot_name(item: Any) -> str | None:
+    name = item.get("slot") if isinstance(item, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _shortened(problems: list[str]) -> list[str]:
+    rest = len(problems) - _SHOWN
+    return problems if rest <= 0 else [*problems[:_SHOWN], f"… and {rest} more"]

@@ -1,0 +1,247 @@
+"""Loads a suite's folder and tells everything that is wrong with it, by file and line, in one go."""
+
+import os
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from tipbench.bench.records import GoldItem, Scenario
+from tipbench.bench.suites.anchors import NAME as ANCHORS
+from tipbench.bench.suites.anchors import read_anchors
+from tipbench.bench.suites.files import PromptFront, ScenarioEntry, SuiteFile
+from tipbench.bench.suites.front_matter import split_front_matter
+from tipbench.bench.suites.read_rubric import read_rubric
+from tipbench.bench.suites.rendering import GuardedTemplate, TemplateTooCostly
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.suites.suite import Prompt, Suite
+from tipbench.bench.suites.templates import Template, TemplateProblem, TextTemplate
+from tipbench.bench.suites.validation import validated
+from tipbench.core.errors import InvalidInput, SuiteError
+from tipbench.core.files import read_text
+from tipbench.core.identity import text_digest
+from tipbench.core.located_yaml import DataPath, LocatedData, load_located
+from tipbench.core.untrusted import printable
+
+_RESERVED = ("scenario", "n_tips", "diversity")
+
+
+def built_in_suites() -> dict[str, Path]:
+    """The suites that ship with the package, by name."""
+    data = Path(str(files("tipbench.bench.suites") / "data"))
+    return {folder.name: folder for folder in sorted(data.iterdir()) if (folder / "suite.yaml").is_file()}
+
+
+def load_suite(name_or_path: str) -> Suite:
+    """A built-in suite by its name, or one from a folder."""
+    built_in = built_in_suites()
+    if name_or_path in built_in:
+        return _Loader(built_in[name_or_path], TextTemplate).load()
+    folder = Path(name_or_path)
+    with suppress(RuntimeError):  # the home folder of a user whom nobody knows
+        folder = folder.expanduser()
+    if not os.path.isdir(folder):  # noqa: PTH112 - the other one raises for a name that is too long
+        raise InvalidInput(
+            f"there is no suite '{printable(name_or_path, 200)}': it is neither built in ({', '.join(built_in)}) nor a "
+            "folder; 'tipbench suite new NAME' makes one"
+        )
+    return _Loader(folder.absolute(), TextTemplate if folder in built_in.values() else GuardedTemplate).load()
+
+
+class _Loader:
+    def __init__(self, folder: Path, make_template: type[Template]) -> None:
+        self.folder = folder
+        self.problems: list[str] = []
+        self._make_template = make_template
+        self._gave_up = False  # one template took too long, which is enough
+
+    def load(self) -> Suite:
+        suite_file, located = self._suite_file()
+        rubric_text = self._text("rubric.md")
+        rubric = None if rubric_text is None else read_rubric(rubric_text, "rubric.md", self.problems)
+        scenarios = self._scenarios(suite_file)
+        prompts = self._prompts(scenarios)
+        if suite_file:
+            self._check_names(suite_file, located)
+        anchors = self._anchors(scenarios, rubric)
+        if self.problems or suite_file is None or rubric is None:
+            raise SuiteError(f"the suite in {self.folder} can't be used:", self.problems)
+        return Suite(
+            name=suite_file.name,
+            title=suite_file.title,
+            folder=self.folder,
+            experiment_prefix=suite_file.experiment_prefix,
+            scenarios=scenarios,
+            prompts=prompts,
+            rubric=rubric,
+            contract=suite_file.output,
+            anchors=anchors,
+        )
+
+    def _text(self, name: str) -> str | None:
+        path = self.folder / name
+        try:
+            return read_text(path)
+        except FileNotFoundError:
+            self.problems.append(f"{name}: the file is missing")
+        except OSError as error:
+            self.problems.append(f"{name}: can't be read: {error.strerror}")
+        return None
+
+    def _suite_file(self) -> tuple[SuiteFile | None, LocatedData]:
+        text = self._text("suite.yaml")
+        located = load_located(text or "")
+        if text is None:
+            return None, located
+        return validated(TypeAdapter(SuiteFile), located, "suite.yaml", self.problems), located
+
+    def _check_names(self, suite_file: SuiteFile, located: LocatedData) -> None:
+        self.problems.extend(
+            f"suite.yaml:{located.line(('factors', factor))}: a factor can't be called '{factor}': "
+            f"templates use that name for something else"
+            for factor in suite_file.factors
+            if factor in _RESERVED
+        )
+        if suite_file.cluster and suite_file.cluster not in suite_file.factors:
+            self.problems.append(
+                f"suite.yaml:{located.line(('cluster',))}: cluster: there is no factor '{suite_file.cluster}' "
+                f"(it has {', '.join(suite_file.factors)})"
+            )
+
+    def _scenarios(self, suite_file: SuiteFile | None) -> tuple[Scenario, ...]:
+        text, template_text = self._text("scenarios.yaml"), self._text("scenario.md")
+        entries: list[ScenarioEntry] | None = None
+        if text is not None:
+            located = load_located(text)
+            entries = validated(TypeAdapter(list[ScenarioEntry]), located, "scenarios.yaml", self.problems)
+            if entries == []:
+                self.problems.append("scenarios.yaml:1: there is no scenario; add at least one")
+        template = None if template_text is None else self._template("scenario.md", template_text, 1)
+        if suite_file is None or entries is None or template is None:
+            return ()
+        scenarios = []
+        seen: dict[str, int] = {}
+        for index, entry in enumerate(entries):
+            line = located.line((index, "id"))
+            if entry.id in seen:
+                self.problems.append(f"scenarios.yaml:{line}: the id '{entry.id}' is taken (line {seen[entry.id]})")
+            seen.setdefault(entry.id, line)
+            variables = self._variables(suite_file, entry, located, index)
+            if variables is not None:
+                rendered = self._rendered("scenario.md", template, 1, variables, f"scenario {entry.id}")
+                if rendered is not None:
+                    scenarios.append(Scenario(entry.id, entry.factors, variables, rendered, suite_file.cluster))
+        return tuple(scenarios)
+
+    def _anchors(self, scenarios: tuple[Scenario, ...], rubric: Rubric | None) -> tuple[GoldItem, ...]:
+        """A suite may go without; then nothing can be told about a judge's drift."""
+        if rubric is None or not (self.folder / ANCHORS).exists():
+            return ()
+        text = self._text(ANCHORS)
+        named = {scenario.id: scenario for scenario in scenarios}
+        return () if text is None else read_anchors(text, ANCHORS, named, rubric, self.problems)
+
+    def _variables(
+        self, suite_file: SuiteFile, entry: ScenarioEntry, located: LocatedData, index: int
+    ) -> dict[str, Any] | None:
+        """What templates can use for one scenario; None where its factors or details don't fit."""
+        problems: list[tuple[DataPath, str]] = [
+            (("factors",), f"factor '{factor}' has no level here")
+            for factor in suite_file.factors
+            if factor not in entry.factors
+        ]
+        for factor, level in entry.factors.items():
+            if factor not in suite_file.factors:
+                known = ", ".join(suite_file.factors)
+                problems.append((("factors", factor), f"there is no factor '{factor}' in suite.yaml (it has {known})"))
+            elif level not in suite_file.factors[factor]:
+                known = ", ".join(suite_file.factors[factor])
+                problems.append((("factors", factor), f"factor '{factor}' has no level '{level}' (it has {known})"))
+        problems += [
+            (("details", key), f"a detail can't be called '{key}': that name is taken")
+            for key in entry.details
+            if key in _RESERVED or key in suite_file.factors
+        ]
+        for path, message in problems:
+            self.problems.append(f"scenarios.yaml:{located.line((index, *path))}: scenario '{entry.id}': {message}")
+        if problems:
+            return None
+        levels = {factor: {**suite_file.factors[factor][lvl], "id": lvl} for factor, lvl in entry.factors.items()}
+        return {**levels, **entry.details}
+
+    def _prompts(self, scenarios: tuple[Scenario, ...]) -> dict[str, Prompt]:
+        paths = sorted((self.folder / "prompts").glob("*.md"))
+        if not paths:
+            self.problems.append("prompts/: there is no prompt; add a file such as prompts/v1.md")
+        prompts = {}
+        for path in paths:
+            prompt = self._prompt(f"prompts/{path.name}", path.stem, scenarios)
+            if prompt:
+                prompts[prompt.version] = prompt
+        return prompts
+
+    def _prompt(self, name: str, version: str, scenarios: tuple[Scenario, ...]) -> Prompt | None:
+        text = self._text(name)
+        if text is None:
+            return None
+        if "," in version or version != version.strip():
+            self.problems.append(f"{name}: a prompt's name can't hold commas or outer spaces")
+        front, body, body_line, system_line = PromptFront(), text, 1, 1
+        split = split_front_matter(text)
+        if split:
+            located = load_located(split.yaml, split.yaml_line)
+            checked = validated(TypeAdapter(PromptFront), located, name, self.problems)
+            if checked is None:
+                return None
+            front, system_line = checked, located.text_lines.get(("system",), 1)
+            body, body_line = split.body, split.body_line
+        elif text.startswith("---\n"):
+            self.problems.append(f"{name}:1: the front matter has no end; close it with a line '---'")
+            return None
+        user = self._template(name, body, body_line)
+        system = self._template(name, front.system, system_line) if front.system else None
+        if user is None or (front.system and system is None):
+            return None
+        if not body.strip():
+            self.problems.append(f"{name}:{body_line}: the prompt is empty")
+        for template, line in ((user, body_line), (system, system_line)):
+            if template:
+                self._check_renders(name, template, line, scenarios)
+        return Prompt(version, front.description, system, user, text_digest(text))
+
+    def _check_renders(self, name: str, template: Template, line: int, scenarios: tuple[Scenario, ...]) -> None:
+        """Renders the template for every scenario, so that no typo is left for the middle of a run."""
+        for scenario in scenarios:
+            for n_tips, diversity in ((1, False), (5, True)):
+                values = {
+                    **scenario.variables,
+                    "scenario": scenario.text,
+                    "n_tips": n_tips,
+                    "diversity": diversity,
+                }
+                if self._rendered(name, template, line, values, f"scenario {scenario.id}") is None:
+                    return
+
+    def _template(self, name: str, source: str, first_line: int) -> Template | None:
+        try:
+            return None if self._gave_up else self._make_template(source)
+        except TemplateProblem as problem:
+            self._gave_up |= isinstance(problem, TemplateTooCostly)
+            self.problems.append(f"{name}:{first_line + problem.line - 1}: {problem}")
+            return None
+
+    def _rendered(
+        self, name: str, template: Template, first_line: int, values: dict[str, Any], what: str
+    ) -> str | None:
+        if self._gave_up:
+            return None
+        try:
+            return template.render(values)
+        except TemplateProblem as problem:
+            self._gave_up |= isinstance(problem, TemplateTooCostly)
+            message = f"{name}:{first_line + problem.line - 1}: {problem} (for {what})"
+            if not any(known.startswith(message.split(" (for ")[0]) for known in self.problems):
+                self.problems.append(message)
+            return None

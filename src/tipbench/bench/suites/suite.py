@@ -1,0 +1,70 @@
+"""A loaded suite: everything about a task that the code itself must not know."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tipbench.bench.options import Options
+from tipbench.bench.records import GoldItem, Message, Scenario
+from tipbench.bench.suites.contract import Contract
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.suites.templates import Template, TemplateProblem
+from tipbench.core.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One prompt version."""
+
+    version: str
+    description: str
+    system: Template | None
+    user: Template
+    digest: str
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Scenarios, prompts, rubric and output contract of one task."""
+
+    name: str
+    title: str
+    folder: Path
+    experiment_prefix: str
+    scenarios: tuple[Scenario, ...]
+    prompts: Mapping[str, Prompt]
+    rubric: Rubric
+    contract: Contract
+    anchors: tuple[GoldItem, ...] = ()
+
+    def fit(self, options: Options) -> Options:
+        """The options with this suite's own defaults."""
+        return options.fitted(self.experiment_prefix, tuple(self.prompts), self.contract.format == "text")
+
+    def prompt(self, version: str) -> Prompt:
+        if version not in self.prompts:
+            raise InvalidInput(
+                f"suite '{self.name}' has no prompt '{version}'; it has {', '.join(self.prompts)} (in {self.folder})"
+            )
+        return self.prompts[version]
+
+    def first_scenarios(self, n: int) -> tuple[Scenario, ...]:
+        """The first `n` scenarios, all of them for 0."""
+        if n > len(self.scenarios):
+            raise InvalidInput(
+                f"--n-scenarios {n} is more than suite '{self.name}' has: {len(self.scenarios)} (0 takes all)"
+            )
+        return self.scenarios[:n] if n else self.scenarios
+
+    def messages(self, prompt: Prompt, scenario: Scenario, n_tips: int, diversity: bool) -> tuple[Message, ...]:
+        """The prompt as it is sent."""
+        values = {**scenario.variables, "scenario": scenario.text, "n_tips": n_tips, "diversity": diversity}
+        try:
+            system = prompt.system.render(values) if prompt.system else ""
+            user = Message("user", prompt.user.render(values))
+        except TemplateProblem as problem:
+            raise InvalidInput(
+                f"prompt '{prompt.version}' of suite '{self.name}' fails for scenario {scenario.id} with {n_tips} "
+                f"candidates: {problem}"
+            ) from None
+        return (Message("system", system), user) if system else (user,)

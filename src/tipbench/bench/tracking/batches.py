@@ -1,0 +1,330 @@
+"""What a judge's batch looks like as an MLflow run, and back. Only the manifest knows which slot is what.
+
+A batch's scores are kept in a file that is named by its content; the tag `tipbench.scores` names the one that stands,
+so that replacing scores is one step, and the old ones stay.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tipbench.bench.records import Batch, Slot, Verdict
+from tipbench.bench.tracking import texts
+from tipbench.bench.tracking.interface import Experiment, StoredRun
+from tipbench.bench.tracking.runs import KIND, SCHEMA
+from tipbench.bench.tracking.store import RunDraft, RunStore
+from tipbench.core.errors import InvalidInput, StoredDataDamaged
+from tipbench.core.identity import text_digest
+from tipbench.core.untrusted import json_text
+
+BATCH = "batch"
+_FILE = "judge.json"  # as the judge gets it, nothing filled in
+_SCORES = "tipbench.scores"
+_QUARANTINE = "tipbench.quarantine"  # why the batch does not count; empty: it does
+_ACCEPTED = "tipbench.drift_accepted"  # by whom and why it counts all the same
+_KAPPAS = "tipbench.kappas"  # how far the judge agrees with the anchors, by criterion
+_SETTLED = "tipbench.settled"  # "false" from the moment that scores stand until all runs say the same
+
+
+@dataclass(frozen=True)
+class AppliedBatch:
+    """A batch with the scores that stand, and whether they count."""
+
+    run: StoredRun
+    batch: Batch
+    verdicts: tuple[Verdict, ...]
+    applied_ms: int
+    drift: Mapping[str, Any]
+    quarantine: str
+    accepted: str
+
+    @property
+    def counted(self) -> bool:
+        return counts(self.run)
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """What a comparison tells of an applied batch; nothing of what was judged, and nothing that is secret."""
+
+    run_id: str
+    batch: str
+    judge: str
+    rubric_digest: str
+    applied_ms: int
+    counted: bool
+    kappas: Mapping[str, float | None]  # of the judge with the anchors, by criterion; empty where it could not be told
+
+
+def write_batch(
+    store: RunStore,
+    experiment: Experiment,
+    batch: Batch,
+    rubric_name: str,
+    rubric_text: str,
+    file: Mapping[str, Any] | None = None,
+) -> None:
+    """Records the batch; from then on its file can be applied.
+
+    With the judge's file in it, it can be judged wherever MLflow can be reached.
+    """
+    slots = [
+        {
+            "slot": s.slot,
+            "run_id": s.run_id,
+            "candidate": s.candidate,
+            "digest": s.digest,
+            "scenario_digest": s.scenario_digest,
+            "flags": dict(s.flags),
+            "kind": s.kind,
+            "of": s.of,
+            "reference": dict(s.reference),
+        }
+        for s in batch.slots
+    ]
+    store.write_run(
+        experiment,
+        RunDraft(
+            name=f"batch {batch.id} for {batch.judge}",
+            started_ms=batch.created_ms,
+            ended_ms=batch.created_ms,
+            tags={
+                KIND: BATCH,
+                "tipbench.schema": SCHEMA,
+                "tipbench.batch": batch.id,
+                "tipbench.bench.judge": batch.judge,
+                "tipbench.provisional": str(batch.provisional).lower(),
+                "tipbench.seed": str(batch.seed),
+                "tipbench.rubric": rubric_name,
+                "tipbench.rubric_digest": batch.rubric_digest,
+                "tipbench.applied": "false",
+                "mlflow.source.name": "tipbench",
+            },
+            metrics={"batch/slots": len(slots)},
+            texts={
+                "manifest.json": json_text({"secret": batch.secret, "slots": slots}),
+                "rubric.md": rubric_text,
+                **({_FILE: json_text(file, indent=None)} if file else {}),
+            },
+        ),
+    )
+
+
+def batch_runs(store: RunStore, experiment: Experiment) -> list[StoredRun]:
+    return store.runs(experiment, {KIND: BATCH})
+
+
+def counts(run: StoredRun) -> bool:
+    """Whether an applied batch's scores count: neither provisional, nor in quarantine without somebody's word."""
+    in_quarantine = run.tags.get(_QUARANTINE) and not run.tags.get(_ACCEPTED)
+    return run.tags.get("tipbench.provisional") == "false" and not in_quarantine
+
+
+def summaries(store: RunStore, runs: Iterable[StoredRun]) -> tuple[BatchSummary, ...]:
+    """Of these batches those that hold scores, in the order of their applying."""
+    found = [_summary(store, run) for run in runs if run.tags.get(_SCORES)]
+    return tuple(sorted(found, key=lambda one: (one.applied_ms, one.batch)))
+
+
+def _summary(store: RunStore, run: StoredRun) -> BatchSummary:
+    tags = run.tags
+    try:
+        found = json.loads(tags[_KAPPAS]) if _KAPPAS in tags else _kappas(_scores_text(store, run)["drift"])
+        told = {str(name): None if value is None else float(value) for name, value in found.items()}
+        if not all(value is None or -1 <= value <= 1 for value in told.values()):
+            raise ValueError(f"a kappa that is none: {told}")
+        what = (tags["tipbench.batch"], tags["tipbench.bench.judge"], tags["tipbench.rubric_digest"])
+        return BatchSummary(run.run_id, *what, int(tags["tipbench.applied_ms"]), counts(run), told)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoredDataDamaged(f"the batch in run {run.run_id} can't be read: {error!r}") from error
+
+
+def _kappas(drift: Mapping[str, Any]) -> dict[str, float | None]:
+    return {name: figures["kappa"]["value"] for name, figures in drift.get("criteria", {}).items()}
+
+
+def latest_rubric(runs: Sequence[StoredRun]) -> str | None:
+    """The rubric of the batch that was applied last, of those that count; None when there is none."""
+    newest = deciding_batch(runs)
+    return newest.tags.get("tipbench.rubric_digest") if newest and counts(newest) else None
+
+
+def deciding_batch(runs: Iterable[StoredRun]) -> StoredRun | None:
+    """The batch that says by which rubric an experiment is judged: the newest that counts, else the newest."""
+    applied = [run for run in runs if is_applied(run)]
+    return max(
+        applied, key=lambda run: (counts(run), _applied_ms(run), run.tags.get("tipbench.batch", "")), default=None
+    )
+
+
+def _applied_ms(run: StoredRun) -> int:
+    try:
+        return int(run.tags.get("tipbench.applied_ms", "0"))
+    except ValueError:
+        raise StoredDataDamaged(f"tipbench.applied_ms of run {run.run_id} is no number") from None
+
+
+def find_batch(store: RunStore, experiment: Experiment, batch_id: str) -> StoredRun:
+    return batch_among(store.runs(experiment, {KIND: BATCH, "tipbench.batch": batch_id}), store, experiment, batch_id)
+
+
+def batch_among(runs: Sequence[StoredRun], store: RunStore, experiment: Experiment, batch_id: str) -> StoredRun:
+    for run in runs:
+        if run.tags.get("tipbench.batch") == batch_id:
+            return run
+    raise InvalidInput(
+        f"experiment '{experiment.name}' has no batch '{batch_id}'; is this file of another experiment, or of another "
+        f"MLflow than {store.address}?"
+    )
+
+
+def read_batch(store: RunStore, run: StoredRun) -> Batch:
+    text = store.text(run, "manifest.json")
+    try:
+        data: Any = json.loads(text or "")
+        slots = tuple(
+            Slot(
+                *(e["slot"], e["run_id"], e["candidate"], e["digest"], e["scenario_digest"], e["flags"]),
+                *(e.get("kind", "candidate"), e.get("of", ""), e.get("reference", {})),
+            )
+            for e in data["slots"]
+        )
+        return Batch(
+            id=run.tags["tipbench.batch"],
+            judge=run.tags["tipbench.bench.judge"],
+            provisional=run.tags["tipbench.provisional"] == "true",
+            seed=int(run.tags["tipbench.seed"]),
+            rubric_digest=run.tags["tipbench.rubric_digest"],
+            created_ms=run.started_ms,
+            secret=data["secret"],
+            slots=slots,
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoredDataDamaged(f"the batch in run {run.run_id} can't be read: {error!r}") from error
+
+
+def batch_file(store: RunStore, run: StoredRun) -> dict[str, Any]:
+    """The batch's file as the judge gets it."""
+    text = store.text(run, _FILE)
+    if text is None:
+        raise InvalidInput(
+            f"the file of batch {run.tags.get('tipbench.batch')} is not kept in MLflow: it was made for a judge that "
+            "runs by itself, or by an earlier version; export again"
+        )
+    try:
+        data: dict[str, Any] = json.loads(text)
+        return {**data, "items": list(data["items"])}
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoredDataDamaged(f"{_FILE} of run {run.run_id} can't be read: {error!r}") from error
+
+
+def has_file(run: StoredRun) -> bool:
+    return texts.note_key(_FILE) in run.tags
+
+
+def is_applied(run: StoredRun) -> bool:
+    return run.tags.get("tipbench.applied") == "true"
+
+
+def write_verdicts(
+    store: RunStore,
+    run: StoredRun,
+    verdicts: Sequence[Verdict],
+    drift: Mapping[str, Any],
+    quarantine: str,
+    accepted: str,
+    at_ms: int,
+) -> None:
+    """The scores stand from the moment that the tags are written; those before them stay as they were."""
+    entry: dict[str, Any] = {
+        "applied_ms": at_ms,
+        "judge": run.tags["tipbench.bench.judge"],
+        "batch": run.tags["tipbench.batch"],
+    }
+    entry |= {"rubric_digest": run.tags["tipbench.rubric_digest"], "quarantine": quarantine, "accepted": accepted}
+    entry["drift"] = drift
+    text = json_text({**entry, "scores": [_score(verdict) for verdict in verdicts]})
+    name = f"scores-{text_digest(text)[:12]}.json"
+    tags = {
+        _SCORES: name,
+        "tipbench.applied": "true",
+        "tipbench.applied_ms": str(at_ms),
+        _QUARANTINE: quarantine,
+        _ACCEPTED: accepted,
+        _KAPPAS: json_text(_kappas(drift), indent=None),
+        _SETTLED: "false",
+    }
+    store.extend_run(run, tags, new_texts={name: text}, at_ms=at_ms)
+
+
+def accept_drift(store: RunStore, run: StoredRun, accepted: str) -> None:
+    store.extend_run(run, {_ACCEPTED: accepted, _SETTLED: "false"})
+
+
+def is_settled(run: StoredRun) -> bool:
+    """Whether the runs say what the batch says; one of an earlier version does not tell, and is taken at its word."""
+    return run.tags.get(_SETTLED) != "false"
+
+
+def unsettled_batches(store: RunStore, experiment: Experiment) -> list[StoredRun]:
+    """Batches whose scores stand and may not have reached all runs: they are being applied, or that was cut off."""
+    return store.runs(experiment, {KIND: BATCH, _SETTLED: "false"})
+
+
+def note_settled(store: RunStore, runs: Iterable[StoredRun]) -> None:
+    for run in runs:
+        if not is_settled(run):
+            store.extend_run(run, {_SETTLED: "true"})
+
+
+def applied_batches(store: RunStore, runs: Sequence[StoredRun], rubric_digest: str) -> list[AppliedBatch]:
+    """Of these batches all by one rubric that hold scores, in the order of their applying."""
+    by_rubric = [run for run in runs if run.tags.get("tipbench.rubric_digest") == rubric_digest]
+    found = [applied for run in by_rubric if (applied := applied_batch(store, run))]
+    return sorted(found, key=lambda batch: (batch.applied_ms, batch.batch.id))
+
+
+def batch_marks(runs: Sequence[StoredRun]) -> list[tuple[str, ...]]:
+    """What changes whenever a batch is applied, replaced or accepted."""
+    keys = ("tipbench.batch", _SCORES, _QUARANTINE, _ACCEPTED)
+    return sorted(tuple(run.tags.get(key, "") for key in keys) for run in runs)
+
+
+def applied_batch(store: RunStore, run: StoredRun) -> AppliedBatch | None:
+    """The batch with its scores; None before it has some."""
+    name = run.tags.get(_SCORES)
+    if name is None:
+        return None
+    batch = read_batch(store, run)
+    slots = {slot.slot: slot for slot in batch.slots}
+    try:
+        data = _scores_text(store, run)
+        verdicts = tuple(
+            Verdict(slots[e["slot"]], e["scores"], e["flags"], tuple(e["overruled"]), e["composite"], e["note"])
+            for e in data["scores"]
+        )
+        drift = dict(data["drift"])
+        applied_ms = int(run.tags["tipbench.applied_ms"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoredDataDamaged(f"{name} of run {run.run_id} can't be read: {error!r}") from error
+    quarantine, accepted = run.tags.get(_QUARANTINE, ""), run.tags.get(_ACCEPTED, "")
+    return AppliedBatch(run, batch, verdicts, applied_ms, drift, quarantine, accepted)
+
+
+def _scores_text(store: RunStore, run: StoredRun) -> Any:
+    return json.loads(store.text(run, run.tags[_SCORES]) or "")
+
+
+def _score(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "slot": verdict.slot.slot,
+        "run_id": verdict.slot.run_id,
+        "candidate": verdict.slot.candidate,
+        "kind": verdict.slot.kind,
+        "scores": dict(verdict.scores),
+        "flags": dict(verdict.flags),
+        "overruled": list(verdict.overruled),
+        "composite": verdict.composite,
+        "note": verdict.note,
+    }

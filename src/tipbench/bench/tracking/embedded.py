@@ -1,0 +1,243 @@
+"""MLflow's database in one SQLite file, used in this process: no server and no port, and `mlflow ui` reads the file."""
+
+import os
+import re
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, RunStatus, StoredRun
+from tipbench.bench.tracking.mlflow_store import MlflowStore, is_mlflows
+from tipbench.bench.tracking.new_database import NewDatabase
+from tipbench.bench.tracking.tables import COMMAND_BUSY_S, TESTED_SCHEMAS, SqliteTables, schema_of
+from tipbench.core.errors import DatabaseBusy, NothingStored, TrackingError, TrackingUnreachable
+from tipbench.core.files import atomic_write, is_private
+from tipbench.core.locks import file_lock
+from tipbench.core.paths import cache_folder
+from tipbench.core.settings import Settings
+from tipbench.core.sqlite import database_busy
+from tipbench.core.untrusted import printable
+
+SCHEME = "sqlite:///"
+_READ_AS_SOMETHING_ELSE = re.compile(r"\?|%[0-9A-Fa-f]{2}")  # in a database's URL
+
+
+class EmbeddedMlflow:
+    """The MLflow database in one SQLite file; its artifacts lie in a folder beside it.
+
+    A new one is made in the background: until it is there, nothing is found in it, and whoever writes waits.
+    """
+
+    is_shared = False
+
+    def __init__(self, url: str, create: bool = True, is_own: bool = False, busy_s: float = COMMAND_BUSY_S) -> None:
+        self._busy_s = busy_s
+        path = Path(url.removeprefix(SCHEME))
+        with suppress(RuntimeError):  # the home folder of a user whom nobody knows
+            path = path.expanduser()
+        self.path = path.absolute()
+        self.address = f"{SCHEME}{self.path}"
+        if _READ_AS_SOMETHING_ELSE.search(str(self.path)):
+            raise TrackingError(f"the path {self.path} can't be part of {SCHEME}…, for its '?' or '%'; take another")
+        if not self.path.parent.is_dir() and (create or not is_own):
+            raise TrackingError(f"the folder {self.path.parent} of {self.address} does not exist; make it first")
+        if not create and not self.path.exists():
+            raise NothingStored(f"there are no results yet: {self.address} does not exist; 'tipbench collect' makes it")
+        self._artifacts = artifacts_beside(self.path)
+        self._file_mode = 0o600 if self.path.parent.is_dir() and is_private(self.path.parent) else 0o644
+        self._opening = threading.RLock()
+        self._sql: SqliteTables | None = None  # where the schema is one that we know
+        self._mlflow: MlflowStore | None = None  # opened when it is needed
+        self._making: NewDatabase | None = None
+        with self._translated():
+            if not self.path.exists():
+                self._making = NewDatabase(self.path, self._artifacts, cache_folder(Settings().home))
+            if self._making is None or self._making.is_ready:
+                self._open()
+
+    def version(self) -> str | None:
+        with self._translated():
+            tables = None if self._is_being_made() else self._tables()
+            return tables.version() if isinstance(tables, SqliteTables) else None
+
+    def find_experiment(self, name: str) -> Experiment | None:
+        if self._is_being_made():
+            return None
+        with self._translated():
+            return self._tables().find_experiment(name)
+
+    def list_experiments(self, prefix: str) -> list[Experiment]:
+        if self._is_being_made():
+            return []
+        with self._translated():
+            return self._tables().list_experiments(prefix)
+
+    def create_experiment(self, name: str, tags: Mapping[str, str]) -> Experiment | None:
+        with self._translated():
+            return self._tables().create_experiment(name, tags)
+
+    def delete_experiment(self, experiment_id: str) -> None:
+        with self._translated():
+            self._own_calls().delete_experiment(experiment_id)
+
+    def restore_experiment(self, experiment_id: str) -> None:
+        with self._translated():
+            self._own_calls().restore_experiment(experiment_id)
+
+    def tag_experiment(self, experiment_id: str, key: str, value: str) -> None:
+        with self._translated():
+            self._tables().tag_experiment(experiment_id, key, value)
+
+    def untag_experiment(self, experiment_id: str, key: str) -> None:
+        with self._translated():
+            self._tables().untag_experiment(experiment_id, key)
+
+    def create_run(self, experiment_id: str, name: str, started_ms: int, tags: Mapping[str, str]) -> tuple[str, str]:
+        with self._translated():
+            return self._own_calls().create_run(experiment_id, name, started_ms, tags)
+
+    def log_batch(
+        self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
+    ) -> None:
+        with self._translated():
+            self._tables().log_batch(run_id, metrics, params, tags)
+
+    def reserve_run(self, experiment: Experiment) -> tuple[str, str] | None:
+        with self._translated():
+            if not isinstance(self._tables(), SqliteTables):
+                return None
+        run_id = _new_run_id()
+        return run_id, f"{experiment.artifact_location}/{run_id}/artifacts"
+
+    def insert_runs(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
+        with self._translated():
+            tables = self._tables()
+            assert isinstance(tables, SqliteTables), "reserve_run gave a place"
+            tables.insert_runs(experiment, runs)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        with self._translated():
+            tables = self._tables()
+            with tables.writing() if isinstance(tables, SqliteTables) else nullcontext():
+                yield
+
+    def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None:
+        with self._translated():
+            self._own_calls().end_run(run_id, status, ended_ms)
+
+    def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
+        with self._translated():
+            yield from self._tables().search_runs(experiment_id, tags, brief)
+
+    def delete_run(self, run_id: str) -> None:
+        with self._translated():
+            self._own_calls().delete_run(run_id)
+
+    def can_store_files(self, artifact_uri: str) -> bool:
+        return _local_folder(artifact_uri) is not None
+
+    def put_files(self, artifact_uri: str, files: Mapping[str, bytes]) -> None:
+        folder = self._folder(artifact_uri)
+        try:
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - thousands of small files: pathlib took a third of it
+            for name, content in files.items():
+                atomic_write(f"{folder}/{name}", content, mode=self._file_mode)
+        except OSError as error:
+            raise TrackingError(f"{folder} can't be written to: {error.strerror or error}") from error
+
+    def get_file(self, artifact_uri: str, name: str) -> bytes:
+        path = self._folder(artifact_uri) / name
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise TrackingError(f"{path} can't be read: {error.strerror or error}") from error
+
+    def close(self) -> None:
+        if self._making:
+            self._making.abandon()
+        for opened in (self._sql, self._mlflow):
+            if opened:
+                opened.close()
+
+    def _is_being_made(self) -> bool:
+        return self._making is not None and not self._making.is_ready
+
+    def _tables(self) -> SqliteTables | MlflowStore:
+        with self._opening:
+            if not (self._sql or self._mlflow):
+                self._open()
+            return self._sql or self._own_calls()
+
+    def _open(self) -> None:
+        with self._opening:
+            if self._making:
+                self._making.finish()
+                self._making = None
+            if schema_of(self.path, self._busy_s) in TESTED_SCHEMAS:
+                self._sql = SqliteTables(self.path, self._artifacts, self._busy_s)
+            else:
+                self._own_calls()
+
+    def _own_calls(self) -> MlflowStore:
+        """MLflow's own store; it makes the tables of an empty file, and says what it thinks of an old one."""
+        with self._opening:
+            if self._mlflow is None:
+                # MLflow may make tables: two that do it at once leave a broken database
+                with file_lock(self.path.with_name(f".{self.path.name}.lock")):
+                    self._mlflow = MlflowStore(self.address, self._artifacts)
+            return self._mlflow
+
+    def _folder(self, artifact_uri: str) -> Path:
+        folder = _local_folder(artifact_uri)
+        if folder is None:
+            raise TrackingError(f"artifacts at {artifact_uri} can't be reached from {self.address}")
+        return folder
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except DatabaseBusy as error:
+            raise TrackingUnreachable(str(error)) from error
+        except (sqlite3.Error, OSError) as error:
+            raise TrackingError(f"{self.path} can't be used as an MLflow database: {_first_line(error)}") from error
+        except Exception as error:
+            if is_mlflows(error):
+                raise self._ours(error) from error
+            raise
+
+    def _ours(self, error: Exception) -> TrackingError:
+        message = _first_line(error)
+        if "database is locked" in str(error):
+            return TrackingUnreachable(str(database_busy(self.path)))
+        if "mlflow db upgrade" in str(error):
+            message = f"it was made by another version of MLflow; run 'mlflow db upgrade {self.address}' (back it up)"
+        return TrackingError(f"the MLflow database {self.path}: {message}")
+
+
+def artifacts_beside(database: Path) -> Path:
+    return database.with_name(database.stem + "-artifacts")
+
+
+def _new_run_id() -> str:
+    """As MLflow's own, and beginning with the time: runs that are written together then lie together in every index.
+
+    With ids at random, each row of a large database is written to a page of its own, which takes four times as long.
+    """
+    return f"{time.time_ns() // 1_000_000:012x}{uuid.uuid4().hex[12:]}"
+
+
+def _local_folder(artifact_uri: str) -> Path | None:
+    if artifact_uri.startswith("file:"):
+        return Path(unquote(urlsplit(artifact_uri).path))
+    return Path(artifact_uri) if artifact_uri.startswith("/") else None
+
+
+def _first_line(error: Exception) -> str:
+    return printable(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__, 300)

@@ -1,0 +1,332 @@
+"""A thin REST client for an MLflow server. Its errors become ours here, with what to do next."""
+
+import re
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from sys import intern
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import httpx
+
+from tipbench.bench.tracking.interface import (
+    NOT_IN_BRIEF,
+    Experiment,
+    FinishedRun,
+    Metric,
+    RunStatus,
+    StoredRun,
+    tag_filter,
+)
+from tipbench.core.errors import TrackingError, TrackingRefused, TrackingUnreachable
+from tipbench.core.http import UnusableAnswer, fetch, open_client, tls_context
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable, without_credentials
+
+_API = "/api/2.0/mlflow"
+_ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
+_PAGE = 500  # runs, with 5 MB of JSON; larger pages are no quicker
+_AT_PAST_THE_HOST = re.compile(r"://[^/?#]*[/?#].*@", re.DOTALL)
+_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+_WITHIN_S = 120.0  # for a request and its whole answer
+_MOST_JSON_BYTES = 32_000_000
+_MOST_FILE_BYTES = 128_000_000  # a batch of 48 cells has 0.2 MB
+
+
+class MlflowClient:
+    """An MLflow server behind a URL; a path in the URL is the server's `--static-prefix`."""
+
+    is_shared = True
+
+    def __init__(self, url: str, settings: Settings, transport: httpx.BaseTransport | None = None) -> None:
+        self.address = without_credentials(url)
+        if _AT_PAST_THE_HOST.search(url):
+            raise TrackingUnreachable(
+                f"the address of the MLflow server {self.address} has an @ after a '/', '?' or '#'; in a name or a "
+                f"password these are written as %2F, %3F and %23"
+            )
+        try:
+            auth = _auth(url, settings)
+            self._http = open_client(
+                base_url=self.address,
+                headers=_headers(settings, with_token=auth is None),
+                auth=auth,
+                verify=_tls(settings),
+                timeout=_TIMEOUT,
+                transport=transport,
+            )
+        except (httpx.InvalidURL, ValueError) as error:
+            raise TrackingUnreachable(f"{self.address!r} is no address of an MLflow server: {error}") from error
+
+    def find_experiment(self, name: str) -> Experiment | None:
+        response = self._send("GET", f"{_API}/experiments/get-by-name", params={"experiment_name": name})
+        if response.status_code == 404 and _error_code(response) == "RESOURCE_DOES_NOT_EXIST":
+            return None
+        with self._understood():
+            return _experiment(self._json(response)["experiment"])
+
+    def create_experiment(self, name: str, tags: Mapping[str, str]) -> Experiment | None:
+        response = self._send("POST", f"{_API}/experiments/create", json={"name": name, "tags": _pairs(tags)})
+        if _error_code(response) == "RESOURCE_ALREADY_EXISTS":
+            return None
+        self._json(response)
+        return self.find_experiment(name)
+
+    def list_experiments(self, prefix: str) -> list[Experiment]:
+        found = self._pages(f"{_API}/experiments/search", "experiments", {"max_results": 1_000})
+        with self._understood():
+            return [_experiment(entry) for entry in found if entry["name"].startswith(prefix)]
+
+    def delete_experiment(self, experiment_id: str) -> None:
+        self._post("experiments/delete", {"experiment_id": experiment_id})
+
+    def restore_experiment(self, experiment_id: str) -> None:
+        self._post("experiments/restore", {"experiment_id": experiment_id})
+
+    def tag_experiment(self, experiment_id: str, key: str, value: str) -> None:
+        self._post("experiments/set-experiment-tag", {"experiment_id": experiment_id, "key": key, "value": value})
+
+    def untag_experiment(self, experiment_id: str, key: str) -> None:
+        self._post("experiments/delete-experiment-tag", {"experiment_id": experiment_id, "key": key})
+
+    def create_run(self, experiment_id: str, name: str, started_ms: int, tags: Mapping[str, str]) -> tuple[str, str]:
+        body = {
+            "experiment_id": experiment_id,
+            "run_name": name,
+            "start_time": started_ms,
+            "tags": _pairs(tags),
+        }
+        with self._understood():
+            info = self._post("runs/create", body)["run"]["info"]
+            return info["run_id"], info["artifact_uri"]
+
+    def log_batch(
+        self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
+    ) -> None:
+        body = {
+            "run_id": run_id,
+            "metrics": [{"key": m.key, "value": m.value, "timestamp": m.timestamp_ms, "step": m.step} for m in metrics],
+            "params": _pairs(params),
+            "tags": _pairs(tags),
+        }
+        self._post("runs/log-batch", body)
+
+    def reserve_run(self, experiment: Experiment) -> tuple[str, str] | None:  # noqa: ARG002
+        return None  # no call of MLflow's spans runs
+
+    def insert_runs(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
+        raise NotImplementedError("reserve_run gives no place to insert a run at")
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()  # no call of MLflow's spans runs
+
+    def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None:
+        self._post("runs/update", {"run_id": run_id, "status": status, "end_time": ended_ms})
+
+    def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
+        # Oldest first: runs added meanwhile come last and shift no page that is still to be read.
+        query = {
+            "experiment_ids": [experiment_id],
+            "filter": tag_filter(tags),
+            "max_results": _PAGE,
+            "order_by": ["attributes.start_time ASC"],
+        }
+        seen: set[str] = set()
+        left_out = NOT_IN_BRIEF if brief else ()
+        for entry in self._pages(f"{_API}/runs/search", "runs", query):
+            with self._understood():
+                run = _stored_run(entry, left_out)
+            if run.run_id not in seen:
+                seen.add(run.run_id)
+                yield run
+
+    def delete_run(self, run_id: str) -> None:
+        self._post("runs/delete", {"run_id": run_id})
+
+    def can_store_files(self, artifact_uri: str) -> bool:
+        return artifact_uri.startswith("mlflow-artifacts:")
+
+    def put_files(self, artifact_uri: str, files: Mapping[str, bytes]) -> None:
+        for name, content in files.items():
+            response = self._send("PUT", _artifact_path(artifact_uri, name), content=content)
+            if response.status_code >= 300:
+                self._refuse(response)
+
+    def get_file(self, artifact_uri: str, name: str) -> bytes:
+        response = self._send("GET", _artifact_path(artifact_uri, name), most_bytes=_MOST_FILE_BYTES)
+        if response.status_code >= 300:
+            self._refuse(response)
+        return response.content
+
+    def version(self) -> str | None:
+        return None  # a server does not tell
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _post(self, call: str, body: dict[str, Any]) -> dict[str, Any]:
+        return self._json(self._send("POST", f"{_API}/{call}", json=body))
+
+    def _pages(self, path: str, key: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        token = ""
+        while True:
+            page = self._json(self._send("POST", path, json={**query, **({"page_token": token} if token else {})}))
+            yield from page.get(key, [])
+            token = page.get("next_page_token", "")
+            if not token:
+                return
+
+    def _send(self, method: str, path: str, most_bytes: int = _MOST_JSON_BYTES, **arguments: Any) -> httpx.Response:
+        try:
+            return fetch(self._http, method, path, most_bytes=most_bytes, within_s=_WITHIN_S, **arguments)
+        except UnusableAnswer as error:
+            raise TrackingError(f"MLflow at {self.address} {error}; is it an MLflow server?") from error
+        except httpx.RequestError as error:
+            raise TrackingUnreachable(
+                f"MLflow at {self.address} can't be reached ({error or type(error).__name__}); start it with "
+                f"'mlflow server', or name another with --mlflow-url or MLFLOW_TRACKING_URI"
+            ) from error
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise TrackingUnreachable(f"{self.address} is no address of an MLflow server: {error}") from error
+
+    def _json(self, response: httpx.Response) -> dict[str, Any]:
+        if response.status_code >= 300:
+            self._refuse(response)
+        try:
+            data = response.json()
+        except (ValueError, RecursionError):
+            data = None
+        if not isinstance(data, dict):
+            raise self._no_mlflow()
+        return data
+
+    @contextmanager
+    def _understood(self) -> Iterator[None]:
+        """Some servers answer everything with JSON of their own."""
+        try:
+            yield
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise self._no_mlflow() from error
+
+    def _no_mlflow(self) -> TrackingError:
+        return TrackingError(
+            f"what answers at {self.address} is no MLflow server; a server with --static-prefix wants it in the URL"
+        )
+
+    def _refuse(self, response: httpx.Response) -> None:
+        text = response.text
+        if response.status_code < 400:
+            raise TrackingError(
+                f"{self.address} sends us elsewhere ({response.status_code}); give --mlflow-url or MLFLOW_TRACKING_URI "
+                "the address where MLflow itself answers"
+            )
+        if response.status_code == 403 and "Invalid Host header" in text:
+            raise TrackingRefused(
+                f"MLflow at {self.address} refuses the host name in that address; start it with "
+                f"--allowed-hosts naming it (MLFLOW_SERVER_ALLOWED_HOSTS), or set TIPBENCH_MLFLOW_HOST=localhost here"
+            )
+        if response.status_code in (502, 503, 504):
+            raise TrackingUnreachable(f"MLflow at {self.address} is away for the moment ({response.status_code})")
+        if response.status_code in (401, 403):
+            raise TrackingRefused(
+                f"MLflow at {self.address} refuses us ({response.status_code}); set MLFLOW_TRACKING_USERNAME and "
+                f"MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
+            )
+        if _error_code(response) is None:
+            raise TrackingError(
+                f"{self.address} answered {response.status_code} and no word of MLflow's; is it an MLflow server? "
+                f"A server with --static-prefix wants it in the URL. It said: {printable(text, 200)!r}"
+            )
+        raise TrackingError(f"MLflow at {self.address} refused: {printable(str(response.json().get('message')), 400)}")
+
+
+def _headers(settings: Settings, with_token: bool) -> dict[str, str]:
+    headers = {}
+    for setting, header, form in (
+        ("TIPBENCH_MLFLOW_HOST", "Host", "{}"),
+        ("MLFLOW_TRACKING_TOKEN", "Authorization", "Bearer {}"),
+    ):
+        value = settings.get(setting)
+        if not (value.isascii() and value.isprintable()):  # the HTTP library would repeat it in its error
+            raise TrackingRefused(f"{setting} has characters that can't be sent, like a line break")
+        if value and (header == "Host" or with_token):
+            headers[header] = form.format(value)
+    return headers
+
+
+def _auth(url: str, settings: Settings) -> tuple[str, str] | None:
+    parts = urlsplit(url)
+    if parts.username:
+        return unquote(parts.username), unquote(parts.password or "")
+    user = settings.get("MLFLOW_TRACKING_USERNAME")
+    return (user, settings.get("MLFLOW_TRACKING_PASSWORD")) if user else None
+
+
+def _tls(settings: Settings) -> ssl.SSLContext | bool:
+    if settings.is_true("MLFLOW_TRACKING_INSECURE_TLS"):
+        return False
+    trusted = settings.get("MLFLOW_TRACKING_SERVER_CERT_PATH")
+    own = settings.get("MLFLOW_TRACKING_CLIENT_CERT_PATH")
+    if not trusted and not own:
+        return tls_context()
+    try:
+        context = ssl.create_default_context(cafile=trusted or None)
+        if own:
+            context.load_cert_chain(own)
+    except (OSError, ssl.SSLError) as error:
+        raise TrackingRefused(
+            f"the certificate in MLFLOW_TRACKING_SERVER_CERT_PATH or MLFLOW_TRACKING_CLIENT_CERT_PATH "
+            f"can't be used: {error}"
+        ) from error
+    return context
+
+
+def _error_code(response: httpx.Response) -> str | None:
+    if response.status_code < 400:
+        return None
+    try:
+        code = response.json().get("error_code")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return None if code is None else str(code)
+
+
+def _artifact_path(artifact_uri: str, name: str) -> str:
+    root = urlsplit(artifact_uri).path.strip("/")
+    return f"{_ARTIFACTS}/{quote(f'{root}/{name}')}"
+
+
+def _pairs(values: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"key": key, "value": value} for key, value in values.items()]
+
+
+def _experiment(entry: dict[str, Any]) -> Experiment:
+    return Experiment(
+        id=str(entry["experiment_id"]),
+        name=entry["name"],
+        artifact_location=entry.get("artifact_location", ""),
+        deleted=entry.get("lifecycle_stage") == "deleted",
+        created_ms=int(entry.get("creation_time", 0)),
+        tags={tag["key"]: tag["value"] for tag in entry.get("tags", [])},
+    )
+
+
+def _stored_run(run: dict[str, Any], left_out: tuple[str, ...]) -> StoredRun:
+    """Of the same few keys in all runs, each is held once (`intern`)."""
+    info, data = run["info"], run.get("data", {})
+    return StoredRun(
+        run_id=info["run_id"],
+        status=info["status"],
+        started_ms=int(info.get("start_time", 0)),
+        artifact_uri=info.get("artifact_uri", ""),
+        tags={
+            intern(tag["key"]): tag.get("value", "")
+            for tag in data.get("tags", [])
+            if not tag["key"].startswith(left_out)
+        },
+        params={intern(param["key"]): param.get("value", "") for param in data.get("params", [])},
+        metrics={intern(metric["key"]): float(metric["value"]) for metric in data.get("metrics", [])},
+        steps={intern(metric["key"]): int(metric.get("step", 0)) for metric in data.get("metrics", [])},
+        experiment_id=str(info.get("experiment_id", "")),
+    )

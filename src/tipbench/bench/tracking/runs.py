@@ -1,0 +1,267 @@
+"""What a cell looks like as an MLflow run, and back."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from math import isfinite
+from typing import Any
+
+from tipbench.bench.records import Answer, Failure, JudgeNote, Outcome, RubricText, StoredCandidates, StoredCell
+from tipbench.bench.tracking.interface import Experiment, StoredRun
+from tipbench.bench.tracking.store import DONE, RunDraft, RunStore
+from tipbench.core.errors import StoredDataDamaged
+from tipbench.core.identity import SHORT
+from tipbench.core.names import BY_RULE
+from tipbench.core.untrusted import json_text, printable
+
+SCHEMA = "1"  # of everything stored; raise it when old data would be misread
+KIND = "tipbench.kind"
+CELL = "cell"
+SUPERSEDED = "tipbench.superseded"  # set on runs that count no more: started over, or generated twice
+_JUDGE = "tipbench.bench.judge:"
+PENDING = "judge_pending"
+JUDGED_RUBRIC = "tipbench.judged_rubric"
+JUDGED_BY = "tipbench.judged_by"
+_FACTOR = "factor."
+_LARGEST = 1e300
+_SETTINGS = ("n_tips", "temperature", "max_tokens", "diversity")
+
+
+def cell_draft(
+    outcome: Outcome,
+    rubric: RubricText,
+    suite: str,
+    version: str,
+    span_ms: tuple[int, int],
+    memory: Mapping[str, float] | None = None,
+) -> RunDraft:
+    """A finished cell as a run: settings as params, identity as tags, figures as metrics, texts as files."""
+    cell = outcome.cell
+    request = cell.request
+    params = {
+        "model": cell.model.name,
+        "prompt": cell.prompt,
+        "scenario": cell.scenario.id,
+        **{f"{_FACTOR}{factor}": level for factor, level in cell.scenario.factors.items()},
+        "suite": suite,
+        "n_tips": str(cell.n_tips),
+        "temperature": str(request.temperature),
+        "max_tokens": str(request.max_tokens),
+        "diversity": str(cell.diversity).lower(),
+        "seed": str(request.seed),
+        "base_seed": str(cell.base_seed),
+        "repeat": str(cell.repeat),
+    }
+    tags = {
+        KIND: CELL,
+        "tipbench.schema": SCHEMA,
+        "tipbench.version": version,
+        "tipbench.cell_key": cell.key,
+        "tipbench.engine": cell.model.engine,
+        "tipbench.model_digest": cell.model.digest or "unknown: the name stands for it",
+        "tipbench.parameters": str(cell.model.parameters or "unknown"),
+        "tipbench.parameters_from": cell.model.parameters_from,
+        "tipbench.model_bytes": str(cell.model.size_bytes or "unknown"),
+        "tipbench.quantization": cell.model.quantization or "unknown",
+        "tipbench.prompt_digest": cell.prompt_digest,
+        "tipbench.rubric": rubric.name,
+        "tipbench.rubric_digest": rubric.digest,
+        "mlflow.source.name": "tipbench",
+    }
+    if cell.scenario.cluster:
+        tags["tipbench.cluster"] = cell.scenario.cluster
+    texts = {"prompt.txt": _prompt_text(outcome), "rubric.md": rubric.text}
+    metrics: dict[str, float] = dict(memory or {})
+    if isinstance(outcome, Failure):
+        tags |= {"judge_pending": "false", "tipbench.failure": printable(outcome.reason, 2_000)}
+    else:
+        tags |= _answer_tags(outcome, rubric)
+        metrics |= {"gen/wall_s": (span_ms[1] - span_ms[0]) / 1000, **_answer_metrics(outcome, rubric)}
+        texts |= {"raw.txt": outcome.generation.text, "candidates.json": _candidates_text(outcome)}
+    return RunDraft(
+        name=cell.label,
+        started_ms=span_ms[0],
+        ended_ms=span_ms[1],
+        status="FAILED" if isinstance(outcome, Failure) else "FINISHED",
+        tags=tags,
+        params=params,
+        metrics=metrics,
+        texts=texts,
+    )
+
+
+def stored_runs(store: RunStore, experiment: Experiment) -> list[StoredRun]:
+    """The cells' runs, each cell once: of several with one key an answer goes before a failure, then the oldest."""
+    return _each_once(store.each_run(experiment, {KIND: CELL}))
+
+
+def stored_cells(store: RunStore, experiment: Experiment) -> tuple[StoredCell, ...]:
+    """The same as cells; quicker, because their texts stay unread."""
+    return tuple(stored_cell(run) for run in _each_once(store.each_run(experiment, {KIND: CELL}, brief=True)))
+
+
+def _each_once(runs: Iterable[StoredRun]) -> list[StoredRun]:
+    """Whatever order they come in."""
+    counting: dict[str, StoredRun] = {}
+    for run in runs:
+        if run.status not in DONE or SUPERSEDED in run.tags:
+            continue
+        key = run.tags.get("tipbench.cell_key", run.run_id)
+        known = counting.get(key)
+        if known is None or _goes_first(run) < _goes_first(known):
+            counting[key] = run
+    return sorted(counting.values(), key=lambda run: (run.started_ms, run.run_id))
+
+
+def _goes_first(run: StoredRun) -> tuple[bool, int, str]:
+    return run.status == "FAILED", run.started_ms, run.run_id
+
+
+def supersede_later(store: RunStore, experiment: Experiment) -> int:
+    """Tags all answers of a cell but the oldest, where hosts that share a server collected at the same time."""
+    oldest: dict[str, tuple[int, str]] = {}
+    later: list[str] = []
+    for run in store.each_run(experiment, {KIND: CELL}):
+        if run.status == "FINISHED" and SUPERSEDED not in run.tags:
+            key, age = run.tags.get("tipbench.cell_key", run.run_id), (run.started_ms, run.run_id)
+            kept = oldest.setdefault(key, age)
+            if kept != age:
+                oldest[key] = min(kept, age)
+                later.append(max(kept, age)[1])
+    with store.session():
+        for run_id in later:
+            store.tag_run(experiment, run_id, {SUPERSEDED: "true", "judge_pending": "false"})
+    return len(later)
+
+
+def each_cell(store: RunStore, experiment: Experiment) -> Iterator[StoredCell]:
+    """The cells as they are read, however many there are; of one key there may be several."""
+    for run in store.each_run(experiment, {KIND: CELL}):
+        if run.status in DONE and SUPERSEDED not in run.tags:
+            yield stored_cell(run)
+
+
+def stored_cell(run: StoredRun) -> StoredCell:
+    tags, params = run.tags, run.params
+    if tags.get("tipbench.schema") != SCHEMA:
+        raise StoredDataDamaged(
+            f"run {run.run_id} was stored with schema {tags.get('tipbench.schema')!r}; this tipbench reads {SCHEMA!r}"
+        )
+    try:
+        return StoredCell(
+            run_id=run.run_id,
+            key=tags["tipbench.cell_key"],
+            model=params["model"],
+            prompt=params["prompt"],
+            prompt_digest=tags["tipbench.prompt_digest"],
+            scenario=params["scenario"],
+            factors=dict(sorted((key[len(_FACTOR) :], params[key]) for key in params if key.startswith(_FACTOR))),
+            started_ms=run.started_ms,
+            failure=tags.get("tipbench.failure"),
+            candidates=int(run.metrics.get("answer/candidates", 0)),
+            pending=tags.get("judge_pending") == "true",
+            metrics=_finite(run.metrics),
+            judged_rubric=tags.get(JUDGED_RUBRIC) or None,
+            judged_by=tags.get(JUDGED_BY) or None,
+            judges=_judge_notes(tags),
+            repeat=int(params.get("repeat", "0")),
+            settings={"model_digest": tags["tipbench.model_digest"], **{key: params[key] for key in _SETTINGS}},
+            cluster=tags.get("tipbench.cluster"),
+            model_bytes=_known(tags.get("tipbench.model_bytes")),
+            parameters=_known(tags.get("tipbench.parameters")),
+        )
+    except (KeyError, ValueError, TypeError) as error:
+        raise StoredDataDamaged(f"run {run.run_id} is no whole cell: {error!r} is missing or not a number") from error
+
+
+def _finite(metrics: Mapping[str, float]) -> Mapping[str, float]:
+    """Somebody may have logged what is no number; MLflow keeps infinity as the largest one that there is."""
+    values = metrics.values()
+    if not metrics or (all(map(isfinite, values)) and max(values) < _LARGEST and min(values) > -_LARGEST):
+        return metrics
+    return {key: value for key, value in metrics.items() if -_LARGEST < value < _LARGEST}
+
+
+def _known(number: str | None) -> int | None:
+    return int(number) if number and number.isdecimal() else None
+
+
+def stored_candidates(store: RunStore, run: StoredRun) -> StoredCandidates:
+    text = store.text(run, "candidates.json")
+    try:
+        data: Any = json.loads(text or "")
+        return StoredCandidates(data["scenario"]["text"], data["format_ok"], tuple(data["candidates"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoredDataDamaged(f"candidates.json of run {run.run_id} can't be read: {error!r}") from error
+
+
+def stored_rubric(store: RunStore, run: StoredRun) -> str:
+    text = store.text(run, "rubric.md")
+    if text is None:
+        raise StoredDataDamaged(f"run {run.run_id} has no rubric.md")
+    return text
+
+
+def judge_tag(note: JudgeNote) -> dict[str, str]:
+    """The tag by which a run remembers that a judge scored it."""
+    data = {
+        "rubric": note.rubric_digest,
+        "batch": note.batch,
+        "provisional": note.provisional,
+        "counted": note.counted,
+    }
+    return {f"{_JUDGE}{note.judge}:{note.rubric_digest[:SHORT]}": json.dumps(data)}
+
+
+def _judge_notes(tags: Mapping[str, str]) -> tuple[JudgeNote, ...]:
+    notes = [_judge_note(key, tags[key]) for key in tags if key.startswith(_JUDGE)]
+    return tuple(sorted(notes, key=lambda note: (note.judge, note.rubric_digest)))
+
+
+@lru_cache(maxsize=1_000)  # all runs of a batch carry the same
+def _judge_note(key: str, value: str) -> JudgeNote:
+    data = json.loads(value)
+    judge, provisional = key.removeprefix(_JUDGE).rpartition(":")[0], data["provisional"]
+    return JudgeNote(judge, data["rubric"], data["batch"], provisional, data.get("counted", not provisional))
+
+
+def _answer_tags(answer: Answer, rubric: RubricText) -> dict[str, str]:
+    tags = {
+        "judge_pending": "true" if answer.candidates else "false",
+        "tipbench.finish_reason": printable(answer.generation.finish_reason, 100),
+        "tipbench.read_as": answer.read_as,
+    }
+    if not answer.candidates:
+        # Nothing to judge in an answer without a candidate: it scores the rubric's minimum by rule.
+        tags |= {"tipbench.judged_rubric": rubric.digest, "tipbench.judged_by": BY_RULE}
+    return tags
+
+
+def _answer_metrics(answer: Answer, rubric: RubricText) -> dict[str, float]:
+    made = answer.generation
+    known = {
+        "answer/candidates": len(answer.candidates),
+        "answer/found": answer.found,
+        "answer/format_ok": float(answer.format_ok),
+        "answer/diversity": answer.diversity,
+        "gen/prompt_tokens": made.prompt_tokens,
+        "gen/output_tokens": made.output_tokens,
+        "gen/load_s": made.load_s,
+        "gen/generate_s": made.generate_s,
+    }
+    metrics = {key: float(value) for key, value in known.items() if value is not None}
+    return metrics if answer.candidates else {**metrics, **rubric.lowest}
+
+
+def _candidates_text(answer: Answer) -> str:
+    return json_text(
+        {
+            "scenario": {"id": answer.cell.scenario.id, "text": answer.cell.scenario.text},
+            "format_ok": answer.format_ok,
+            "candidates": list(answer.candidates),
+        }
+    )
+
+
+def _prompt_text(outcome: Outcome) -> str:
+    return "\n\n".join(f"[{message.role}]\n{message.content}" for message in outcome.cell.request.messages)

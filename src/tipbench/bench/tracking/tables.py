@@ -1,0 +1,258 @@
+"""MLflow's tables in a SQLite file, read and written by plain SQL.
+
+MLflow's own store commits several times a run, and importing it takes two seconds and 150 MB. So the few tables that
+tipbench needs are used as MLflow's own definitions made them in the file: many finished runs to a transaction, and
+reading without the import. Only for the schema versions that this was tested with; for any other, `mlflow_store` calls
+MLflow itself.
+"""
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from sys import intern
+from typing import Any
+
+from tipbench.bench.tracking.interface import NOT_IN_BRIEF, Experiment, FinishedRun, Metric, StoredRun
+from tipbench.core.errors import DatabaseBusy, TrackingError
+from tipbench.core.sqlite import ConnectionLock, connect
+
+# The alembic revisions that tests/bench/tracking/test_tables.py has passed with.
+TESTED_SCHEMAS = frozenset({"dc11669786a5"})
+# The columns that are written, all that these tables have; a test holds them against MLflow's own definitions.
+WRITTEN = {
+    "experiments": (
+        *("experiment_id", "name", "artifact_location", "lifecycle_stage", "creation_time", "last_update_time"),
+        "workspace",
+    ),
+    "experiment_tags": ("key", "value", "experiment_id"),
+    "runs": (
+        *("run_uuid", "name", "source_type", "source_name", "entry_point_name", "user_id", "status", "start_time"),
+        *("end_time", "deleted_time", "source_version", "lifecycle_stage", "artifact_uri", "experiment_id"),
+    ),
+    "params": ("key", "value", "run_uuid"),
+    "tags": ("key", "value", "run_uuid"),
+    "metrics": ("key", "value", "timestamp", "step", "is_nan", "run_uuid"),
+    "latest_metrics": ("key", "value", "timestamp", "step", "is_nan", "run_uuid"),
+}
+COMMAND_BUSY_S = 60.0  # that a command waits for somebody else who is writing
+_RUNS_AT_ONCE = 500  # SQLite takes 999 values a statement everywhere
+
+
+def schema_of(path: Path, busy_s: float = COMMAND_BUSY_S) -> str | None:
+    """The schema version of the file; None when it is empty. Something else than MLflow's database is refused."""
+    with ConnectionLock(path), closing(connect(path, busy_s)) as probe:
+        tables = {name for (name,) in probe.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not tables:
+            return None
+        if "alembic_version" not in tables:
+            raise TrackingError(f"{path} is a database of something else than MLflow; it was left as it is")
+        row = probe.execute("SELECT version_num FROM alembic_version").fetchone()
+        return str(row[0]) if row else None
+
+
+class SqliteTables:
+    """The tables of one file. Its errors are SQLite's and DatabaseBusy, for the caller to translate."""
+
+    def __init__(self, path: Path, artifacts: Path, busy_s: float = COMMAND_BUSY_S) -> None:
+        self._artifacts = artifacts
+        self._lock = ConnectionLock(path, busy_s)
+        self._connection = connect(path, busy_s)
+
+    def close(self) -> None:
+        with suppress(DatabaseBusy), self._lock.with_timeout(1):  # a thread that waits for the file may have it
+            self._connection.close()
+
+    def version(self) -> str:
+        """Others' writes change the one number, our own the other."""
+        with self._lock:
+            (others,) = self._connection.execute("PRAGMA data_version").fetchone()
+            return f"{others}/{self._connection.total_changes}"
+
+    def find_experiment(self, name: str) -> Experiment | None:
+        found = self._experiments("name = ?", name)
+        return found[0] if found else None
+
+    def create_experiment(self, name: str, tags: Mapping[str, str]) -> Experiment | None:
+        now = round(time.time() * 1000)
+        with self.writing() as run:
+            if run("SELECT 1 FROM experiments WHERE name = ?", (name,)).fetchone():
+                return None
+            number = run(_insert("experiments"), (None, name, None, "active", now, now, "default")).lastrowid
+            location = f"{self._artifacts}/{number}"
+            run("UPDATE experiments SET artifact_location = ? WHERE experiment_id = ?", (location, number))
+            for key, value in tags.items():
+                run(_insert("experiment_tags"), (key, value, number))
+        return self.find_experiment(name)
+
+    def tag_experiment(self, experiment_id: str, key: str, value: str) -> None:
+        with self.writing() as run:
+            statement = f"{_insert('experiment_tags')} ON CONFLICT DO UPDATE SET value = excluded.value"
+            run(statement, (key, value, int(experiment_id)))
+
+    def untag_experiment(self, experiment_id: str, key: str) -> None:
+        with self.writing() as run:
+            run("DELETE FROM experiment_tags WHERE experiment_id = ? AND key = ?", (int(experiment_id), key))
+
+    def list_experiments(self, prefix: str) -> list[Experiment]:
+        found = self._experiments("lifecycle_stage = ?", "active")
+        return [experiment for experiment in found if experiment.name.startswith(prefix)]
+
+    def insert_runs(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
+        """All of the runs, or none."""
+        metrics = [
+            (metric.key, metric.value, metric.timestamp_ms, metric.step, 0, run.run_id)
+            for run in runs
+            for metric in run.metrics
+        ]
+        rows: Mapping[str, Sequence[tuple[Any, ...]]] = {
+            "runs": [_run_row(experiment, run) for run in runs],
+            "params": [(key, value, run.run_id) for run in runs for key, value in run.params.items()],
+            "tags": [
+                (key, value, run.run_id)
+                for run in runs
+                for key, value in {"mlflow.runName": run.name, **run.tags}.items()
+            ],
+            "metrics": metrics,
+            "latest_metrics": metrics,
+        }
+        with self.writing():
+            for table, values in rows.items():
+                self._connection.executemany(_insert(table), values)
+
+    def log_batch(
+        self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
+    ) -> None:
+        with self.writing() as run:
+            if not run("SELECT 1 FROM runs WHERE run_uuid = ? AND lifecycle_stage = 'active'", (run_id,)).fetchone():
+                raise TrackingError(f"there is no run {run_id}, or it was deleted")
+            for key, value in params.items():
+                run(_insert("params"), (key, value, run_id))
+            for key, value in tags.items():
+                run(f"{_insert('tags')} ON CONFLICT DO UPDATE SET value = excluded.value", (key, value, run_id))
+            for metric in metrics:
+                row = (metric.key, metric.value, metric.timestamp_ms, metric.step, 0, run_id)
+                run(f"{_insert('metrics')} ON CONFLICT DO NOTHING", row)
+                run(_LATEST, row)
+
+    def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
+        """Some hundred runs in memory at a time, however many there are."""
+        has_tag = (
+            " AND EXISTS (SELECT 1 FROM tags WHERE tags.run_uuid = runs.run_uuid AND tags.key = ? AND tags.value = ?)"
+        )
+        asked = (
+            f"SELECT run_uuid FROM runs WHERE experiment_id = ? AND lifecycle_stage = 'active'{has_tag * len(tags)} "
+            "ORDER BY start_time, run_uuid"
+        )
+        values = [part for pair in tags.items() for part in pair]
+        ids = [run_id for (run_id,) in self._read(asked, [int(experiment_id), *values])]
+        for start in range(0, len(ids), _RUNS_AT_ONCE):
+            yield from self._runs(experiment_id, ids[start : start + _RUNS_AT_ONCE], brief)
+
+    def _runs(self, experiment_id: str, ids: Sequence[str], brief: bool) -> Iterator[StoredRun]:
+        among = f"run_uuid IN ({', '.join('?' * len(ids))})"
+        asked = among + ("".join(f" AND key NOT GLOB '{start}*'" for start in NOT_IN_BRIEF) if brief else "")
+        with self._lock:  # one state of the database for all four
+            runs = self._read(f"SELECT run_uuid, status, start_time, artifact_uri FROM runs WHERE {among}", ids)
+            tags = self._texts("tags", asked, ids)
+            params = self._texts("params", among, ids)
+            metrics, steps = self._latest(asked, ids, brief)
+        found = {row[0]: row for row in runs}
+        for run_id in ids:
+            if run_id in found:
+                _, status, started_ms, artifact_uri = found[run_id]
+                of_run = (tags.get(run_id, {}), params.get(run_id, {}), metrics[run_id], steps[run_id])
+                yield StoredRun(run_id, status, started_ms or 0, artifact_uri, *of_run, experiment_id)
+
+    def _texts(self, table: str, condition: str, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+        """By run. SQLite puts a run's rows together: a row for each of them would take half as long again."""
+        gathered = f"SELECT run_uuid, json_group_object(key, value) FROM {table} WHERE {condition} GROUP BY run_uuid"
+        rows = self._read(gathered, ids)
+        found = json.loads(f"[{','.join(texts for _, texts in rows)}]")  # at once: the same few keys are held once
+        return {run_id: texts for (run_id, _), texts in zip(rows, found, strict=True)}
+
+    def _latest(
+        self, condition: str, ids: Sequence[str], brief: bool
+    ) -> tuple[defaultdict[str, dict[str, float]], defaultdict[str, dict[str, int]]]:
+        """Metrics and, unless brief, steps, by run. As rows: in SQLite's JSON, numbers lose their last digits."""
+        metrics: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        steps: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        if brief:
+            for run_id, key, value in self._connection.execute(
+                f"SELECT run_uuid, key, value FROM latest_metrics WHERE {condition} AND is_nan = 0", ids
+            ):
+                metrics[run_id][key] = value
+            return metrics, steps
+        asked = f"SELECT run_uuid, key, value, step FROM latest_metrics WHERE {condition} AND is_nan = 0"
+        for run_id, name, value, step in self._connection.execute(asked, ids):
+            key = intern(name)
+            metrics[run_id][key] = value
+            steps[run_id][key] = step
+        return metrics, steps
+
+    def _experiments(self, condition: str, value: str) -> list[Experiment]:
+        with self._lock:
+            rows = self._read(
+                "SELECT experiment_id, name, artifact_location, lifecycle_stage, creation_time FROM experiments "
+                f"WHERE {condition} AND workspace = 'default'",
+                [value],
+            )
+            tags = _by_owner(
+                self._read(
+                    "SELECT experiment_id, key, value FROM experiment_tags JOIN experiments USING (experiment_id) "
+                    f"WHERE {condition}",
+                    [value],
+                )
+            )
+        return [
+            Experiment(str(number), name, location, stage == "deleted", created or 0, tags[number])
+            for number, name, location, stage, created in rows
+        ]
+
+    def _read(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def writing(self) -> Iterator[Any]:
+        """A transaction: all of it, or nothing. Inside another one it is a part of that."""
+        with self._lock:
+            if self._connection.in_transaction:
+                yield self._connection.execute
+                return
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection.execute
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:  # a full disk has ended it already
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def _insert(table: str) -> str:
+    columns = WRITTEN[table]
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+
+# MLflow shows the value of the highest (step, timestamp, value).
+_LATEST = (
+    f"{_insert('latest_metrics')} ON CONFLICT DO UPDATE SET value = excluded.value, timestamp = excluded.timestamp, "
+    "step = excluded.step, is_nan = excluded.is_nan WHERE (excluded.step, excluded.timestamp, excluded.value) > "
+    "(latest_metrics.step, latest_metrics.timestamp, latest_metrics.value)"
+)
+
+
+def _run_row(experiment: Experiment, run: FinishedRun) -> tuple[Any, ...]:
+    made_by = ("UNKNOWN", "", "", "")
+    times = (run.started_ms, run.ended_ms, None)
+    return (run.run_id, run.name, *made_by, run.status, *times, "", "active", run.artifact_uri, int(experiment.id))
+
+
+def _by_owner(rows: Any) -> defaultdict[Any, dict[str, Any]]:
+    found: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+    for owner, key, value in rows:
+        found[owner][key] = value
+    return found

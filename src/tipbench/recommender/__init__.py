@@ -1,0 +1,30 @@
+"""Which of the candidates should this user see now? Contextual bandits, usable without any server.
+
+A `Recommender` over a store and a decision log scores requests and takes rewards; docs/recommender.md shows how.
+"""
+
+from tipbench.recommender.history import History
+from tipbench.recommender.log.decisions import DecisionLog
+from tipbench.recommender.policies.catalog import POLICIES, SERVED
+from tipbench.recommender.recommender import Answer, Outcome, Recommender, Stats
+from tipbench.recommender.records import Candidate, CategoryProfile, Context, Profile, Request, Reward, Source
+from tipbench.recommender.store.files import FileStore
+
+__all__ = [
+    "POLICIES",
+    "SERVED",
+    "Answer",
+    "Candidate",
+    "CategoryProfile",
+    "Context",
+    "DecisionLog",
+    "FileStore",
+    "History",
+    "Outcome",
+    "Profile",
+    "Recommender",
+    "Request",
+    "Reward",
+    "Source",
+    "Stats",
+]

@@ -1,0 +1,138 @@
+"""Version 2, twelve dimensions: version 1, and what this user did with tips of the candidate's category.
+
+A number that is the same for all candidates cancels when they are compared, so each of the five is about the
+candidate's category, drawn towards the user's own rate as long as there is little to go by. Formulas and reasons:
+docs/decisions/0012.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tipbench.recommender.features import v1
+from tipbench.recommender.features.interface import Features
+from tipbench.recommender.records import CategoryProfile, Profile, Request
+
+NAMES = (*v1.NAMES, "completion", "dismissal", "dwell", "hour_alignment", "volume")
+LONGEST_DWELL_S = 600.0
+_NEUTRAL = 0.0
+_NEUTRALS = (_NEUTRAL,) * 5
+_USUAL_RATE = 0.3
+_SHRINKAGE = 5.0
+_SHRINKAGE_OF_HOURS = 3.0
+_LOG_DWELL = math.log(1 + LONGEST_DWELL_S)
+_NEUTRAL_DWELL_S = math.sqrt(1 + LONGEST_DWELL_S) - 1  # 23.5 s, which is 0 on the logarithm's scale
+_LOG_VOLUME = math.log(1 + 1000.0)
+_NEVER_SHOWN = CategoryProfile(shown=0.0, completed=0.0, dismissed=0.0, mean_dwell_s=0.0, hour_sin=0.0, hour_cos=0.0)
+_Tail = tuple[float, ...]
+
+
+def rows(request: Request) -> list[list[float]]:
+    found = v1.rows(request)
+    tails = _tails(request)
+    for row, candidate in zip(found, request.candidates, strict=True):
+        row.extend(tails[candidate.category])
+    return found
+
+
+def _tails(request: Request) -> dict[str, _Tail]:
+    """The five dimensions of each category that is offered."""
+    profile, offered = request.profile_features, {candidate.category for candidate in request.candidates}
+    if profile is None:
+        return dict.fromkeys(offered, _NEUTRALS)
+    angle = math.tau * request.context.hour / 24
+    flat = _flat(profile, angle)
+    known = profile.categories
+    if not known:
+        return dict.fromkeys(offered, flat)
+    usual, now = _usual(known.values()), (math.sin(angle), math.cos(angle))
+    return {category: _by_category(known.get(category, _NEVER_SHOWN), usual, now, flat) for category in offered}
+
+
+def _flat(profile: Profile, angle: float) -> _Tail:
+    """Of the user alone: the same for all candidates."""
+    hour = profile.preferred_hour
+    return (
+        _centred(profile.completion_rate),
+        _centred(profile.dismiss_rate),
+        _NEUTRAL if profile.mean_dwell_s is None else _dwell(profile.mean_dwell_s),
+        _NEUTRAL if hour is None else math.cos(angle - math.tau * hour / 24),
+        _NEUTRAL if profile.tip_volume is None else _volume(profile.tip_volume),
+    )
+
+
+class _Usual(NamedTuple):
+    """What this user usually does, over all categories, drawn towards what is usual for anybody."""
+
+    completion: float
+    dismissal: float
+    dwell_s: float
+
+
+def _usual(entries: Iterable[CategoryProfile]) -> _Usual:
+    completion, dismissal, dwell_s = _Mean(_USUAL_RATE), _Mean(_USUAL_RATE), _Mean(_NEUTRAL_DWELL_S)
+    for entry in entries:
+        if entry.shown is None:
+            continue
+        if entry.completed is not None:
+            completion.add(entry.completed, entry.shown)
+        if entry.dismissed is not None:
+            dismissal.add(entry.dismissed, entry.shown)
+        if entry.mean_dwell_s is not None:
+            dwell_s.add(entry.shown * min(entry.mean_dwell_s, LONGEST_DWELL_S), entry.shown)
+    return _Usual(completion.value, dismissal.value, dwell_s.value)
+
+
+class _Mean:
+    """Begins as if five observations had been what is usual."""
+
+    def __init__(self, usual: float) -> None:
+        self._total = _SHRINKAGE * usual
+        self._count = _SHRINKAGE
+
+    def add(self, total: float, count: float) -> None:
+        self._total += total
+        self._count += count
+
+    @property
+    def value(self) -> float:
+        return self._total / self._count
+
+
+def _by_category(entry: CategoryProfile, usual: _Usual, now: tuple[float, float], flat: _Tail) -> _Tail:
+    """Where something is not known of the category, what is known of the user stands in."""
+    completion, dismissal, dwell, alignment, volume = flat
+    if entry.shown is not None:
+        count = entry.shown + _SHRINKAGE
+        volume = _volume(entry.shown)
+        if entry.completed is not None:
+            completion = _within(2 * (entry.completed + _SHRINKAGE * usual.completion) / count - 1)
+        if entry.dismissed is not None:
+            dismissal = _within(2 * (entry.dismissed + _SHRINKAGE * usual.dismissal) / count - 1)
+        if entry.mean_dwell_s is not None:
+            dwelt_s = entry.shown * min(entry.mean_dwell_s, LONGEST_DWELL_S)
+            dwell = _dwell((dwelt_s + _SHRINKAGE * usual.dwell_s) / count)
+    if entry.hour_sin is not None and entry.hour_cos is not None and entry.completed is not None:
+        sine, cosine = now
+        along = entry.hour_sin * sine + entry.hour_cos * cosine
+        alignment = _within(along / (entry.completed + _SHRINKAGE_OF_HOURS))
+    return completion, dismissal, dwell, alignment, volume
+
+
+def _centred(rate: float | None) -> float:
+    return _NEUTRAL if rate is None else 2 * rate - 1
+
+
+def _dwell(mean_s: float) -> float:
+    return 2 * math.log(1 + min(mean_s, LONGEST_DWELL_S)) / _LOG_DWELL - 1
+
+
+def _volume(shown: float) -> float:
+    return 2 * min(1.0, math.log(1 + shown) / _LOG_VOLUME) - 1
+
+
+def _within(value: float) -> float:
+    return max(-1.0, min(1.0, value))
+
+
+V2 = Features("v2", NAMES, rows)

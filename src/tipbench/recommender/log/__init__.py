@@ -1,0 +1,1 @@
+"""The log of decisions and rewards, and what is counted in it."""

@@ -1,0 +1,110 @@
+"""The history in a file, a line of JSON for each act.
+
+Whoever adds to it holds a lock on it until the line is synced, and readers wait for that: what was read stays, even
+after a power cut. A process that is killed while it writes leaves a line without an end, which never counted; the next
+one to write takes it away. Nobody waits long for one that is frozen while it writes.
+"""
+
+import errno
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tipbench.core.errors import StateDamaged
+from tipbench.core.files import fsync_dir, open_regular
+from tipbench.core.locks import lock_until
+from tipbench.recommender.promotion.interface import Act, is_act, lineage, read_acts, was_changed
+from tipbench.recommender.store import status as marks
+
+PROMOTIONS = "promotions.jsonl"  # the file's name, beside the folder of states
+_log = logging.getLogger(__name__)
+
+
+class FilePromotions:
+    look_again_s = 0.0
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.address = str(path)
+
+    def mark(self) -> object:
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def history(self) -> tuple[Act, ...]:
+        try:
+            with self._locked(os.O_RDONLY, shared=True) as file:
+                return self._acts(self._whole_lines(_content(file)))
+        except FileNotFoundError:
+            return ()
+
+    def append(self, act: Act, known: int) -> None:
+        with self._locked(os.O_RDWR | os.O_CREAT) as file:
+            content = _content(file)
+            whole = self._whole_lines(content)
+            acts = self._acts(whole)
+            if len(acts) != known:
+                raise was_changed(acts, self.address)
+            lineage((*acts, act), self.address)
+            if len(whole) < len(content):
+                _log.warning(
+                    "%s ended with an act that was not written to its end, because its writer was killed; it never "
+                    "counted, and is taken away",
+                    self.address,
+                )
+                os.ftruncate(file, len(whole))
+            self._write(file, len(whole), act.as_json().encode() + b"\n")
+
+    def _write(self, file: int, end: int, line: bytes) -> None:
+        try:
+            written = os.pwrite(file, line, end)
+            if written < len(line):
+                raise OSError(errno.ENOSPC, "the disk took only a part of an act")
+            os.fsync(file)
+        except BaseException as error:
+            os.ftruncate(file, end)
+            if isinstance(error, OSError):  # a full disk does not say which file had no room on it
+                raise OSError(error.errno, error.strerror, self.address) from error
+            raise
+        fsync_dir(self._path.parent)
+
+    def _acts(self, whole: bytes) -> tuple[Act, ...]:
+        return read_acts(whole.split(b"\n")[:-1], self.address)
+
+    @contextmanager
+    def _locked(self, flags: int, shared: bool = False) -> Iterator[int]:
+        try:
+            file = open_regular(self._path, flags)
+        except OSError as error:
+            if error.errno in (errno.EINVAL, errno.EISDIR):
+                raise self._no_file() from None
+            raise
+        try:
+            if not lock_until(file, time.monotonic() + marks.PATIENCE_S, shared):
+                raise marks.is_locked(self.address)
+            yield file
+        finally:
+            os.close(file)
+
+    def _no_file(self) -> StateDamaged:
+        return StateDamaged(f"{self.address} is no plain file, so it holds no history; take it away")
+
+    def _whole_lines(self, content: bytes) -> bytes:
+        """Without one that its writer did not end; but a whole act without an end was edited, and may count or not."""
+        end = content.rfind(b"\n") + 1
+        if is_act(content[end:]):
+            raise StateDamaged(
+                f"{self.address} ends with an act without a line break, as an editor may have left it; add the line "
+                "break if the act counts, or take the act away"
+            )
+        return content[:end]
+
+
+def _content(file: int) -> bytes:
+    return os.pread(file, os.fstat(file).st_size, 0)

@@ -1,0 +1,270 @@
+"""The recommender: the policies, the live one among them, over one store; and the shadows beside the live one.
+
+answer = recommender.score("egreedy", request)
+outcome = recommender.reward("egreedy", reward)
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateError
+from tipbench.recommender.features.interface import Floats
+from tipbench.recommender.log.decisions import DecisionLog
+from tipbench.recommender.policies.chance import OfEvent
+from tipbench.recommender.policies.interface import Choice, Policy
+from tipbench.recommender.records import Request, Reward
+from tipbench.recommender.shadows.runner import Served, Shadows
+from tipbench.recommender.states import known_state
+from tipbench.recommender.store.interface import Event, Held, Kept, Key, Store
+
+REWARD_WINDOW_S = 7 * 86_400.0
+Status = Literal["applied", "duplicate", "late"]
+
+
+class Ranked(NamedTuple):
+    id: str
+    score: float
+    propensity: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What to show."""
+
+    event_id: str
+    chosen: str
+    propensity: float
+    epsilon: float
+    n: int
+    policy: str
+    feature_version: str
+    ranking: tuple[Ranked, ...]  # best first; of a repeated answer the chosen one alone, if more was learned since
+    repeated: bool = False
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What is known of one user to one policy."""
+
+    user_id: str
+    policy: str
+    feature_version: str
+    n: int
+    epsilon: float
+    mean_reward: float | None
+    waiting: int  # events without a reward so far
+    duplicates: int
+    late: int
+    updated_ms: int | None
+    learned: Mapping[str, Any]  # θ, λ and the condition of X'X + λI, where there is a regression
+
+
+class Outcome(NamedTuple):
+    """What a reward did."""
+
+    status: Status
+    n: int
+
+
+class Recommender:
+    def __init__(
+        self,
+        policies: Mapping[str, Policy[Any]],
+        live: str | Callable[[], str],
+        store: Store,
+        decisions: DecisionLog,
+        clock: Callable[[], float],
+        shadows: Shadows | None = None,
+        reward_window_s: float = REWARD_WINDOW_S,
+    ) -> None:
+        """`live` is asked with every request where it can be, as `LivePolicy.current`."""
+        self._policies = policies
+        self._live = live
+        self._store = store
+        self._decisions = decisions
+        self._clock = clock
+        self._shadows = shadows or Shadows()
+        self._window_ms = round(reward_window_s * 1000)
+
+    @property
+    def live(self) -> str:
+        return self._live if isinstance(self._live, str) else self._live()
+
+    def score(self, policy_name: str, request: Request) -> Answer:
+        """Chooses for this request; asked for the same event again, it says again what it said."""
+        policy = self._policy(policy_name)
+        shadowed = self._shadows.any_on and policy.name == self._live_if_known()
+        digest = _digest(request)
+        with self._store.held(Key(request.user_id, policy.name), request.event_id) as held:
+            event = held.event(request.event_id)
+            if event and event.request != digest:
+                raise Conflict(
+                    f"the event {request.event_id!r} was scored for another request; take a new event id for this one"
+                )
+            kept = held.kept or _first(policy)
+            state = known_state(policy, kept)
+            choice = policy.choose(state, request, OfEvent(policy.name, request.user_id, request.event_id))
+            if event:
+                return _repeated(policy, request, event, choice)
+            self._decisions.decided(policy, request, choice, state.n)
+            held.put(self._event(request, digest, choice, state.n))
+            held.keep(kept)
+        if shadowed:
+            self._shadows.offer(Served(request, policy.name, choice))
+        return _answer(policy, request, choice, state.n)
+
+    def reward(self, policy_name: str, reward: Reward) -> Outcome:
+        """Learns from the features that the event was chosen by, once."""
+        policy = self._policy(policy_name)
+        with self._store.held(Key(reward.user_id, policy.name), reward.event_id) as held:
+            event = held.event(reward.event_id)
+            if event is None:
+                raise NotFound(
+                    f"no event {reward.event_id!r} of the user {reward.user_id!r} is known to {policy.name}; "
+                    "score it first, and reward it within its time"
+                )
+            kept = held.kept or _first(policy)
+            state = known_state(policy, kept)
+            if event.reward is not None:
+                return Outcome(self._again(held, kept, event, reward), state.n)
+            if event.late or event.features is None or self._now_ms - event.scored_ms > self._window_ms:
+                self._decisions.rewarded(policy.name, reward, learned=False)
+                held.put(replace(event, reward=reward.reward, late=True, features=None))
+                held.keep(replace(kept, late=kept.late + 1))
+                return Outcome("late", state.n)
+            seen = _seen(policy, event.features)
+            self._decisions.rewarded(policy.name, reward, learned=True)
+            policy.learn(state, seen, reward.reward)
+            held.put(replace(event, reward=reward.reward, features=None))
+            held.keep(replace(kept, state=state.as_data(), updated_ms=self._now_ms))
+        return Outcome("applied", state.n)
+
+    def reward_served(self, reward: Reward) -> tuple[str, Outcome]:
+        """By whichever policy served the event: another one may be live by now."""
+        live = self._live_if_known()
+        for name in sorted(self._policies, key=lambda name: name != live):
+            try:
+                return name, self.reward(name, reward)
+            except NotFound:
+                continue
+        raise NotFound(
+            f"no event {reward.event_id!r} of the user {reward.user_id!r} is known; "
+            "score it first, and reward it within its time"
+        )
+
+    def stats(self, policy_name: str, user_id: str) -> Stats:
+        """What a policy has learned about a user; about somebody new, nothing yet."""
+        policy = self._policy(policy_name)
+        key = Key(user_id, policy.name)
+        kept = self._store.look(key) or _first(policy)
+        state = known_state(policy, kept)
+        return Stats(
+            user_id=user_id,
+            policy=policy.name,
+            feature_version=policy.features.version,
+            n=state.n,
+            epsilon=policy.epsilon(state),
+            mean_reward=state.reward_sum / state.n if state.n else None,
+            waiting=self._store.waiting(key),
+            duplicates=kept.duplicates,
+            late=kept.late,
+            updated_ms=kept.updated_ms,
+            learned=policy.explained(state),
+        )
+
+    def reset(self, user_id: str) -> list[str]:
+        """Forgets a user; the policies that knew them."""
+        cleared = self._store.clear(user_id, [*self._policies, *self._shadows.names])
+        if cleared:
+            self._decisions.reset(user_id, cleared)
+        return cleared
+
+    def close(self) -> None:
+        self._shadows.close()
+        self._decisions.close()
+        self._store.close()
+
+    def _live_if_known(self) -> str | None:
+        """For what can be done without knowing it: whoever needs to know asks `live`, and is told what is wrong."""
+        try:
+            return self.live
+        except StateError:
+            return None
+
+    def _policy(self, name: str) -> Policy[Any]:
+        if name not in self._policies:
+            raise NotFound(f"there is no policy {name!r}; there are {', '.join(self._policies)}")
+        return self._policies[name]
+
+    def _again(self, held: Held, kept: Kept, event: Event, reward: Reward) -> Status:
+        if event.reward != reward.reward:
+            raise Conflict(
+                f"the event {event.id!r} has the reward {event.reward} already, and {reward.reward} is another; "
+                "the first one stands"
+            )
+        held.keep(replace(kept, duplicates=kept.duplicates + 1))
+        return "late" if event.late else "duplicate"
+
+    def _event(self, request: Request, digest: str, choice: Choice, n: int) -> Event:
+        chosen = request.candidates[choice.place]
+        return Event(
+            id=request.event_id,
+            scored_ms=self._now_ms,
+            request=digest,
+            chosen=chosen.id,
+            score=float(choice.scores[choice.place]),
+            propensity=choice.propensity,
+            epsilon=choice.epsilon,
+            n=n,
+            features=tuple(choice.seen.tolist()),
+            source=chosen.source,
+        )
+
+    @property
+    def _now_ms(self) -> int:
+        return round(self._clock() * 1000)
+
+
+def _digest(request: Request) -> str:
+    return blake2b(request.model_dump_json().encode(), digest_size=16).hexdigest()
+
+
+def _first(policy: Policy[Any]) -> Kept:
+    return Kept(policy.features.version, policy.new_state().as_data())
+
+
+def _seen(policy: Policy[Any], features: tuple[float, ...]) -> Floats:
+    """As they were stored. Numbers of another length could be learned from, and would spoil all that was learned."""
+    seen = np.array(features)
+    if len(seen) != policy.features.dimensions or not np.isfinite(seen).all():
+        raise StateDamaged(f"an event's features are none that {policy.name} could have seen; reset the user")
+    return seen
+
+
+def _answer(policy: Policy[Any], request: Request, choice: Choice, n: int, repeated: bool = False) -> Answer:
+    ids = [candidate.id for candidate in request.candidates]
+    rows = map(Ranked, ids, choice.scores.tolist(), choice.propensities.tolist())
+    return Answer(
+        event_id=request.event_id,
+        chosen=ids[choice.place],
+        propensity=choice.propensity,
+        epsilon=choice.epsilon,
+        n=n,
+        policy=policy.name,
+        feature_version=policy.features.version,
+        ranking=tuple(sorted(rows, key=lambda row: -row.score)),
+        repeated=repeated,
+    )
+
+
+def _repeated(policy: Policy[Any], request: Request, event: Event, choice: Choice) -> Answer:
+    """What was answered before: the whole of it where nothing was learned since, and the choice in any case."""
+    again = _answer(policy, request, choice, event.n, repeated=True)
+    before = Ranked(event.chosen, event.score, event.propensity)
+    if before in again.ranking and again.chosen == event.chosen and again.epsilon == event.epsilon:
+        return again
+    return replace(again, chosen=event.chosen, propensity=event.propensity, epsilon=event.epsilon, ranking=(before,))

@@ -1,0 +1,39 @@
+"""Whether the service is there. Everybody may ask."""
+
+import logging
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from tipbench import __version__
+from tipbench.core.errors import StateError
+from tipbench.recommender.seldom import Seldom
+from tipbench.recommender.service.parts import Parts
+
+_log = logging.getLogger(__name__)
+
+
+class Health(BaseModel):
+    status: str
+    version: str
+    live: str
+
+
+def router(parts: Parts) -> APIRouter:
+    api = APIRouter(tags=["health"])
+    seldom = Seldom(_log)
+
+    @api.get("/health", summary="Whether the service is there; the only answer without the key")
+    def health() -> Health:
+        return Health(status="ok", version=__version__, live=live())
+
+    def live() -> str:
+        """Anybody may ask, so why it can't be told is for the log alone."""
+        try:
+            return parts.recommender.live
+        except StateError as error:
+            seldom.say("which policy is live can't be told", error)
+            raise HTTPException(503, "which policy is live can't be told; the server's log says why") from error
+
+    return api

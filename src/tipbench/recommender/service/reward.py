@@ -1,0 +1,69 @@
+"""What came of a choice."""
+
+from typing import Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from tipbench.recommender.recommender import Outcome
+from tipbench.recommender.records import Reward
+from tipbench.recommender.service.answers import told
+from tipbench.recommender.service.bodies import StrictRoute
+from tipbench.recommender.service.parts import Parts
+
+
+class RewardIn(Reward):
+    """`profile_features` may be sent along, and is ignored: what is learned from was seen when it was chosen."""
+
+    profile_features: Any = None
+
+    def reward_alone(self) -> Reward:
+        return Reward(user_id=self.user_id, event_id=self.event_id, reward=self.reward)
+
+
+class RewardOut(BaseModel):
+    """`n`: the rewards that are learned by now."""
+
+    status: Literal["applied", "duplicate", "late"]
+    n: int
+
+
+class ServedRewardOut(RewardOut):
+    policy: str
+
+
+_LATE = "Too late: taken note of, and nothing was learned."
+
+
+def router(parts: Parts) -> APIRouter:
+    api = APIRouter(tags=["reward"], route_class=StrictRoute)
+    recommender = parts.recommender
+
+    @api.post(
+        "/reward",
+        summary="Reward what was served, by whichever policy",
+        response_model=ServedRewardOut,
+        responses={202: {"model": ServedRewardOut, "description": _LATE}},
+    )
+    def reward_served(given: RewardIn) -> Response:
+        policy, outcome = recommender.reward_served(given.reward_alone())
+        return _told(outcome, policy=policy)
+
+    def add(policy: str) -> None:
+        @api.post(
+            f"/reward/{policy}",
+            summary=f"Reward what {policy} chose",
+            response_model=RewardOut,
+            responses={202: {"model": RewardOut, "description": _LATE}},
+        )
+        def reward(given: RewardIn) -> Response:
+            return _told(recommender.reward(policy, given.reward_alone()))
+
+    for policy in parts.policies:
+        add(policy)
+    return api
+
+
+def _told(outcome: Outcome, **more: str) -> Response:
+    return told({"status": outcome.status, "n": outcome.n, **more}, 202 if outcome.status == "late" else 200)

@@ -1,0 +1,18 @@
+"""All of the service, in the order in which its document shows it."""
+
+from typing import Any
+
+from fastapi import Depends, FastAPI
+from fastapi.security import HTTPBearer
+
+from tipbench.recommender.service import health, reset, reward, score, shadows, stats
+from tipbench.recommender.service.parts import Parts
+
+_KEY = HTTPBearer(auto_error=False, description="The service's key.")  # for the document: the gate decides
+
+
+def add_routes(app: FastAPI, parts: Parts, responses: dict[int | str, dict[str, Any]]) -> None:
+    """Each at the top: a router in a router in a router is looked through with every request."""
+    app.include_router(health.router(parts), responses=responses)
+    for one in (score, reward, stats, reset, shadows):
+        app.include_router(one.router(parts), dependencies=[Depends(_KEY)], responses=responses)

@@ -1,0 +1,56 @@
+"""Which of the candidates should this user see now?"""
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from tipbench.recommender.recommender import Answer
+from tipbench.recommender.records import Request
+from tipbench.recommender.service.answers import told
+from tipbench.recommender.service.bodies import StrictRoute
+from tipbench.recommender.service.parts import Parts
+
+
+class RankedOut(BaseModel):
+    id: str
+    score: float
+    propensity: float
+
+
+class ScoreOut(BaseModel):
+    """What to show. `propensity`: how likely that was; `n`: the rewards that were known; `ranking`: the best first.
+
+    Of a repeated answer the ranking is the chosen one alone, when more was learned in between.
+    """
+
+    event_id: str
+    chosen: str
+    propensity: float
+    epsilon: float
+    n: int
+    policy: str
+    feature_version: str
+    ranking: list[RankedOut]
+    repeated: bool
+
+
+def router(parts: Parts) -> APIRouter:
+    api = APIRouter(tags=["score"], route_class=StrictRoute)
+    recommender = parts.recommender
+
+    @api.post("/score", summary="Choose by the live policy", response_model=ScoreOut)
+    def score_live(asked: Request) -> Response:
+        return _told(recommender.score(recommender.live, asked))
+
+    def add(policy: str) -> None:
+        @api.post(f"/score/{policy}", summary=f"Choose by {policy}", response_model=ScoreOut)
+        def score(asked: Request) -> Response:
+            return _told(recommender.score(policy, asked))
+
+    for policy in parts.policies:
+        add(policy)
+    return api
+
+
+def _told(answer: Answer) -> Response:
+    return told({**vars(answer), "ranking": [row._asdict() for row in answer.ranking]})

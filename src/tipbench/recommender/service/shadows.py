@@ -1,0 +1,46 @@
+"""The shadows: which are on, and what became of what they were asked."""
+
+from dataclasses import asdict
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from tipbench.recommender.service.parts import Parts
+from tipbench.recommender.shadows.runner import Standing
+
+
+class CountsOut(BaseModel):
+    """Of what was offered, each was published or dropped: too many waited, it took too long, it failed."""
+
+    offered: int
+    published: int
+    full: int
+    late: int
+    failed: int
+
+
+class ShadowOut(BaseModel):
+    """The counts are of the worker that answers, since its start."""
+
+    name: str
+    policy: str
+    on: bool
+    counts: CountsOut
+
+
+class ShadowsOut(BaseModel):
+    shadows: list[ShadowOut]
+
+
+def router(parts: Parts) -> APIRouter:
+    api = APIRouter(tags=["shadows"])
+
+    @api.get("/shadows", summary="Policies that are asked beside the live one, and get no reward")
+    def shadows() -> ShadowsOut:
+        return ShadowsOut(shadows=[_told(standing) for standing in parts.shadows.standing()])
+
+    return api
+
+
+def _told(standing: Standing) -> ShadowOut:
+    return ShadowOut(**asdict(standing))

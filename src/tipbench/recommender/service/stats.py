@@ -1,0 +1,54 @@
+"""What a policy has learned about a user."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from tipbench.recommender.policies.interface import Policy
+from tipbench.recommender.recommender import Stats
+from tipbench.recommender.records import UserId
+from tipbench.recommender.service.answers import told
+from tipbench.recommender.service.parts import Parts
+
+
+class StatsOut(BaseModel):
+    """Of somebody new, n is 0. `waiting`: events without a reward so far; `condition`: of X'X + λI."""
+
+    user_id: str
+    policy: str
+    feature_version: str
+    parameters: Mapping[str, float]
+    n: int
+    epsilon: float
+    mean_reward: float | None
+    theta: Mapping[str, float]
+    ridge: float = Field(alias="lambda")
+    condition: float
+    waiting: int
+    duplicates: int
+    late: int
+    updated_ms: int | None
+
+
+def router(parts: Parts) -> APIRouter:
+    api = APIRouter(tags=["stats"])
+
+    def add(policy: Policy[Any], path: str) -> None:
+        @api.get(path, summary=f"What {policy.name} knows about a user", response_model=StatsOut)
+        def stats(user_id: UserId) -> Response:
+            return _told(parts.recommender.stats(policy.name, user_id), policy.parameters)
+
+    # First those with the user in the query: /stats/egreedy/v2 is a policy, and no user of egreedy's.
+    for policy in parts.policies.values():
+        add(policy, f"/stats/{policy.name}")
+    for policy in parts.policies.values():
+        add(policy, f"/stats/{policy.name}/{{user_id}}")
+    return api
+
+
+def _told(stats: Stats, parameters: Mapping[str, float]) -> Response:
+    values = {name: value for name, value in vars(stats).items() if name != "learned"}
+    return told({**values, **stats.learned, "parameters": parameters})

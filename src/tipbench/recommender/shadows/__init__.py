@@ -1,0 +1,1 @@
+"""Shadow policies: what others would have chosen, worked out beside the answers."""

@@ -1,0 +1,116 @@
+"""Every arm serves every persona with every seed, on all cores."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from tipbench.recommender.features.interface import Floats
+from tipbench.recommender.simulation.arms import Arm
+from tipbench.recommender.simulation.draws import drawn_life
+from tipbench.recommender.simulation.process_map import worked_off
+from tipbench.recommender.simulation.rollout import InProcess, Server, Trajectory, play
+from tipbench.recommender.simulation.world import Persona, World
+
+METRICS = ("reward", "completed", "dismissed", "regret")
+_MOST_BINS = 30
+
+OpenServer = Callable[[Arm], Server]
+
+
+@dataclass(frozen=True)
+class Plan:
+    world: World
+    arms: tuple[Arm, ...]
+    seeds: range
+    steps: int
+    offered: int
+
+    @property
+    def bins(self) -> int:
+        """So many points has a curve over time."""
+        return min(_MOST_BINS, self.steps)
+
+    @property
+    def lives(self) -> int:
+        return len(self.world.personas) * len(self.seeds)
+
+    @property
+    def decisions(self) -> int:
+        return len(self.arms) * self.lives * self.steps
+
+
+class _Unit(NamedTuple):
+    """One life, which all arms serve."""
+
+    persona: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Results:
+    """Sums over the steps of a bin, by arm, persona, seed, metric and bin."""
+
+    plan: Plan
+    sums: Floats
+
+    def means(self, arm: str, metric: str = "reward") -> Floats:
+        """Per step, by persona and seed."""
+        found: Floats = self.sums[self._arm(arm), :, :, METRICS.index(metric)].sum(axis=-1) / self.plan.steps
+        return found
+
+    def curves(self, arm: str, metric: str) -> Floats:
+        """Per step, by persona, seed and bin."""
+        found: Floats = self.sums[self._arm(arm), :, :, METRICS.index(metric)] / bin_sizes(self.plan)
+        return found
+
+    def _arm(self, name: str) -> int:
+        return [arm.name for arm in self.plan.arms].index(name)
+
+
+def simulate(
+    plan: Plan, workers: int, progress: Callable[[int], None], open_server: OpenServer | None = None
+) -> Results:
+    """`progress` is told how many lives are done. The same plan gives the same results, however many workers."""
+    units = [_Unit(*unit) for unit in product(range(len(plan.world.personas)), plan.seeds)]
+    sums = np.zeros((len(plan.arms), len(plan.world.personas), len(plan.seeds), len(METRICS), plan.bins))
+    for done, (unit, found) in enumerate(_played(plan, units, workers, open_server or _in_process), 1):
+        sums[:, unit.persona, plan.seeds.index(unit.seed)] = found
+        progress(done)
+    return Results(plan, sums)
+
+
+def _played(
+    plan: Plan, units: Sequence[_Unit], workers: int, open_server: OpenServer
+) -> Iterator[tuple[_Unit, Floats]]:
+    play_unit = partial(_play_unit, plan, open_server=open_server)
+    if workers == 1:
+        return zip(units, map(play_unit, units), strict=True)
+    return worked_off(play_unit, units, workers)
+
+
+def _in_process(arm: Arm) -> Server:
+    return InProcess(arm.policy)
+
+
+def _play_unit(plan: Plan, unit: _Unit, open_server: OpenServer) -> Floats:
+    persona: Persona = plan.world.personas[unit.persona]
+    draws = drawn_life(plan.world, persona, unit.seed, plan.steps, plan.offered)
+    played = (play(plan.world, persona, unit.seed, draws, arm, open_server(arm)) for arm in plan.arms)
+    return np.array([_summed(trajectory, plan) for trajectory in played])
+
+
+def _summed(trajectory: Trajectory, plan: Plan) -> Floats:
+    values = np.array([trajectory.rewards, trajectory.completed, trajectory.dismissed, trajectory.regrets])
+    return np.add.reduceat(values, _starts(plan), axis=1)
+
+
+def bin_sizes(plan: Plan) -> Floats:
+    return np.diff([*_starts(plan), plan.steps]).astype(np.float64)
+
+
+def _starts(plan: Plan) -> list[int]:
+    return [plan.steps * number // plan.bins for number in range(plan.bins)]

@@ -1,0 +1,181 @@
+"""The gate: has the candidate won over the incumbent, by a test that a worse policy fails?
+
+    verdict = judged(results)    # of a plan whose arms are gate_arms(candidate, incumbent)
+
+Four arms are simulated: candidate, incumbent, the incumbent once more with other luck, and a placebo, which is the
+candidate with its new dimensions handed to the wrong tips. The last two are put through the same conditions each time,
+and must fail: a gate that lets them through says nothing.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tipbench.recommender.simulation.arms import Arm, placebo_of
+from tipbench.recommender.simulation.experiment import Results
+from tipbench.statistics.paired import Difference, difference, holm_wins
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Set on seeds that no gate and no measurement uses (docs/decisions/0002)."""
+
+    least_gain: float = 0.01  # of the pooled lower bound, in reward a decision
+    least_wins: float = 0.6  # of the personas that are no controls
+    worst_loss: float = 0.05  # that no persona's lower bound may go below
+    level: float = 0.95
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of the simulation. The error rates of the gate are known for this one."""
+
+    seeds: int = 30
+    steps: int = 200
+    offered: int = 10
+
+
+RULES = Rules()
+USUAL = Size()
+FIRST_SEED = 10_000  # those below set the thresholds
+
+
+@dataclass(frozen=True)
+class Condition:
+    name: str
+    passed: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class PersonaGain:
+    """What one persona gains with the candidate."""
+
+    persona: str
+    control: bool
+    gain: Difference
+    lower_bound: float  # with the level shared among the personas
+    wins: bool  # by Holm's adjustment
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One arm against the incumbent."""
+
+    arm: str
+    pooled: Difference
+    pooled_bound: float
+    personas: tuple[PersonaGain, ...]
+    conditions: tuple[Condition, ...]
+
+    @property
+    def passed(self) -> bool:
+        return all(condition.passed for condition in self.conditions)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    candidate: Comparison
+    checks: tuple[Condition, ...]  # that the gate itself works
+
+    @property
+    def passed(self) -> bool:
+        return self.candidate.passed and all(check.passed for check in self.checks)
+
+
+def gate_arms(candidate: Arm, incumbent: Arm) -> tuple[Arm, ...]:
+    """All that has to be simulated. A candidate that sees nothing new has no placebo."""
+    again = replace(incumbent, name=f"{incumbent.name}, again", luck="-again")
+    placebo = placebo_of(candidate, incumbent)
+    return (candidate, incumbent, again, *([placebo] if placebo else []))
+
+
+def judged(results: Results, rules: Rules = RULES) -> Verdict:
+    """The arms of the results are those that `gate_arms` gives."""
+    candidate, incumbent, again, *placebo = results.plan.arms
+    of_candidate = compared(results, candidate, incumbent, rules)
+    checks = [_fails(compared(results, again, incumbent, rules), "the incumbent itself, with other luck,")]
+    checks += [
+        _fails(compared(results, arm, incumbent, rules), "the candidate with its new dimensions permuted")
+        for arm in placebo
+    ]
+    return Verdict(of_candidate, tuple(checks))
+
+
+def compared(results: Results, arm: Arm, incumbent: Arm, rules: Rules = RULES) -> Comparison:
+    gains = results.means(arm.name) - results.means(incumbent.name)
+    pooled = difference(gains.mean(axis=0))
+    differences = [difference(row) for row in gains]
+    personas = results.plan.world.personas
+    shared = 1 - (1 - rules.level) / len(personas)
+    told = [place for place, persona in enumerate(personas) if not persona.control]
+    won = dict(zip(told, holm_wins([differences[place] for place in told], 1 - rules.level), strict=True))
+    by_persona = tuple(
+        PersonaGain(persona.name, persona.control, gain, gain.lower_bound(shared), won.get(place, False))
+        for place, (persona, gain) in enumerate(zip(personas, differences, strict=True))
+    )
+    bound = pooled.lower_bound(rules.level)
+    conditions = (_gains(bound, rules), _wins(by_persona, rules), _harms_nobody(by_persona, rules))
+    return Comparison(arm.name, pooled, bound, by_persona, conditions)
+
+
+def _gains(bound: float, rules: Rules) -> Condition:
+    return Condition(
+        "gains overall",
+        bound > rules.least_gain,
+        f"over all personas its gain in reward a decision is {bound:+.4f} or more, with {100 * rules.level:g} % "
+        f"confidence; more than {rules.least_gain:+.4f} is needed",
+    )
+
+
+def _wins(personas: Sequence[PersonaGain], rules: Rules) -> Condition:
+    counted = [persona for persona in personas if not persona.control]
+    won = [persona.persona for persona in counted if persona.wins]
+    needed = wins_needed(len(counted), rules)
+    names = f" ({', '.join(won)})" if won else ""
+    return Condition(
+        "wins with enough personas",
+        len(won) >= needed,
+        f"it is better for {len(won)} of {len(counted)} personas that are no controls{names}; {needed} are needed",
+    )
+
+
+def wins_needed(personas: int, rules: Rules) -> int:
+    """At least the share: of seven personas five, because four are too few for 60 %."""
+    return max(1, math.ceil(rules.least_wins * personas))
+
+
+def _harms_nobody(personas: Sequence[PersonaGain], rules: Rules) -> Condition:
+    worst = min(personas, key=lambda persona: persona.lower_bound)
+    return Condition(
+        "harms nobody",
+        worst.lower_bound > -rules.worst_loss,
+        f"the persona with the lowest bound is {worst.persona}: {worst.lower_bound:+.4f}; "
+        f"more than {-rules.worst_loss:+.4f} is needed",
+    )
+
+
+def _fails(comparison: Comparison, who: str) -> Condition:
+    failed = [condition.name for condition in comparison.conditions if not condition.passed]
+    does = f"fails, as it must, on: {', '.join(failed)}" if failed else "passes, so this gate can't tell good from bad"
+    return Condition(f"{comparison.arm} fails", bool(failed), f"{who} {does}")
+
+
+def as_data(verdict: Verdict) -> dict[str, Any]:
+    """For JSON."""
+    return {
+        "passed": verdict.passed,
+        "pooled": {"gain": verdict.candidate.pooled.mean, "lower_bound": verdict.candidate.pooled_bound},
+        "conditions": [vars(condition) for condition in (*verdict.candidate.conditions, *verdict.checks)],
+        "personas": [
+            {
+                "persona": persona.persona,
+                "control": persona.control,
+                "gain": persona.gain.mean,
+                "lower_bound": persona.lower_bound,
+                "wins": persona.wins,
+            }
+            for persona in verdict.candidate.personas
+        ],
+    }

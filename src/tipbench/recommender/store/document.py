@@ -1,0 +1,123 @@
+"""What the file of one user and policy holds: the state, and the recent events, in one.
+
+Both change together, so that a reward is either learned and remembered, or neither. A file stays small: of the events,
+so many may wait for a reward, and so many are remembered after they got it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_core import from_json, to_json
+
+from tipbench.core.errors import StateDamaged
+from tipbench.core.untrusted import shown
+from tipbench.recommender.store.interface import Event, Kept, Key
+
+SCHEMA = 1
+MOST_WAITING = 200
+MOST_SETTLED = 200
+_COLUMNS = tuple(field.name for field in fields(Event))
+_REWARD, _LATE, _FEATURES = (_COLUMNS.index(name) for name in ("reward", "late", "features"))
+_EVENT = TypeAdapter(Event)
+_Row = list[Any]
+
+
+class Document:
+    """Implements `Held`. Events stay rows until they are asked for: most of them never are."""
+
+    def __init__(self, key: Key, kept: Kept | None, rows: dict[str, _Row]) -> None:
+        self.key = key
+        self.kept = kept
+        self._rows = rows
+        self.changed = False
+
+    @classmethod
+    def new(cls, key: Key) -> "Document":
+        return cls(key, None, {})
+
+    @classmethod
+    def of(cls, key: Key, kept: Kept | None, events: Iterable[Event]) -> "Document":
+        """With all of these events, however many: those that are too many go when the next one comes."""
+        return cls(key, kept, {event.id: _row(event) for event in events})
+
+    @classmethod
+    def read(cls, content: bytes, path: Path, key: Key | None) -> "Document":
+        """Raises StateDamaged for what is no such file, or is another user's."""
+        try:
+            data = from_json(content, allow_inf_nan=False)
+            if data["schema"] != SCHEMA:
+                raise ValueError(f"its schema is {shown(data['schema'])}, and {SCHEMA} is known here")
+            found = Key(data["user_id"], data["policy"])
+            if key is not None and found != key:
+                raise ValueError(f"it is about {shown(found.user_id)} with {shown(found.policy)}")
+            if data["event_columns"] != list(_COLUMNS):
+                raise ValueError("its events have other columns")
+            if any(type(row) is not list or len(row) != len(_COLUMNS) for row in data["events"]):
+                raise ValueError("an event has other columns")
+            kept = _kept(data["kept"]) if data["kept"] else None
+            return cls(found, kept, {row[0]: row for row in data["events"]})
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise StateDamaged(
+                f"{path} can't be used as a state: {error}; put a backup in its place, or reset the user"
+            ) from error
+
+    def as_bytes(self) -> bytes:
+        data = {
+            "schema": SCHEMA,
+            "user_id": self.key.user_id,
+            "policy": self.key.policy,
+            "kept": vars(self.kept) if self.kept else None,
+            "event_columns": _COLUMNS,
+            "events": list(self._rows.values()),
+        }
+        return to_json(data) + b"\n"
+
+    def event(self, event_id: str) -> Event | None:
+        row = self._rows.get(event_id)
+        return _event(row) if row else None
+
+    def events(self) -> list[Event]:
+        return [_event(row) for row in self._rows.values()]
+
+    def put(self, event: Event) -> None:
+        self._rows.pop(event.id, None)  # to the end: one that got its reward just now is the last to be forgotten
+        self._rows[event.id] = _row(event)
+        self._forget()
+        self.changed = True
+
+    def keep(self, kept: Kept) -> None:
+        self.kept = kept
+        self.changed = True
+
+    def _forget(self) -> None:
+        """The oldest of those that wait are too late from now on; the oldest of the others are gone."""
+        waiting = [row for row in self._rows.values() if row[_REWARD] is None and not row[_LATE]]
+        for row in waiting[: max(0, len(waiting) - MOST_WAITING)]:
+            row[_LATE], row[_FEATURES] = True, None
+        settled = [id for id, row in self._rows.items() if row[_REWARD] is not None or row[_LATE]]
+        for id in settled[: max(0, len(settled) - MOST_SETTLED)]:
+            del self._rows[id]
+
+
+def _kept(data: dict[str, Any]) -> Kept:
+    kept = Kept(**data)
+    counts = (kept.duplicates, kept.late, kept.updated_ms or 0)
+    fits = isinstance(kept.feature_version, str) and isinstance(kept.state, dict)
+    if not fits or any(type(count) is not int for count in counts):
+        raise ValueError("what is kept beside the events is of another kind")
+    return kept
+
+
+def _row(event: Event) -> _Row:
+    return [getattr(event, name) for name in _COLUMNS]
+
+
+def _event(row: _Row) -> Event:
+    """Checked when it is asked for: most never are."""
+    try:
+        return _EVENT.validate_python(dict(zip(_COLUMNS, row, strict=True)))
+    except ValueError as error:
+        raise StateDamaged(f"the event {shown(row[0])} is none that tipbench wrote; reset the user") from error

@@ -1,0 +1,137 @@
+"""What is kept about a user with a policy, and how a store is asked for it."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+from tipbench.core.errors import InvalidInput
+from tipbench.recommender.promotion.interface import Promotions
+from tipbench.recommender.records import Source
+
+_USER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that was served, and what came of it. Its features are gone once nothing more is learned from them."""
+
+    id: str
+    scored_ms: int
+    request: str  # the digest of what was asked
+    chosen: str  # a candidate's id
+    score: float
+    propensity: float
+    epsilon: float
+    n: int  # rewards that were learned before
+    features: tuple[float, ...] | None
+    source: Source | None = None
+    reward: float | None = None
+    late: bool = False  # its time is over: a reward is taken note of, and nothing is learned
+
+    @property
+    def waits(self) -> bool:
+        return self.reward is None and not self.late
+
+
+@dataclass(frozen=True)
+class Kept:
+    """All but the events."""
+
+    feature_version: str
+    state: Mapping[str, Any]  # as the policy's state gives it
+    duplicates: int = 0
+    late: int = 0
+    updated_ms: int | None = None
+
+
+class Key(NamedTuple):
+    user_id: str
+    policy: str
+
+
+def check_user_id(user_id: str) -> None:
+    """The same for all stores, so that everything can be moved from one to another."""
+    if not _USER_ID.fullmatch(user_id):
+        raise InvalidInput(f"the user id {user_id!r} can't name a file; take up to 64 letters, digits, _ and -")
+
+
+class Held(Protocol):
+    """One user with one policy, for whoever holds it alone."""
+
+    kept: Kept | None  # None: nothing yet
+
+    def event(self, event_id: str) -> Event | None: ...
+
+    def put(self, event: Event) -> None:
+        """A new one, or one that has changed."""
+        ...
+
+    def keep(self, kept: Kept) -> None: ...
+
+
+class Store(Protocol):
+    """Whatever it holds is durable when it says so: after a kill, and after a power cut."""
+
+    @property
+    def promotions(self) -> Promotions:
+        """Who is live for all who serve from this store."""
+        ...
+
+    def held(self, key: Key, event_id: str | None = None) -> AbstractContextManager[Held]:
+        """Nobody else gets at it in the meantime. What was put and kept is stored as one when the block ends, and
+        nothing of it when the block raises. The event that will be asked for may be named, to be fetched along."""
+        ...
+
+    def look(self, key: Key) -> Kept | None:
+        """Without waiting for anybody."""
+        ...
+
+    def waiting(self, key: Key) -> int:
+        """How many events have no reward so far, and are not known to be late."""
+        ...
+
+    def clear(self, user_id: str, policies: Iterable[str]) -> list[str]:
+        """Forgets what these policies know of a user, whatever state it is in; which of them knew something."""
+        ...
+
+    def keys(self) -> Iterator[Key]: ...
+
+    def events(self, key: Key) -> list[Event]:
+        """All that are remembered; those that are forgotten first come first."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Mark(NamedTuple):
+    """Why a store is not to be used: its states were moved elsewhere, or it has only a part of those that come here."""
+
+    kind: Literal["MOVED", "INCOMPLETE"]
+    store: str  # the other one's name
+    address: str  # and where it is, without credentials
+    at_ms: int  # when the move began: the same in both
+
+
+class Movable(Store, Protocol):
+    """A store that somebody has opened alone, to move what is in it."""
+
+    @property
+    def name(self) -> str:
+        """As settings and commands call it."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """As it may be shown."""
+        ...
+
+    @property
+    def mark(self) -> Mark | None: ...
+
+    def set_mark(self, mark: Mark | None) -> None: ...
+
+    def write(self, key: Key, kept: Kept | None, events: Sequence[Event]) -> None:
+        """In place of all that it has for this key."""
+        ...

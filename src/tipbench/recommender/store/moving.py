@@ -1,0 +1,117 @@
+"""All states and promotions from one store to another: afterwards there is one place again that may be served from.
+
+Both stores are held alone. The destination is marked as incomplete before the first record is written, and the source
+as moved before the destination's mark goes: killed at any moment, at most one of the two can be opened, and the same
+move goes on from there.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateRefused
+from tipbench.recommender.promotion.interface import Act
+from tipbench.recommender.store.interface import Event, Kept, Key, Mark, Movable
+
+Watcher = Callable[[str, int, int], None]  # what is done, how far it is, and of how many
+
+
+class Moved(NamedTuple):
+    states: int
+    users: int
+
+
+class _Record(NamedTuple):
+    kept: Kept | None
+    events: list[Event]
+
+
+def move(source: Movable, destination: Movable, at_ms: int, watch: Watcher) -> Moved:
+    """Everything, or nothing that counts. Raises before anything is written where it would overwrite anything."""
+    keys = list(source.keys())
+    missing = _promotions_missing(source, destination)
+    if not _is_finished(source, destination):
+        _check_source(source, keys)
+        _check_destination(source, destination, set(keys), watch)
+        destination.set_mark(Mark("INCOMPLETE", source.name, source.address, at_ms))
+        _copy(source, destination, keys, watch)
+        for number, act in enumerate(missing, len(source.promotions.history()) - len(missing)):
+            destination.promotions.append(act, number)
+        source.set_mark(Mark("MOVED", destination.name, destination.address, at_ms))
+    destination.set_mark(None)
+    return Moved(len(keys), len({key.user_id for key in keys}))
+
+
+def _is_finished(source: Movable, destination: Movable) -> bool:
+    """But for the last step: both marks are of one move."""
+    left, arrived = source.mark, destination.mark
+    return (
+        left is not None
+        and arrived is not None
+        and (left.kind, arrived.kind) == ("MOVED", "INCOMPLETE")
+        and left.at_ms == arrived.at_ms
+    )
+
+
+def _check_source(source: Movable, keys: list[Key]) -> None:
+    mark = source.mark
+    if mark and mark.kind == "MOVED":
+        raise StateRefused(f"the states in {source.address} were moved to {mark.address} already; move them from there")
+    if mark:
+        raise StateRefused(
+            f"{source.address} has only a part of the states of {mark.address}; go on with that first: "
+            f"tipbench recommend move {mark.store} {source.name}"
+        )
+    if not keys and not source.promotions.history():
+        raise NotFound(f"there are no states in {source.address}, so there is nothing to move")
+
+
+def _check_destination(source: Movable, destination: Movable, keys: set[Key], watch: Watcher) -> None:
+    """What was moved away from there before may be replaced by what comes back; and what never came to be served."""
+    mark = destination.mark
+    if mark:
+        if (mark.store, mark.address) != (source.name, source.address):
+            was = "were moved to" if mark.kind == "MOVED" else "are a part of those that come from"
+            raise Conflict(
+                f"the states in {destination.address} {was} {mark.address}, which is not {source.address}; "
+                "empty it first, if what it still has is of no use"
+            )
+        return
+    there = list(destination.keys())
+    for number, key in enumerate(there, 1):
+        if key not in keys or _record(source, key) != _record(destination, key):
+            raise Conflict(
+                f"{destination.address} has states of its own, such as that of {key.user_id} with {key.policy}, and "
+                f"{source.address} has not the same; move to an empty one"
+            )
+        watch("checking", number, len(there))
+
+
+def _promotions_missing(source: Movable, destination: Movable) -> tuple[Act, ...]:
+    """What was promoted here and is not known there; refused where something else was promoted there."""
+    acts, there = source.promotions.history(), destination.promotions.history()
+    if acts[: len(there)] != there:
+        raise Conflict(
+            f"{destination.promotions.address} tells of promotions that {source.promotions.address} does not have; "
+            "move to an empty one"
+        )
+    return acts[len(there) :]
+
+
+def _copy(source: Movable, destination: Movable, keys: list[Key], watch: Watcher) -> None:
+    """Afterwards the destination has what the source has, and nothing else: a user who was reset does not come back."""
+    for number, key in enumerate(keys, 1):
+        record = _record(source, key)
+        if record != _record(destination, key):
+            destination.write(key, *record)
+            if record != _record(destination, key):
+                raise StateDamaged(
+                    f"the state of {key.user_id} with {key.policy} is not the same in {destination.address} as in "
+                    f"{source.address}; nothing was changed there, keep to it"
+                )
+        watch("moving", number, len(keys))
+    for key in set(destination.keys()).difference(keys):
+        destination.clear(key.user_id, [key.policy])
+
+
+def _record(store: Movable, key: Key) -> _Record:
+    return _Record(store.look(key), store.events(key))

@@ -1,0 +1,157 @@
+"""The tables of states in PostgreSQL, and what is sent to them.
+
+Several statements go as one message, so that a request takes two of them: one to lock and read, one to write and
+commit. Each statement sees what was committed before it began, and so what the last holder of the lock has written.
+Events are numbered without gaps, so each new one drives out one old one, which is found by its number; a range would
+read all that were deleted before. No two indexes of the events begin alike, so the planner can't take the wrong one.
+States are json, not jsonb: its text is kept as it was written, so every number comes back as it was, negative zero too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from tipbench.core.errors import StateDamaged
+from tipbench.recommender.records import Source
+from tipbench.recommender.store.interface import Event, Kept, Key, Mark
+
+SCHEMA = 1
+REMEMBERED = 1000  # events of a user with a policy; the oldest of more are forgotten
+LOCKS = 0x71B8  # the first number of our advisory locks: the second is 0 for making tables, or that of the table below
+
+FIND = "SELECT to_regclass('tipbench_promotions') IS NOT NULL, current_setting('server_encoding')"
+CREATE = f"""
+BEGIN;
+SELECT pg_advisory_xact_lock({LOCKS}, 0);
+CREATE TABLE IF NOT EXISTS tipbench_store (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    schema_version integer NOT NULL,
+    mark json
+);
+INSERT INTO tipbench_store (schema_version) VALUES ({SCHEMA}) ON CONFLICT DO NOTHING;
+CREATE TABLE IF NOT EXISTS tipbench_states (
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    user_id text COLLATE "C",
+    policy text COLLATE "C",
+    feature_version text,
+    state json,
+    n bigint GENERATED ALWAYS AS ((state ->> 'n')::bigint) STORED,
+    reward_sum double precision GENERATED ALWAYS AS ((state ->> 'reward_sum')::double precision) STORED,
+    duplicates bigint NOT NULL DEFAULT 0,
+    late bigint NOT NULL DEFAULT 0,
+    updated_ms bigint,
+    PRIMARY KEY (user_id, policy)
+) WITH (fillfactor = 70);
+CREATE TABLE IF NOT EXISTS tipbench_events (
+    user_id text COLLATE "C",
+    policy text COLLATE "C",
+    event_id text COLLATE "C",
+    state_id bigint NOT NULL,
+    seq bigint NOT NULL,
+    scored_ms bigint NOT NULL,
+    request text NOT NULL,
+    chosen text NOT NULL,
+    score double precision NOT NULL,
+    propensity double precision NOT NULL,
+    epsilon double precision NOT NULL,
+    n bigint NOT NULL,
+    features double precision[],
+    source json,
+    reward double precision,
+    late boolean NOT NULL,
+    PRIMARY KEY (user_id, policy, event_id)
+) WITH (fillfactor = 80);
+CREATE UNIQUE INDEX IF NOT EXISTS tipbench_events_by_age ON tipbench_events (state_id, seq);
+CREATE TABLE IF NOT EXISTS tipbench_promotions (
+    number bigint PRIMARY KEY,
+    act json NOT NULL
+);
+COMMIT
+"""
+SET_UP = """
+SELECT set_config('lock_timeout', '4s', false), set_config('idle_in_transaction_session_timeout', '10s', false),
+    CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END
+"""
+LOCK_SHARED = f"SELECT pg_try_advisory_lock_shared({LOCKS}, 'tipbench_store'::regclass::oid::integer)"
+LOCK_ALONE = f"SELECT pg_try_advisory_lock({LOCKS}, 'tipbench_store'::regclass::oid::integer)"
+STORE = "SELECT schema_version, mark FROM tipbench_store"
+SET_MARK = "UPDATE tipbench_store SET mark = %s::json"
+
+_OF_KEY = "user_id = %s AND policy = %s"
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_KEPT = f"feature_version, state::text, duplicates, late, updated_ms FROM tipbench_states WHERE {_OF_KEY}"
+KEPT = f"SELECT {_KEPT}"
+LOCKED = f"SELECT id, {_KEPT} FOR UPDATE"
+NEW = "INSERT INTO tipbench_states (user_id, policy) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+KEEP = (
+    "UPDATE tipbench_states SET feature_version = %s, state = %s::json, duplicates = %s, late = %s, updated_ms = %s "
+    f"WHERE {_OF_KEY} RETURNING id"
+)
+_COLUMNS = tuple("event_id" if field.name == "id" else field.name for field in fields(Event))
+_FLOATS = ("score", "propensity", "epsilon", "reward")
+_TYPES = {**dict.fromkeys(_FLOATS, "float8"), "features": "float8[]", "source": "json"}
+_VALUES = ", ".join(f"%s::{_TYPES[name]}" if name in _TYPES else "%s" for name in _COLUMNS)
+EVENTS = f"SELECT {', '.join(_COLUMNS)} FROM tipbench_events WHERE {_OF_KEY}"
+EVENT = f"{EVENTS} AND event_id = %s"
+OLDEST_FIRST = f"{EVENTS} ORDER BY seq"
+WAITING = f"SELECT count(*) FROM tipbench_events WHERE {_OF_KEY} AND reward IS NULL AND NOT late"
+PUT_NEW = f"""
+WITH last AS (SELECT coalesce(max(seq), 0) AS seq FROM tipbench_events WHERE state_id = %s),
+    forgotten AS (DELETE FROM tipbench_events WHERE state_id = %s AND seq = (SELECT seq FROM last) - {REMEMBERED - 1})
+INSERT INTO tipbench_events (user_id, policy, state_id, seq, {", ".join(_COLUMNS)})
+SELECT %s, %s, %s, last.seq + 1, {_VALUES} FROM last
+"""
+PUT_AGAIN = f"UPDATE tipbench_events SET ({', '.join(_COLUMNS)}) = ROW({_VALUES}) WHERE {_OF_KEY} AND event_id = %s"
+COPY = f"COPY tipbench_events (user_id, policy, state_id, seq, {', '.join(_COLUMNS)}) FROM STDIN"
+DELETE_EVENTS = f"DELETE FROM tipbench_events WHERE {_OF_KEY}"
+_OF_USER = "user_id = %s AND policy = ANY(%s)"
+LOCK_USER = f"SELECT id, policy FROM tipbench_states WHERE {_OF_USER} ORDER BY policy FOR UPDATE"
+CLEAR_EVENTS = "DELETE FROM tipbench_events WHERE state_id = ANY(%s)"
+CLEAR_STATES = "DELETE FROM tipbench_states WHERE user_id = %s AND id = ANY(%s)"
+KEYS = "SELECT user_id, policy FROM tipbench_states WHERE (user_id, policy) > (%s, %s) ORDER BY 1, 2 LIMIT 1000"
+
+
+def kept_of(row: Sequence[Any], key: Key) -> Kept | None:
+    """None of a row that was made to be locked, and has got no state yet."""
+    version, text, *counts = row
+    if text is None:
+        return None
+    state = from_json(text)
+    if version is None or not isinstance(state, dict):
+        raise StateDamaged(f"the state of {key.user_id} with {key.policy} is none that tipbench wrote; reset the user")
+    return Kept(version, state, *counts)
+
+
+def kept_values(kept: Kept | None) -> list[Any]:
+    if kept is None:
+        return [None, None, 0, 0, None]
+    state = to_json(kept.state).decode()
+    return [kept.feature_version, state, kept.duplicates, kept.late, kept.updated_ms]
+
+
+def event_of(row: tuple[Any, ...]) -> Event:
+    values: dict[str, Any] = dict(zip((field.name for field in fields(Event)), row, strict=True))
+    features, source = values["features"], values["source"]
+    values["features"] = None if features is None else tuple(features)
+    try:
+        values["source"] = None if source is None else Source(**source)
+    except (TypeError, ValueError) as error:
+        raise StateDamaged(f"the event {values['id']!r} has a source that tipbench did not write") from error
+    return Event(**values)
+
+
+def event_values(event: Event) -> list[Any]:
+    values = {**vars(event)}
+    values["features"] = None if event.features is None else list(event.features)
+    values["source"] = None if event.source is None else event.source.model_dump_json()
+    return list(values.values())
+
+
+def mark_of(data: Any) -> Mark | None:
+    return None if data is None else Mark(**data)
+
+
+def mark_text(mark: Mark | None) -> str | None:
+    return None if mark is None else to_json(mark._asdict()).decode()

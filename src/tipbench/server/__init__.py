@@ -1,0 +1,1 @@
+"""The admin server: jobs, pages and API."""

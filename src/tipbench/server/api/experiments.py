@@ -1,0 +1,42 @@
+"""Experiments and their leaderboards."""
+
+from hashlib import sha256
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path, Response
+from pydantic import BaseModel
+
+from tipbench.server.api.parts import Parts
+from tipbench.server.views.boards import ExperimentLine
+
+ExperimentName = Annotated[str, Path(description="The experiment's name, as in MLflow.", max_length=500)]
+
+
+class Experiments(BaseModel):
+    experiments: list[ExperimentLine]
+
+
+def router(parts: Parts) -> APIRouter:
+    bench = APIRouter(prefix="/api/bench", tags=["bench"])
+
+    @bench.get("/experiments", summary="The experiments with their cells: judged, pending, failed")
+    def experiments() -> Experiments:
+        return Experiments(experiments=parts.boards.experiments())
+
+    @bench.get(
+        "/leaderboard/{experiment:path}",
+        summary="The leaderboard, as `tipbench compare --format json` writes it",
+        response_class=Response,
+        responses={
+            200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "The leaderboard"},
+            304: {"description": "It is still the one with this ETag"},
+        },
+    )
+    def leaderboard(experiment: ExperimentName, if_none_match: Annotated[str | None, Header()] = None) -> Response:
+        content = parts.boards.leaderboard_json(experiment)
+        tag = f'"{sha256(content).hexdigest()[:32]}"'
+        if if_none_match == tag:
+            return Response(status_code=304, headers={"ETag": tag})
+        return Response(content, media_type="application/json", headers={"ETag": tag})
+
+    return bench

@@ -1,0 +1,160 @@
+"""Runs that were asked for: start one, see how it goes, end it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import PlainTextResponse, StreamingResponse
+from pydantic import BaseModel
+
+from tipbench.bench.options import Options
+from tipbench.core.errors import DatabaseBusy, RunnerError
+from tipbench.core.untrusted import json_text
+from tipbench.server.api.parts import Parts
+from tipbench.server.jobs.interface import Job
+from tipbench.server.jobs.progress import Progress
+from tipbench.server.views.run_requests import Choices, Estimate
+
+_EVERY_S = 0.5  # events
+_STILL_HERE_S = 15.0
+_CONFIG = {"requestBody": {"required": True, "content": {"application/json": {"schema": Options.model_json_schema()}}}}
+_EVENT = {
+    "type": "object",
+    "description": "`data` is a job as JSON, with its progress.",
+    "properties": {"event": {"enum": ["progress", "end"]}, "data": {"type": "string"}},
+    "required": ["event", "data"],
+}
+Config = Annotated[
+    dict[str, Any], Body(description="Keys of the configuration table; what is left out has its default.")
+]
+
+
+class JobOut(BaseModel):
+    """A run that was asked for. `exit_status` 0: all done, 1: done with failed cells, below 0: ended by that signal."""
+
+    id: str
+    state: Literal["queued", "running", "finished", "failed", "cancelled"]
+    experiment: str
+    config: Mapping[str, Any]
+    created_ms: int
+    started_ms: int | None
+    ended_ms: int | None
+    exit_status: int | None
+    message: str
+    cancelling: bool
+    links: Mapping[str, str]
+
+
+class Jobs(BaseModel):
+    jobs: list[JobOut]
+
+
+class JobDetail(JobOut):
+    progress: Progress
+    log: str
+
+
+def router(parts: Parts) -> APIRouter:
+    api = APIRouter()
+    _add_starting(api, parts)
+    _add_watching(api, parts)
+    return api
+
+
+def _add_starting(api: APIRouter, parts: Parts) -> None:
+    @api.get("/api/bench/choices", tags=["bench"], summary="Models, prompts and judges that a run can be made of")
+    def choices() -> Choices:
+        return parts.requests.choices()
+
+    @api.post(
+        "/api/bench/estimate",
+        tags=["bench"],
+        summary="Cells and time of a run, without starting it",
+        openapi_extra=_CONFIG,
+    )
+    def estimate(config: Config) -> Estimate:
+        return parts.requests.estimate(config)
+
+    @api.post(
+        "/api/bench/run", status_code=202, tags=["bench"], summary="Start a run: all phases", openapi_extra=_CONFIG
+    )
+    def start(
+        config: Config,
+        response: Response,
+        retry_failed: Annotated[bool, Query(description="Try the cells again that failed before.")] = False,
+        fresh: Annotated[bool, Query(description="Start over: what is stored of this grid is set aside.")] = False,
+    ) -> JobOut:
+        job = parts.runner.start(parts.requests.checked(config), retry_failed, fresh)
+        response.headers["Location"] = f"/api/jobs/{job.id}"
+        return _told(job)
+
+
+def _add_watching(api: APIRouter, parts: Parts) -> None:
+    runner = parts.runner
+
+    @api.get("/api/jobs", tags=["jobs"], summary="Runs that were asked for, the newest first")
+    def jobs(limit: Annotated[int, Query(ge=1, le=200)] = 50) -> Jobs:
+        return Jobs(jobs=[_told(job) for job in runner.jobs(limit)])
+
+    @api.get("/api/jobs/{job_id}", tags=["jobs"], summary="One of them, with progress and the end of its log")
+    def job(job_id: str) -> JobDetail:
+        found = runner.job(job_id)
+        return JobDetail(**_told(found).model_dump(), progress=runner.progress(job_id), log=runner.log(job_id))
+
+    @api.get(
+        "/api/jobs/{job_id}/log",
+        tags=["jobs"],
+        summary="What it printed, as far as it is kept",
+        response_class=Response,  # of no kind, so that errors are told as JSON
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The log"}},
+    )
+    def log(job_id: str) -> PlainTextResponse:
+        runner.job(job_id)
+        return PlainTextResponse(runner.log(job_id, last_bytes=2_000_000))
+
+    @api.post("/api/jobs/{job_id}/cancel", status_code=202, tags=["jobs"], summary="End it; its models are unloaded")
+    def cancel(job_id: str) -> JobOut:
+        return _told(runner.cancel(job_id))
+
+    @api.get(
+        "/api/jobs/{job_id}/events",
+        tags=["jobs"],
+        summary="How it goes, as server-sent events, until it has ended",
+        response_class=StreamingResponse,
+        responses={200: {"content": {"text/event-stream": {"schema": _EVENT}}, "description": "Events"}},
+    )
+    async def events(job_id: str, request: Request) -> StreamingResponse:
+        await run_in_threadpool(runner.job, job_id)  # a job that is not there is told before the stream begins
+        return StreamingResponse(_events(parts, job_id, request), media_type="text/event-stream")
+
+
+async def _events(parts: Parts, job_id: str, request: Request) -> AsyncIterator[str]:
+    """An event whenever something changed; a word now and then keeps proxies from closing the line."""
+    last, quiet_s = "", 0.0
+    while not await request.is_disconnected():
+        try:
+            job = await run_in_threadpool(parts.runner.job, job_id)
+            progress = await run_in_threadpool(parts.runner.progress, job_id)
+        except (RunnerError, DatabaseBusy):  # away for a while: who listens has waited longer than that
+            pass
+        else:
+            told = json_text({**_told(job).model_dump(), "progress": asdict(progress)}, indent=None)
+            if told != last:
+                yield f"event: {'end' if job.ended else 'progress'}\ndata: {told}\n\n"
+                last, quiet_s = told, 0.0
+            if job.ended:
+                return
+        await asyncio.sleep(_EVERY_S)
+        quiet_s += _EVERY_S
+        if quiet_s >= _STILL_HERE_S:
+            yield ": still here\n\n"
+            quiet_s = 0.0
+
+
+def _told(job: Job) -> JobOut:
+    return JobOut(
+        experiment=job.experiment, **{name: getattr(job, name) for name in JobOut.model_fields if name != "experiment"}
+    )

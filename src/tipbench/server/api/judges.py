@@ -1,0 +1,50 @@
+"""Judges' tokens: each is shown once, when its judge is invited."""
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from tipbench.server.api.parts import Parts
+
+
+class Judge(BaseModel):
+    name: str
+    created_ms: int
+    last_seen_ms: int | None
+
+
+class Judges(BaseModel):
+    judges: list[Judge]
+
+
+class Invitation(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(max_length=40, description="By which the judge's scores are signed.")
+
+
+class Invited(BaseModel):
+    name: str
+    token: str = Field(description="Shown this once.")
+
+
+def router(parts: Parts) -> APIRouter:
+    judges = APIRouter(prefix="/api/judges", tags=["judges"])
+
+    @judges.get("", summary="Who may judge")
+    def listed() -> Judges:
+        return Judges(
+            judges=[
+                Judge(name=one.name, created_ms=one.created_ms, last_seen_ms=one.last_seen_ms)
+                for one in parts.tokens.judges()
+            ]
+        )
+
+    @judges.post("", status_code=201, summary="Invite a judge; the token in the answer is shown this once")
+    def invite(invitation: Invitation) -> Invited:
+        return Invited(name=invitation.name, token=parts.tokens.invite(invitation.name))
+
+    @judges.delete("/{name}", status_code=204, summary="Take a judge's token and sessions back")
+    def revoke(name: str) -> None:
+        parts.tokens.revoke(name)
+
+    return judges

@@ -1,0 +1,204 @@
+"""Judging over the API: the next batch, its items, scores, the callback of a judge elsewhere. All of it is blind."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Header, HTTPException, Query, Request
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel, ConfigDict, Field
+
+from tipbench.bench.judge.apply import Applied
+from tipbench.bench.judge.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from tipbench.core.untrusted import printable
+from tipbench.server.api.parts import Parts
+from tipbench.server.views.judging import OpenBatch, Saved
+from tipbench.server.views.sheet import Change
+from tipbench.web.authentication import Admin, signed_in
+from tipbench.web.bodies import BodyTooLarge
+
+_CALLS_AT_ONCE = 4  # of judges elsewhere that are checked and applied
+_MOST_BYTES = 200_000_000  # of calls that arrive, and of those that wait: anybody may have sent them
+
+
+class Status(BaseModel):
+    """What waits for whoever asks. It names no experiment: that might name a model."""
+
+    judge: str
+    open: list[OpenBatch]
+    candidates: int
+
+
+class Wanted(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    experiment: str | None = Field(None, max_length=500, description="For admins alone: of this one.")
+    judge: str | None = Field(None, max_length=40, description="For admins alone: a batch for this judge.")
+
+
+class Next(BaseModel):
+    batch: OpenBatch | None = Field(description="None: nothing waits.")
+
+
+class Acceptance(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    why: str = Field(min_length=1, max_length=400, pattern=r"\S")
+
+
+class AppliedOut(BaseModel):
+    """What came of a batch. `drift`: how far the judge is from the anchors, and from itself."""
+
+    judge: str
+    batch: str
+    counted: bool
+    provisional: bool
+    candidates: int
+    left: int
+    changed: bool
+    quarantine: str
+    accepted: str
+    drift: Mapping[str, Any]
+
+
+def router(parts: Parts) -> APIRouter:
+    judging = APIRouter(prefix="/api/judging", tags=["judging"])
+    desk = parts.desk
+
+    @judging.get("/status", summary="What waits for you")
+    def status(request: Request) -> Status:
+        judge = signed_in(request).name
+        waiting = desk.waiting(judge)
+        return Status(judge=judge, open=list(waiting.open), candidates=waiting.candidates)
+
+    @judging.post("/next", summary="The batch to go on with, or a new one of what is pending")
+    def next_batch(request: Request, wanted: Annotated[Wanted | None, Body()] = None) -> Next:
+        visitor = signed_in(request)
+        wanted = wanted or Wanted()
+        if (wanted.experiment is not None or wanted.judge is not None) and not visitor.is_admin:
+            raise HTTPException(403, "only an admin chooses: an experiment's name might tell what is judged")
+        return Next(batch=desk.next_batch(wanted.judge or visitor.name, wanted.experiment))
+
+    @judging.get("/batches/{batch}", summary="A batch as its judge file, with what was given so far")
+    def file(request: Request, batch: str) -> dict[str, Any]:
+        return desk.file(batch, signed_in(request).name)
+
+    @judging.patch("/batches/{batch}/items/{slot}", summary="Keep scores, flags or a note of one item")
+    def save(request: Request, batch: str, slot: str, change: Change) -> Saved:
+        given = change.model_dump(exclude_unset=True)
+        return desk.save(batch, signed_in(request).name, slot, given)
+
+    @judging.post(
+        "/batches/{batch}/scores",
+        summary="Hand the batch in: what was kept, or a filled-in judge file",
+        openapi_extra={
+            "requestBody": {
+                "description": "A judge file; nothing: what was kept.",
+                "content": {"application/json": {"schema": {"type": "object"}}},
+            }
+        },
+    )
+    async def submit(
+        request: Request,
+        batch: str,
+        partial: Annotated[bool, Query(description="Take the runs that are scored completely.")] = False,
+    ) -> AppliedOut:
+        judge = signed_in(request).name
+        content = await _read(request, await run_in_threadpool(desk.longest_file, batch, judge))
+        if not content:
+            return _told(await run_in_threadpool(desk.submit, batch, judge))
+        return _told(await run_in_threadpool(desk.submit_file, batch, judge, content, partial))
+
+    @judging.get("/batches/{batch}/report", summary="What came of a batch that was handed in")
+    def report(request: Request, batch: str) -> AppliedOut:
+        return _told(desk.report(batch, signed_in(request).name))
+
+    @judging.post("/batches/{batch}/accept", summary="Let a batch count although its judge drifted; for admins")
+    def accept(batch: str, acceptance: Acceptance, admin: Admin) -> AppliedOut:
+        return _told(desk.accept(batch, admin.name, printable(acceptance.why, 400)))
+
+    return judging
+
+
+def callback_router(parts: Parts) -> APIRouter:
+    """For whoever has a batch's key, and no token."""
+    called = APIRouter(prefix="/api/judging/callback", tags=["judging"])
+    turns = asyncio.Semaphore(_CALLS_AT_ONCE)
+    arriving = _Arriving(_MOST_BYTES)
+    waiting = 0  # bytes
+
+    @called.post(
+        "/{batch}",
+        summary="The scores of a webhook judge that answers later, signed with the batch's own key",
+        openapi_extra={
+            "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}},
+        },
+        responses={401: {"description": "The signature does not hold, or is too old"}},
+    )
+    async def callback(
+        request: Request,
+        batch: str,
+        timestamp: Annotated[str, Header(alias=TIMESTAMP_HEADER)] = "",
+        signature: Annotated[str, Header(alias=SIGNATURE_HEADER)] = "",
+    ) -> AppliedOut:
+        refused = HTTPException(401, "the signature of this batch's key does not hold, or is too old")
+        if not parts.desk.expects_calls(timestamp):
+            raise refused
+        nonlocal waiting
+        body = await arriving.read(request)
+        if waiting + len(body) > _MOST_BYTES:
+            raise HTTPException(503, "too many calls wait here; send it again in a while", {"Retry-After": "10"})
+        waiting += len(body)
+        try:
+            async with turns:
+                applied = await run_in_threadpool(parts.desk.call_back, batch, timestamp, signature, body)
+        finally:
+            waiting -= len(body)
+        if applied is None:
+            raise refused
+        return _told(applied)
+
+    return called
+
+
+async def _read(request: Request, limit: int) -> bytes:
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > limit:
+            raise BodyTooLarge(limit)
+    return bytes(content)
+
+
+class _Arriving:
+    """Bodies that anybody may have sent: together they hold at most `most` bytes, or the oldest is given up."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: dict[asyncio.Timeout, int] = {}  # bytes so far, the oldest first
+
+    async def read(self, request: Request) -> bytes:
+        content = bytearray()
+        try:
+            async with asyncio.timeout(None) as mine:
+                self._held[mine] = 0
+                async for chunk in request.stream():
+                    content += chunk
+                    if mine in self._held:
+                        self._held[mine] = len(content)
+                    while sum(self._held.values()) > self._most:
+                        oldest = next(iter(self._held))
+                        del self._held[oldest]
+                        oldest.reschedule(0)  # a moment that is over: it ends now
+        except TimeoutError:
+            raise HTTPException(
+                503, "too much is being sent here at once; send it again", {"Retry-After": "10"}
+            ) from None
+        finally:
+            self._held.pop(mine, None)
+        return bytes(content)
+
+
+def _told(applied: Applied) -> AppliedOut:
+    told = {name: getattr(applied, name) for name in AppliedOut.model_fields if name != "drift"}
+    return AppliedOut(**told, drift=applied.drift.as_data())

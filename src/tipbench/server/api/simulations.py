@@ -1,0 +1,89 @@
+"""Simulations and gates: start one, see how it goes, and what came of it."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import PlainTextResponse
+from pydantic import BaseModel
+
+from tipbench.server.api.parts import Parts
+from tipbench.server.jobs.progress import Progress
+from tipbench.server.jobs.simulation_asked import SimulationAsked
+from tipbench.server.views.simulations import Simulation
+
+
+class SimulationOut(BaseModel):
+    """`exit_status` 0: done, of a gate: passed; 1: a gate that was not passed; below 0: ended by that signal."""
+
+    id: str
+    state: Literal["queued", "running", "finished", "failed", "cancelled"]
+    asked: SimulationAsked
+    created_ms: int
+    started_ms: int | None
+    ended_ms: int | None
+    exit_status: int | None
+    message: str
+    cancelling: bool
+    passed: bool | None
+    gate: str | None
+
+
+class Simulations(BaseModel):
+    simulations: list[SimulationOut]
+
+
+class SimulationDetail(SimulationOut):
+    progress: Progress
+    log: str
+
+
+def router(parts: Parts) -> APIRouter:
+    api = APIRouter(prefix="/api/recommend/simulations", tags=["recommend"])
+    found = parts.recommender.simulations
+
+    @api.post("", status_code=202, summary="Start a simulation, or hold a gate; one runs at a time, others wait")
+    def start(asked: SimulationAsked, response: Response) -> SimulationOut:
+        started = found.start(asked)
+        response.headers["Location"] = f"/api/recommend/simulations/{started.job.id}"
+        return SimulationOut(**_told(started))
+
+    @api.get("", summary="Simulations that were asked for, the newest first")
+    def simulations(limit: Annotated[int, Query(ge=1, le=200)] = 50) -> Simulations:
+        return Simulations(simulations=[SimulationOut(**_told(one)) for one in found.newest(limit)])
+
+    @api.get("/{simulation_id}", summary="One of them, with progress and the end of its log")
+    def simulation(simulation_id: str) -> SimulationDetail:
+        one = found.one(simulation_id)
+        return SimulationDetail(**_told(one), progress=one.progress, log=found.log(simulation_id))
+
+    @api.get(
+        "/{simulation_id}/outcome",
+        summary="What it found, as `tipbench sim … --format json` writes it; 404 until it has finished",
+        response_class=Response,
+        responses={
+            200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "The outcome"}
+        },
+    )
+    def outcome(simulation_id: str) -> Response:
+        return Response(found.outcome_json(simulation_id), media_type="application/json")
+
+    @api.get(
+        "/{simulation_id}/log",
+        summary="What it printed",
+        response_class=Response,  # of no kind, so that errors are told as JSON
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The log"}},
+    )
+    def log(simulation_id: str) -> PlainTextResponse:
+        return PlainTextResponse(found.log(simulation_id))
+
+    @api.post("/{simulation_id}/cancel", status_code=202, summary="End it; nothing is kept of it")
+    def cancel(simulation_id: str) -> SimulationOut:
+        return SimulationOut(**_told(found.cancel(simulation_id)))
+
+    return api
+
+
+def _told(one: Simulation) -> dict[str, Any]:
+    own = {"asked": one.asked, "passed": one.passed, "gate": one.gate}
+    names = SimulationOut.model_fields.keys() - own.keys()
+    return {**own, **{name: getattr(one.job, name) for name in names}}

@@ -1,0 +1,125 @@
+"""Assembles the admin server: API and pages over one store and one runner."""
+
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+
+from tipbench import __version__
+from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
+from tipbench.server.api import parts as api_parts
+from tipbench.server.api.routers import routers
+from tipbench.server.jobs.catalog import open_runner
+from tipbench.server.mlflow_pages.allow_list import PAGES_POLICY
+from tipbench.server.mlflow_pages.pages import MlflowPages
+from tipbench.server.ui import parts as ui_parts
+from tipbench.server.ui.entrance import render_error, render_login, render_notice
+from tipbench.server.ui.routers import routers as page_routers
+from tipbench.server.ui.static_files import PanelFiles
+from tipbench.server.views.boards import Boards
+from tipbench.server.views.drafts import Drafts
+from tipbench.server.views.judging import JudgingDesk
+from tipbench.server.views.recommender import open_room
+from tipbench.server.views.run_requests import RunRequests
+from tipbench.server.views.snapshots import Looks
+from tipbench.server.views.store_provider import Place
+from tipbench.web.access import Access
+from tipbench.web.answers import JsonAnswer
+from tipbench.web.authentication import csrf_token
+from tipbench.web.errors import ERROR_RESPONSES
+from tipbench.web.hosts import allowed_hosts
+from tipbench.web.login import login_router
+from tipbench.web.middleware import protect
+from tipbench.web.paths import PathRules
+
+RULES = PathRules(
+    open=("/health", "/static/*", "/api/judging/callback/*"),  # a callback brings the signature of its batch's key
+    judges=("/", "/judging/*", "/api/judging/*"),
+    forms=("/judging",),
+    foreign=("/mlflow/*",),
+    static=("/static/*", "/mlflow/static-files/*"),
+    policies={"/mlflow/*": PAGES_POLICY},
+    body_limits=dict.fromkeys(("/api/judging/batches/*/scores", "/api/judging/callback/*", "/mlflow/*"), 50_000_000),
+)
+_API = (
+    "Everything under /api wants 'Authorization: Bearer TOKEN'. Errors have one shape: "
+    '{"error": {"code", "message", "problems"}}.'
+)
+
+
+def admin_server(
+    address: str, settings: Settings, access: Access, clock: Callable[[], float] = time.time, host: str = "localhost"
+) -> FastAPI:
+    """Over the store at the address. It has begun to watch jobs when it is there, and ends with its app."""
+    home = settings.home
+    hosts = [host, *_hosts(settings)]
+    place = Place(address, settings, clock, _new_id)
+    looks = Looks(place)
+    boards = Boards(place, looks)
+    drafts = Drafts(home / "server" / "drafts.db")
+    desk = JudgingDesk(place, looks, drafts)
+    runner = open_runner(address, home, settings, clock, _new_id)
+    room = open_room(settings, clock, _new_id)
+    requests = RunRequests(place, looks, runner.is_here)
+    mlflow = MlflowPages(address, home / "server", settings, render_notice)
+
+    @asynccontextmanager
+    async def running(_: FastAPI) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await mlflow.close()
+            runner.close()
+            room.simulations.close()
+            drafts.close()
+            place.close()
+            access.tokens.close()
+
+    app = FastAPI(
+        title="tipbench",
+        version=__version__,
+        description=_API,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        default_response_class=JsonAnswer,
+        lifespan=running,
+    )
+    for router in routers(api_parts.Parts(boards, requests, runner, desk, access.tokens, room)):
+        app.include_router(router, responses=ERROR_RESPONSES)
+    parts = ui_parts.Parts(
+        boards=boards,
+        requests=requests,
+        runner=runner,
+        desk=desk,
+        tokens=access.tokens,
+        recommender=room,
+        csrf=csrf_token,
+        mlflow_run=mlflow.run_path,
+        address=address,
+        clock=clock,
+    )
+    app.include_router(login_router(access, render_login))
+    for router in page_routers(parts):
+        app.include_router(router)
+    app.mount("/static", PanelFiles())
+    app.mount("/mlflow", mlflow)
+    protect(app, access, RULES, render_error, hosts)
+    return app
+
+
+def _hosts(settings: Settings) -> list[str]:
+    """The names that this server answers to; a webhook judge calls it by the name that it was given."""
+    try:
+        callback = urlsplit(settings.get("TIPBENCH_CALLBACK_URL")).hostname
+    except ValueError as error:
+        raise InvalidInput(f"TIPBENCH_CALLBACK_URL is no address: {error}") from None
+    return [*allowed_hosts(settings.get("TIPBENCH_ALLOWED_HOSTS")), *([callback] if callback else [])]
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex[:16]

@@ -1,0 +1,39 @@
+"""Names to runners: a runner is a module of that name here, or `remote` in a part of that name: both `open_runner`."""
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
+from tipbench.core.untrusted import printable
+from tipbench.server.jobs.interface import Runner
+
+_MODULES = ("tipbench.server.jobs.{}", "tipbench.{}.remote")
+
+
+def open_runner(
+    address: str, home: Path, settings: Settings, clock: Callable[[], float], new_id: Callable[[], str]
+) -> Runner:
+    """The one in TIPBENCH_RUNNER, for a server whose results are at the address."""
+    name = settings.get("TIPBENCH_RUNNER")
+    runner: Runner = _opener(name)(address, home, settings, clock, new_id)
+    return runner
+
+
+def _opener(name: str) -> Callable[..., Runner]:
+    for pattern in _MODULES if re.fullmatch(r"[a-z][a-z0-9_]*", name) else ():
+        module = pattern.format(name)
+        try:
+            found = None if module == __name__ else getattr(import_module(module), "open_runner", None)
+        except ModuleNotFoundError as error:
+            if not error.name or not f"{module}.".startswith(f"{error.name}."):
+                raise  # something that it needs is missing
+            found = None
+        if callable(found):
+            opener: Callable[..., Runner] = found
+            return opener
+    raise InvalidInput(
+        f"TIPBENCH_RUNNER: there is no runner {printable(name, 60)!r}; leave it out, and runs happen on this machine"
+    )

@@ -1,0 +1,103 @@
+"""The folder of one job: what it was asked to do, how far it is, what it printed and how it ended."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from tipbench.core.untrusted import json_text, printable
+from tipbench.server.jobs.progress import Progress, read_progress
+from tipbench.server.jobs.supervisor import EXIT, LOG, OLDER_LOG, PIDS
+
+
+class Exit(NamedTuple):
+    status: int  # below 0: the signal that ended it
+    ended_ms: int
+
+
+class Pids(NamedTuple):
+    """The processes of a job, as far as they were started."""
+
+    supervisor: int | None = None
+    child: int | None = None
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.json"
+
+    @property
+    def log(self) -> Path:
+        return self.path / LOG
+
+    @property
+    def has_begun(self) -> bool:
+        return self.log.exists()
+
+    def create(self, config: Mapping[str, Any]) -> None:
+        self.path.mkdir(mode=0o700)
+        with open_private(self.config, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as file:
+            file.write(json_text(dict(config)).encode())
+
+    def command(self, judge: str | None, retry_failed: bool, fresh: bool) -> list[str]:
+        """The run, as one would type it."""
+        command = [sys.executable, "-P", "-m", "tipbench", "run"]
+        command += ["--config", str(self.config), "--progress", str(self.path / "progress.json")]
+        command += [] if judge else ["--export", str(self.path / "judge.json")]
+        command += ["--retry-failed"] if retry_failed else []
+        return command + (["--fresh"] if fresh else [])
+
+    def progress(self) -> Progress | None:
+        return read_progress(self.path / "progress.json")
+
+    def exit(self) -> Exit | None:
+        """None before the run has ended, and where nobody could write it down."""
+        data = self._numbers(EXIT)
+        return Exit(data["status"], data["ended_ms"]) if data.keys() >= {"status", "ended_ms"} else None
+
+    def pids(self) -> Pids:
+        data = self._numbers(PIDS)
+        return Pids(data.get("supervisor"), data.get("child"))
+
+    def log_end(self, last_bytes: int) -> str:
+        """From the beginning of a line on; a line that is longer than all of it, from its middle."""
+        text = _end_of(self.log, last_bytes)
+        if len(text) < last_bytes:
+            text = _end_of(self.path / OLDER_LOG, last_bytes - len(text)) + text
+        if len(text) == last_bytes:
+            _, newline, whole_lines = text.partition(b"\n")
+            text = whole_lines if newline else text
+        return "\n".join(printable(line) for line in text.decode("utf-8", "replace").split("\n"))
+
+    def remove(self) -> None:
+        if self.path.exists():
+            shutil.rmtree(self.path)
+
+    def _numbers(self, name: str) -> dict[str, int]:
+        try:
+            data = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return {key: value for key, value in data.items() if isinstance(value, int)} if isinstance(data, dict) else {}
+
+
+def open_private(path: Path, flags: int) -> IO[bytes]:
+    """Opened so that nobody else can ever read it."""
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
+
+
+def _end_of(path: Path, count: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - count))
+            return file.read(count)
+    except FileNotFoundError:
+        return b""

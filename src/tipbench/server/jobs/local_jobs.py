@@ -1,0 +1,113 @@
+"""Jobs of one kind on this machine: kept in a folder and a database, looked after by one server at a time."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tipbench.core.errors import LockTaken
+from tipbench.core.files import make_private_folder
+from tipbench.core.locks import exclusive
+from tipbench.core.paths import server_folder
+from tipbench.core.settings import Settings
+from tipbench.server.jobs.interface import Job
+from tipbench.server.jobs.job_folder import JobFolder
+from tipbench.server.jobs.job_kind import Work
+from tipbench.server.jobs.job_store import JobStore
+from tipbench.server.jobs.job_watch import JobWatch
+from tipbench.server.jobs.progress import Progress
+
+GRACE_S = 30.0
+
+
+class LocalJobs:
+    """What another server before this one started is found again."""
+
+    def __init__(
+        self,
+        home: Path,
+        kind: str,  # in the plural: the folder's name, and what they are called
+        lock: str,
+        work: Work,
+        settings: Settings,
+        clock: Callable[[], float],
+        new_id: Callable[[], str],
+        grace_s: float,
+    ) -> None:
+        self._clock = clock
+        self._new_id = new_id
+        self._kind = kind
+        self._folders = server_folder(home.absolute()) / kind
+        make_private_folder(self._folders)
+        with ExitStack() as stack:
+            self._lock(stack, home, lock)
+            self._store = JobStore(self._folders.parent / f"{kind}.db", kind.removesuffix("s"))
+            stack.callback(self._store.close)
+            self._remove_unknown()
+            self._watch = JobWatch(self._store, self.folder, work, home.absolute(), settings, clock, grace_s)
+            self._watch.start()
+            stack.callback(self._watch.close)
+            self._open = stack.pop_all()
+
+    def add(
+        self, config: Mapping[str, Any], needs: tuple[str, ...], retry_failed: bool = False, fresh: bool = False
+    ) -> Job:
+        job = Job(self._new_id(), "queued", config, round(self._clock() * 1000))
+        self.folder(job.id).create(config)
+        self._store.add(job, retry_failed, fresh, needs)
+        self._watch.wake()
+        return self.job(job.id)
+
+    def jobs(self, limit: int, before_ms: int | None) -> list[Job]:
+        return [stored.job for stored in self._store.newest(limit, before_ms)]
+
+    def live(self) -> list[Job]:
+        """Those that run or wait."""
+        return [stored.job for stored in self._store.live()]
+
+    def job(self, job_id: str) -> Job:
+        return self._store.get(job_id).job
+
+    def progress(self, job_id: str, unknown: Progress) -> Progress:
+        """What the job has told; while it has told nothing, what is known of one that has not."""
+        job = self.job(job_id)
+        if job.state == "queued":
+            return replace(unknown, phase="waiting", message=job.message)
+        told = self.folder(job_id).progress() or unknown
+        return replace(told, message=job.message, eta_s=None) if job.ended else told
+
+    def log(self, job_id: str, last_bytes: int) -> str:
+        self.job(job_id)
+        return self.folder(job_id).log_end(last_bytes)
+
+    def cancel(self, job_id: str) -> Job:
+        now_ms = round(self._clock() * 1000)
+        before = "cancelled before it began"
+        if not self._store.update(job_id, "queued", state="cancelled", ended_ms=now_ms, message=before):
+            self._store.update(job_id, "running", cancelling=True)
+        self._watch.wake()
+        return self.job(job_id)
+
+    def close(self) -> None:
+        self._open.close()
+
+    def folder(self, job_id: str) -> JobFolder:
+        return JobFolder(self._folders / job_id)
+
+    def _lock(self, stack: ExitStack, home: Path, lock: str) -> None:
+        try:
+            stack.enter_context(exclusive(self._folders.parent / lock, "taken", wait=False, notify=lambda _text: None))
+        except LockTaken:
+            raise LockTaken(
+                f"another server looks after the {self._kind} in {home}; stop it, or set TIPBENCH_HOME to another "
+                "folder"
+            ) from None
+
+    def _remove_unknown(self) -> None:
+        """Folders of jobs that were never taken, because the server was killed in between."""
+        known = self._store.ids()
+        for path in self._folders.iterdir():
+            folder = self.folder(path.name)
+            if path.name not in known and not folder.has_begun:  # else somebody has moved the database away
+                folder.remove()

@@ -1,0 +1,67 @@
+"""What a simulation is asked for, as it is sent, stored and shown. It is always of the built-in world."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from tipbench.recommender.simulation.request import SimulationRequest
+from tipbench.server.built_in_world import built_in_world
+
+_Policy = Annotated[str, Field(min_length=1, max_length=80)]
+_USUAL = SimulationRequest.model_fields
+
+
+class SimulationAsked(BaseModel):
+    """`run`: `policies` serve the simulated users. `gate`: has `candidate` won over `incumbent`?"""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    kind: Literal["run", "gate"]
+    policies: Annotated[list[_Policy] | None, Field(min_length=1, max_length=20, description="Of a run.")] = None
+    candidate: Annotated[_Policy | None, Field(description="Of a gate.")] = None
+    incumbent: Annotated[_Policy | None, Field(description="Of a gate; left out, it is the live policy.")] = None
+    seeds: Annotated[int, Field(ge=1, le=100_000, description="Lives a persona.")] = _USUAL["seeds"].default
+    first_seed: Annotated[int, Field(ge=0, le=10**9, description="Seeds count from here.")] = _USUAL[
+        "first_seed"
+    ].default
+    steps: Annotated[int, Field(ge=1, le=100_000, description="Decisions in a life.")] = _USUAL["steps"].default
+    offered: Annotated[int, Field(ge=1, le=200, description="Tips to choose from.")] = _USUAL["offered"].default
+
+    @model_validator(mode="after")
+    def _is_one_or_the_other(self) -> "SimulationAsked":
+        if self.kind == "run" and (self.policies is None or self.candidate is not None or self.incumbent is not None):
+            raise ValueError("a run names its policies, and neither a candidate nor an incumbent")
+        if self.kind == "gate" and (self.candidate is None or self.policies is not None):
+            raise ValueError("a gate names its candidate, and no policies")
+        return self
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Those that are named."""
+        named = self.policies if self.kind == "run" else [self.candidate, self.incumbent]
+        return tuple(name for name in named or () if name is not None)
+
+    @property
+    def title(self) -> str:
+        return ", ".join(self.arms) if self.kind == "run" else " against ".join(self.arms)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Of the command that carries it out."""
+        numbers = ("seeds", "first_seed", "steps", "offered")
+        given = [word for name in numbers for word in (f"--{name.replace('_', '-')}", str(getattr(self, name)))]
+        if self.kind == "run":
+            return ("sim", "run", f"--policies={','.join(self.arms)}", *given)
+        return ("sim", "gate", f"--candidate={self.candidate}", f"--incumbent={self.incumbent}", *given)
+
+    def check(self) -> None:
+        """Raises InvalidInput for what does not fit together; of a gate, both policies have to be named by now."""
+        SimulationRequest(
+            kind=self.kind,
+            world=built_in_world(),
+            arms=self.arms,
+            first_seed=self.first_seed,
+            seeds=self.seeds,
+            steps=self.steps,
+            offered=self.offered,
+        ).plan()

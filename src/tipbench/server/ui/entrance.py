@@ -1,0 +1,49 @@
+"""The first page, the login page, and the pages that say what went wrong or has to be waited for."""
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from tipbench.server.mlflow_pages.pages import Notice
+from tipbench.server.ui import urls
+from tipbench.server.ui.pages import bare_page, visitor_of
+from tipbench.server.ui.parts import Parts
+
+_TITLES = {
+    400: "That can’t be answered",
+    401: "Log in first",
+    403: "Not for you",
+    404: "Not found",
+    405: "Not this way",
+    413: "Too much at once",
+    422: "That can’t be used",
+    429: "Too many attempts",
+    503: "Not there right now",
+}
+
+
+def router(_: Parts) -> APIRouter:
+    pages = APIRouter(include_in_schema=False)
+
+    @pages.get("/")
+    async def first(request: Request) -> Response:
+        visitor = visitor_of(request)
+        return RedirectResponse(urls.EXPERIMENTS if visitor and visitor.is_admin else urls.JUDGING, 303)
+
+    return pages
+
+
+def render_login(request: Request, next: str, problem: str) -> Response:
+    """`next` is where to go afterwards, checked before it gets here."""
+    return bare_page(request, "login.html", 401 if problem else 200, next=next, problem=problem)
+
+
+def render_error(request: Request, status: int, message: str, problems: Sequence[str]) -> Response:
+    title = _TITLES.get(status, "Something went wrong")
+    return bare_page(request, "error.html", status, title=title, message=message, problems=problems)
+
+
+def render_notice(request: Request, notice: Notice) -> Response:
+    """What stands where MLflow's pages will be, or can't be."""
+    return bare_page(request, "notice.html", notice.status, notice=notice)

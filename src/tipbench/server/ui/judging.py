@@ -1,0 +1,131 @@
+"""The judging pages: what waits for a judge, a batch item by item, and what its anchors say once it is handed in.
+
+They are blind: no model, prompt, experiment or run is named in a page, an address or a header.
+"""
+
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from tipbench.bench.judge.sample import seconds_for
+from tipbench.core.untrusted import json_text
+from tipbench.server.ui.judging_report import judging_report
+from tipbench.server.ui.judging_sheet import given_data, sheet_data, steps, unscored
+from tipbench.server.ui.pages import page
+from tipbench.server.ui.parts import Parts
+from tipbench.server.ui.rubric_markdown import rubric_html
+from tipbench.server.views.sheet import LONGEST_NOTE, Change
+from tipbench.web.authentication import signed_in
+from tipbench.web.forms import CsrfForm
+
+_SITTING_S = 2 * 3600
+
+
+class Judging:
+    """The handlers."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._desk = parts.desk
+
+    def waiting(self, request: Request, experiment: str | None = None) -> Response:
+        return self._waiting(request, experiment)
+
+    def start(self, request: Request, _form: CsrfForm, experiment: str | None = None) -> Response:
+        """A judge takes what comes; an admin may ask for one experiment's texts."""
+        visitor = signed_in(request)
+        batch = self._desk.next_batch(visitor.name, experiment if visitor.is_admin else None)
+        if batch is None:
+            told = "Nothing to judge was left there: all of it is judged."
+            return self._waiting(request, experiment, told)
+        return RedirectResponse(batch_path(batch.batch), 303)
+
+    def batch(self, request: Request, batch: str) -> Response:
+        sheet = self._desk.sheet(batch, signed_in(request).name)
+        if sheet.handed_in:
+            return RedirectResponse(batch_path(batch, "report"), 303)
+        return self._render(
+            request,
+            "judging_batch.html",
+            sheet=sheet,
+            steps=steps(sheet),
+            introduction=rubric_html(sheet.introduction),
+            note_limit=LONGEST_NOTE,
+        )
+
+    def items(self, request: Request, batch: str) -> Response:
+        return _json(sheet_data(self._desk.sheet(batch, signed_in(request).name)))
+
+    def save(self, request: Request, batch: str, slot: str, change: Change) -> Response:
+        saved = self._desk.save(batch, signed_in(request).name, slot, change.model_dump(exclude_unset=True))
+        return _json({"given": given_data(saved.given), "done": saved.done, "items": saved.items})
+
+    def submit(self, request: Request, batch: str) -> Response:
+        """By the page's script, which sends the token in a header; so an unscored item can be shown at once."""
+        judge = signed_in(request).name
+        sheet = self._desk.sheet(batch, judge)
+        missing = [] if sheet.handed_in else unscored(sheet)
+        if missing:
+            lack = "is" if len(missing) == 1 else "are"
+            message = f"{len(missing)} of {len(sheet.items)} items {lack} not scored completely"
+            error = {"code": "invalid_input", "message": message, "problems": []}
+            return _json({"error": error, "first": missing[0].slot}, 422)
+        if not sheet.handed_in:
+            self._desk.submit(batch, judge)
+        return RedirectResponse(batch_path(batch, "report"), 303)
+
+    def report(self, request: Request, batch: str) -> Response:
+        applied = self._desk.report(batch, signed_in(request).name)
+        return self._render(request, "judging_report.html", report=judging_report(applied))
+
+    def _waiting(self, request: Request, experiment: str | None, notice: str = "") -> Response:
+        visitor = signed_in(request)
+        waiting = self._desk.waiting(visitor.name, experiment if visitor.is_admin else None)
+        seconds = seconds_for(waiting.candidates)
+        return self._render(
+            request,
+            "judging.html",
+            waiting=waiting,
+            notice=notice,
+            takes=about(seconds),
+            several=seconds > _SITTING_S,
+        )
+
+    def _render(self, request: Request, template: str, **shown: Any) -> Response:
+        made = page(request, self._parts, template, batch_path=batch_path, **shown)
+        made.headers["Cache-Control"] = "no-store"
+        return made
+
+
+def router(parts: Parts) -> APIRouter:
+    pages = Judging(parts)
+    routes = APIRouter(include_in_schema=False)
+    routes.add_api_route("/judging", pages.waiting, methods=["GET"])
+    routes.add_api_route("/judging", pages.start, methods=["POST"])
+    routes.add_api_route("/judging/{batch}", pages.batch, methods=["GET"])
+    routes.add_api_route("/judging/{batch}/items.json", pages.items, methods=["GET"])
+    routes.add_api_route("/judging/{batch}/items/{slot}", pages.save, methods=["PATCH"])
+    routes.add_api_route("/judging/{batch}/submit", pages.submit, methods=["POST"])
+    routes.add_api_route("/judging/{batch}/report", pages.report, methods=["GET"])
+    return routes
+
+
+def batch_path(batch: str, *below: str) -> str:
+    return "/".join(["/judging", *(quote(part, safe="") for part in (batch, *below))])
+
+
+def about(seconds: float) -> str:
+    """As people say it: 40 min, 1 h 10 min."""
+    minutes = max(1, round(seconds / 60))
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, rest = divmod(5 * round(minutes / 5), 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+def _json(data: object, status: int = 200) -> Response:
+    return Response(
+        json_text(data, indent=None), status, media_type="application/json", headers={"Cache-Control": "no-store"}
+    )

@@ -1,0 +1,58 @@
+"""Sentences and figures of the panel."""
+
+from tipbench.core.text import counted, duration, plural
+from tipbench.server.jobs.interface import Job, JobState
+from tipbench.server.jobs.progress import Phase, Progress
+from tipbench.server.views.run_requests import Estimate
+
+_PHASES: dict[Phase, str] = {
+    "starting": "Starting",
+    "waiting": "Waiting for its turn",
+    "collect": "Collecting",
+    "judge": "Judging",
+    "compare": "Comparing",
+    "simulate": "Simulating",
+    "done": "Done",
+}
+_STATES: dict[JobState, str] = {
+    "queued": "Queued",
+    "running": "Running",
+    "finished": "Finished",
+    "failed": "Failed",
+    "cancelled": "Cancelled",
+}
+
+
+def estimate_sentence(estimate: Estimate) -> str:
+    told = counted(estimate.cells, "cell")
+    if estimate.stored:
+        told += f", {estimate.stored} stored already"
+    if not estimate.to_do:
+        return f"{told}: there is nothing to generate."
+    source = "from earlier cells of these models" if estimate.measured else "a rule of thumb, no earlier cell tells"
+    if estimate.at_most:
+        return f"{told}, fewer if some are stored already: at most about {duration(estimate.seconds)} ({source})."
+    return f"{told}; {estimate.to_do} to generate: about {duration(estimate.seconds)} ({source})."
+
+
+def standing_of(job: Job, progress: Progress) -> str:
+    """Where a job is, in a word or two."""
+    if job.cancelling and not job.ended:
+        return "Cancelling"
+    return _PHASES[progress.phase] if job.state == "running" else _STATES[job.state]
+
+
+def counts_sentence(progress: Progress) -> str:
+    """How far collecting is."""
+    told = f"{progress.done} of {progress.cells} {plural('cell', progress.cells)} generated"
+    told += "".join(
+        f", {number} {what}" for number, what in ((progress.failed, "failed"), (progress.empty, "empty")) if number
+    )
+    return f"{told}; {progress.stored} were stored already." if progress.stored else f"{told}."
+
+
+def took(job: Job, now_ms: int) -> str:
+    """How long a job ran, or has been running."""
+    if job.started_ms is None:
+        return "–"
+    return duration(((now_ms if job.ended_ms is None else job.ended_ms) - job.started_ms) / 1000)

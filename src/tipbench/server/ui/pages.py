@@ -1,0 +1,47 @@
+"""How every page is made: one environment that escapes, and what all templates know."""
+
+from functools import cache
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup, escape
+
+from tipbench.bench.compare.html.templates import make_environment
+from tipbench.core.text import duration
+from tipbench.server.ui import messages as words
+from tipbench.server.ui import urls
+from tipbench.server.ui.parts import Parts
+from tipbench.web.visitor import Visitor
+
+
+def page(request: Request, parts: Parts, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+    """A page, or a part of one, for a visitor."""
+    shared = {"csrf": parts.csrf(request), "address": parts.address, "now_ms": round(parts.clock() * 1000)}
+    return bare_page(request, template, status, **shared, **values)
+
+
+def bare_page(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+    """One that needs nothing from the store, as for somebody who has not come in yet."""
+    csrf = getattr(request.state, "csrf", "")  # whoever is in can log out from any page
+    known = {"csrf": csrf, "address": "", "visitor": visitor_of(request), "here": request.url.path, **values}
+    return HTMLResponse(environment().get_template(template).render(known), status)
+
+
+def visitor_of(request: Request) -> Visitor | None:
+    found = getattr(request.state, "visitor", None)
+    return found if isinstance(found, Visitor) else None
+
+
+@cache
+def environment() -> Environment:
+    made = make_environment(PackageLoader("tipbench.server.ui"))
+    made.globals.update(urls=urls, say=words)
+    made.filters.update(duration=duration, exact=exact)
+    return made
+
+
+def exact(text: str) -> Markup:
+    """Escaped and otherwise as it is: for a value that a form sends back, which nobody reads."""
+    return escape(text)

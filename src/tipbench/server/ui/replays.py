@@ -1,0 +1,41 @@
+"""Replays of the decision log: the list, and one with its verdict, its estimates and what they rest on."""
+
+import shlex
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from tipbench.recommender.replay.messages import basis, estimate_text
+from tipbench.server.ui import urls
+from tipbench.server.ui.pages import page
+from tipbench.server.ui.parts import Parts
+
+
+def router(parts: Parts) -> APIRouter:
+    pages = APIRouter(include_in_schema=False)
+    kept = parts.recommender.replays
+
+    @pages.get(urls.REPLAYS)
+    def replays(request: Request) -> Response:
+        return page(request, parts, "replays.html", replays=kept.lines())
+
+    @pages.get(urls.REPLAYS + "/{replay_id}")
+    def replay(request: Request, replay_id: str) -> Response:
+        found = kept.replay(replay_id)
+        data = found.model_dump()
+        again = shlex.join(("tipbench", "sim", "replay", "--candidate", found.candidate.name))
+        return page(
+            request,
+            parts,
+            "replay.html",
+            replay=found,
+            basis=basis(data),
+            served=estimate_text(data["served"]) if data["served"] else "",
+            rows=[
+                (name, estimate_text(one["value"]), estimate_text(one["gain"], "+"))
+                for name, one in data["estimates"].items()
+            ],
+            again=again,
+        )
+
+    return pages

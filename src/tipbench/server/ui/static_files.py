@@ -1,0 +1,25 @@
+"""Style sheets and scripts, as files of the package. Nothing in them is secret."""
+
+import os
+from pathlib import Path
+
+from starlette.staticfiles import StaticFiles
+
+from tipbench.bench.compare import html
+
+_OWN = Path(__file__).parent / "static"
+_REPORT = Path(html.__file__).parent
+_OF_THE_REPORT = ("foundation.css", "report.css")  # report and panel look alike because they share these
+
+
+class PanelFiles(StaticFiles):
+    """To be mounted at /static."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=_OWN)
+
+    def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
+        if path in _OF_THE_REPORT:
+            found = _REPORT / path
+            return str(found), found.stat()
+        return super().lookup_path(path)

@@ -1,0 +1,155 @@
+"""Batches of the judging desk: found in the store, opened, and kept open while somebody is at them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tipbench.bench.compare.snapshot import rubric_of
+from tipbench.bench.judge.pending import awaits
+from tipbench.bench.records import Batch, StoredCell
+from tipbench.bench.suites.read_rubric import parse_rubric
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.tracking.batches import BATCH, AppliedBatch, applied_batch, batch_file, has_file, read_batch
+from tipbench.bench.tracking.interface import Experiment, StoredRun
+from tipbench.bench.tracking.runs import KIND, stored_rubric
+from tipbench.bench.tracking.store import RunStore
+from tipbench.core.cache import LruCache
+from tipbench.core.errors import InvalidInput, NotFound
+from tipbench.server.views.drafts import Drafts
+from tipbench.server.views.sheet import NOTHING, filled, given
+from tipbench.server.views.snapshots import HeldLook
+from tipbench.server.views.store_provider import Place
+
+_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
+_MOST_OPENED = 50  # in memory
+
+
+@dataclass(frozen=True)
+class OpenedBatch:
+    """A batch with what never changes about it."""
+
+    experiment: Experiment
+    batch: Batch
+    rubric: Rubric
+    file: Mapping[str, Any]
+
+    @property
+    def checked(self) -> dict[str, Mapping[str, bool]]:
+        """The flags that code found, by slot."""
+        return {item["slot"]: item["checked"] for item in self.file["items"]}
+
+
+class Batches:
+    """Of all experiments of ours in the store."""
+
+    def __init__(self, place: Place, drafts: Drafts) -> None:
+        self._place = place
+        self._drafts = drafts
+        self._opened: LruCache[OpenedBatch] = LruCache(_MOST_OPENED)
+
+    def find(self, batch: str, judge: str | None) -> OpenedBatch:
+        """A judge's own batch; without a judge, anybody's. Raises NotFound."""
+        opened = self._opened.get(batch)
+        if opened is None:
+            run, experiment = self.find_run(batch)
+            opened = self._open(self._place.store(), experiment, run)
+        if judge is not None and opened.batch.judge != judge:
+            raise _no_batch(batch)
+        return opened
+
+    def find_run(self, batch: str) -> tuple[StoredRun, Experiment]:
+        store = self._place.store_if_any()
+        for experiment in our_experiments(store) if store and _ID.fullmatch(batch) else ():
+            assert store is not None
+            for run in store.runs(experiment, {KIND: BATCH, "tipbench.batch": batch}):
+                return run, experiment
+        raise _no_batch(batch)
+
+    def fresh(self, opened: OpenedBatch) -> StoredRun:
+        """Its run as it stands now."""
+        tags = {KIND: BATCH, "tipbench.batch": opened.batch.id}
+        for run in self._place.store().runs(opened.experiment, tags):
+            return run
+        raise _no_batch(opened.batch.id)
+
+    def open_for(self, judge: str, experiment: Experiment, kept: HeldLook) -> list[OpenedBatch]:
+        """Those that can be gone on with: of several that share a run, the one that was begun, else the newest.
+
+        One that was begun stays when somebody deletes a run of it: the scores of the others count.
+        """
+        found = kept.made(f"open batches of {judge}", lambda: self._not_applied(judge, experiment))
+        waiting = {cell.run_id for cell in pending(kept, judge)}
+        there = {cell.run_id for cell in kept.look.cells}
+        taken: set[str] = set()
+        open_ones = []
+        for one in sorted(found, key=lambda one: (self.done(one), one.batch.created_ms), reverse=True):
+            own = {slot.run_id for slot in one.batch.slots if slot.run_id}
+            if self.done(one):
+                own &= there
+            if own and own <= waiting and not own & taken:
+                taken |= own
+                open_ones.append(one)
+        return open_ones
+
+    def _not_applied(self, judge: str, experiment: Experiment) -> list[OpenedBatch]:
+        store = self._place.store()
+        wanted = {KIND: BATCH, "tipbench.bench.judge": judge, "tipbench.applied": "false"}
+        return [self._open(store, experiment, run) for run in store.runs(experiment, wanted) if has_file(run)]
+
+    def done(self, opened: OpenedBatch) -> int:
+        """Items that are scored completely."""
+        drafts = self._drafts.of(opened.batch.id)
+        return sum(
+            given(opened.rubric, flags, drafts.get(slot, NOTHING)).complete for slot, flags in opened.checked.items()
+        )
+
+    def applied(self, opened: OpenedBatch) -> AppliedBatch:
+        """The scores that stand."""
+        found = applied_batch(self._place.store(), self.fresh(opened))
+        if found is None:
+            raise InvalidInput(f"batch {opened.batch.id} was not handed in yet")
+        return found
+
+    def handed_in(self, opened: OpenedBatch) -> dict[str, Any]:
+        """The judge's file as it stands in MLflow, scores and all."""
+        fields = {
+            verdict.slot.slot: {
+                **{("scores", name): score for name, score in verdict.scores.items()},
+                **{("flags", name): verdict.flags[name] for name in verdict.overruled},
+                **{("flags", name): flag for name, flag in verdict.flags.items() if name not in verdict.slot.flags},
+                ("note", ""): verdict.note,
+            }
+            for verdict in self.applied(opened).verdicts
+        }
+        return filled(opened.file, opened.rubric, fields)
+
+    def rubric(self, run: StoredRun) -> Rubric:
+        return parse_rubric(stored_rubric(self._place.store(), run), f"rubric.md of batch run {run.run_id}")
+
+    def _open(self, store: RunStore, experiment: Experiment, run: StoredRun) -> OpenedBatch:
+        batch_id = run.tags["tipbench.batch"]
+        if opened := self._opened.get(batch_id):
+            return opened
+        opened = OpenedBatch(experiment, read_batch(store, run), self.rubric(run), batch_file(store, run))
+        return self._opened.add(batch_id, opened)
+
+
+def our_experiments(store: RunStore) -> list[Experiment]:
+    return [one for one in store.experiments("") if "tipbench.suite" in one.tags]
+
+
+def pending(kept: HeldLook, judge: str, opened: Sequence[OpenedBatch] = (), unjudged: bool = False) -> list[StoredCell]:
+    """Cells that wait for this judge and are in none of these batches; `unjudged`: those that wait for anybody."""
+    if kept.look.rubric is None:
+        return []
+    digest = rubric_of(kept.look).digest
+    taken = {slot.run_id for one in opened for slot in one.batch.slots}
+    waiting = [cell for cell in kept.look.cells if cell.run_id not in taken and awaits(cell, judge, digest)]
+    return [cell for cell in waiting if cell.awaits_judge(digest)] if unjudged else waiting
+
+
+def _no_batch(batch: str) -> NotFound:
+    return NotFound(
+        f"there is no batch '{batch}' for you; the judging page, or POST /api/judging/next, gives the next one"
+    )

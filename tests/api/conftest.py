@@ -1,5 +1,0 @@
-"""The same store and desk as the admin layer's tests have."""
-
-from tests.admin.conftest import address, collected, desk, drafts, looks, place
-
-__all__ = ["address", "collected", "desk", "drafts", "looks", "place"]

@@ -1,0 +1,139 @@
+"""Whatever stops the delivery comes out where somebody sees it, and no cell is left behind."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bench.collect.test_journal import HEAD, entry
+from tipbench.bench.collect.delivery import Delivery, Keeper, delivering
+from tipbench.bench.collect.journal import Entry, Journal, left_behind
+from tipbench.bench.tracking.embedded import EmbeddedMlflow
+from tipbench.bench.tracking.store import RunStore
+from tipbench.core.errors import TrackingUnreachable
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RunStore]:
+    api = EmbeddedMlflow(f"sqlite:///{tmp_path / 'm.db'}")
+    yield RunStore(api)
+    api.close()
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal.create(tmp_path / "journal", HEAD, "me")
+
+
+def test_an_error_nobody_thought_of_ends_the_collection_and_loses_nothing(
+    store: RunStore, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: Any) -> None:
+        raise RuntimeError("nobody thought of this")
+
+    experiment = store.ensure_experiment("tip-bench-x", {})
+    monkeypatch.setattr(RunStore, "write_runs", breaks)
+    with pytest.raises(RuntimeError, match="nobody thought"), delivering(journal, store, lambda: experiment) as keeper:
+        keeper.keep("a", entry("a").draft)
+    (kept,) = left_behind(tmp_path / "journal")
+    assert [found.key for found, _ in kept.waiting(9)] == ["a"]
+    kept.close()
+
+
+def test_a_cell_that_comes_while_the_delivery_looks_for_the_end_is_not_left_behind(
+    store: RunStore, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delivery = Delivery(journal, store, lambda: store.ensure_experiment("tip-bench-x", {}))
+    read, looks = journal.waiting, iter([True])
+
+    def waiting(most: int) -> list[tuple[Entry, int]]:
+        if next(looks, False):  # it finds nothing, and then both the last cell and the end come
+            journal.append(entry("last"))
+            delivery._no_more.set()
+            return []
+        return read(most)
+
+    monkeypatch.setattr(journal, "waiting", waiting)
+    delivery.start()
+    assert delivery.finish().cells == 1
+    assert journal.is_delivered
+    journal.close()
+
+
+def test_keeping_up_waits_until_each_cell_is_delivered(store: RunStore, journal: Journal) -> None:
+    experiment = store.ensure_experiment("tip-bench-x", {})
+    with delivering(journal, store, lambda: experiment, keep_up=True) as keeper:
+        for number, name in enumerate("abc", 1):
+            keeper.keep(name, entry(name).draft)
+            assert len(store.runs(experiment, {})) == number
+    assert keeper.undelivered == 0
+
+
+def test_keeping_up_waits_while_mlflow_is_away_and_then_gives_up(
+    store: RunStore, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: Any) -> None:
+        raise TrackingUnreachable("nobody there")
+
+    experiment = store.ensure_experiment("tip-bench-x", {})
+    monkeypatch.setattr(RunStore, "write_runs", away)
+    monkeypatch.setattr("tipbench.bench.collect.delivery.KEEP_UP_S", 0.3)
+    monkeypatch.setattr("tipbench.bench.collect.delivery.HURRY_S", 0.1)
+    with (
+        pytest.raises(TrackingUnreachable, match=r"has not taken a cell for 0\.3 s"),
+        delivering(journal, store, lambda: experiment, keep_up=True) as keeper,
+    ):
+        keeper.keep("a", entry("a").draft)
+    (kept,) = left_behind(tmp_path / "journal")
+    assert [found.key for found, _ in kept.waiting(9)] == ["a"]
+    kept.close()
+
+
+def test_keeping_up_goes_on_when_mlflow_is_back(
+    store: RunStore, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, outages = RunStore.write_runs, iter([True])
+
+    def sometimes(self: RunStore, *given: Any) -> None:
+        if next(outages, False):
+            raise TrackingUnreachable("nobody there")
+        write(self, *given)
+
+    experiment = store.ensure_experiment("tip-bench-x", {})
+    monkeypatch.setattr(RunStore, "write_runs", sometimes)
+    with delivering(journal, store, lambda: experiment, keep_up=True) as keeper:
+        keeper.keep("a", entry("a").draft)
+        assert len(store.runs(experiment, {})) == 1
+    assert keeper.delivered.outages == 1
+
+
+def test_who_is_interrupted_does_not_wait_for_an_mlflow_that_hangs(
+    store: RunStore, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def hangs(*_: Any) -> None:
+        asked.set()
+        answered.wait(30)
+
+    experiment = store.ensure_experiment("tip-bench-x", {})
+    monkeypatch.setattr(RunStore, "write_runs", hangs)
+    monkeypatch.setattr("tipbench.bench.collect.delivery.STUCK_S", 0.3)
+    started = time.monotonic()
+    keeper: list[Keeper] = []
+
+    def collect() -> None:
+        with delivering(journal, store, lambda: experiment) as opened:
+            keeper.append(opened)
+            opened.keep("a", entry("a").draft)
+            asked.wait(10)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        collect()
+    assert time.monotonic() - started < 5
+    assert keeper[0].undelivered == 1, "it stands in the journal, for the next one"
+    answered.set()

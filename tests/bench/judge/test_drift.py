@@ -1,0 +1,77 @@
+"""What anchors tell: faithful judges count, drifting ones are found out; the full simulation is benchmarks/drift.py."""
+
+import json
+import random
+
+import pytest
+from benchmarks.drift import Judge, at_random, batch, faithful, flat, quarantined, shifted
+
+from tipbench.bench.judge.drift import ENOUGH, ENOUGH_REPEATS, Anchored, Drift, assess, read_drift
+from tipbench.bench.judge.sample import ANCHORS
+from tipbench.bench.suites.load import load_suite
+
+SUITE = load_suite("tip")
+BATCHES = 300
+
+
+def _share(judge: Judge) -> float:
+    return quarantined(SUITE, judge, ANCHORS, BATCHES, 21, SUITE.rubric.tolerances)
+
+
+def test_a_faithful_judge_counts() -> None:
+    assert 1 - _share(faithful) >= 0.95
+
+
+@pytest.mark.parametrize(
+    "judge", [*(shifted(name) for name in SUITE.rubric.criteria), flat, at_random], ids=lambda judge: judge.__name__
+)
+def test_a_judge_that_drifts_is_found_out(judge: Judge) -> None:
+    assert _share(judge) >= 0.95
+
+
+def test_too_few_anchors_tell_nothing_and_earlier_ones_help_out() -> None:
+    drawn = random.Random(3)
+    few = batch(drawn, flat, SUITE.anchors, SUITE.rubric, ENOUGH - 1)
+    alone = assess(few, SUITE.rubric, Anchored((), SUITE.rubric), (), ANCHORS)
+    assert (alone.assessable, alone.quarantine, alone.anchors) == (False, "", ENOUGH - 1)
+    earlier = batch(drawn, faithful, SUITE.anchors, SUITE.rubric, 10)
+    helped = assess(few, SUITE.rubric, Anchored((), SUITE.rubric), (earlier,), ANCHORS)
+    assert (helped.anchors, helped.borrowed) == (ANCHORS, ANCHORS - (ENOUGH - 1))
+    assert helped.quarantine
+
+
+def test_a_judge_who_contradicts_itself_is_found_out_by_repeats() -> None:
+    """Anchors as they should be, everything else by the throw of a die."""
+    drawn = random.Random(5)
+    scored = batch(drawn, lambda _, __, worth: worth, SUITE.anchors, SUITE.rubric, ANCHORS)
+    for verdict in scored:
+        if verdict.slot.kind == "repeat":
+            verdict.scores.update({name: drawn.choice((1, 5)) for name in verdict.scores})  # type: ignore[attr-defined]
+    assert (
+        "the same item got scores" in assess(scored, SUITE.rubric, Anchored((), SUITE.rubric), (), ANCHORS).quarantine
+    )
+
+
+@pytest.mark.parametrize("anchors", [0, ENOUGH - 1])
+def test_without_enough_anchors_repeats_tell_who_throws_dice(anchors: int) -> None:
+    drawn = random.Random(7)
+
+    def drift(judge: Judge, repeats: int = ENOUGH_REPEATS) -> Drift:
+        scored = batch(drawn, judge, SUITE.anchors, SUITE.rubric, anchors)
+        twice = [verdict for verdict in scored if verdict.slot.kind == "repeat"][:repeats]
+        others = [verdict for verdict in scored if verdict.slot.kind != "repeat"]
+        return assess([*others, *twice], SUITE.rubric, Anchored((), SUITE.rubric), (), ANCHORS)
+
+    found = [drift(at_random) for _ in range(40)]
+    assert sum("the same item got scores" in one.quarantine for one in found) >= 38
+    assert not any(one.assessable for one in found), "nothing is said about anchors"
+    assert sum(not drift(faithful).quarantine for _ in range(100)) >= 94
+    few = drift(at_random, ENOUGH_REPEATS - 1)
+    assert few.quarantine == ""
+    assert {one.repeats.n for one in few.repeats.values()} == {ENOUGH_REPEATS - 1}
+    assert read_drift(json.loads(json.dumps(found[0].as_data()))) == found[0]
+    assert drift(at_random, 0).repeats == {}
+
+
+def test_what_an_earlier_version_stored_is_read() -> None:
+    assert read_drift({"anchors": 3, "borrowed": 0, "criteria": {}}) == Drift(3, 0, {})

@@ -1,0 +1,169 @@
+"""An export is blind: nothing in the file leads back to model or prompt, or tells an anchor from a candidate."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tipbench.bench.judge.export import Exported, export_batch
+from tipbench.bench.judge.judges.interface import JudgeName
+from tipbench.bench.judge.sample import ANCHORS, REPEATS, Extent
+from tipbench.bench.records import Batch
+from tipbench.bench.suites.load import load_suite
+from tipbench.bench.tracking.batches import batch_runs, read_batch
+from tipbench.bench.tracking.interface import Experiment
+from tipbench.bench.tracking.runs import stored_runs
+from tipbench.bench.workplace import Workplace
+from tipbench.core.errors import InvalidInput
+
+SUITE = load_suite("tip")
+RUBRIC = SUITE.rubric
+
+
+def _export(work: Workplace, experiment: Experiment, judge: str = "ana", seed: int = 0, **extent: int) -> Exported:
+    now = (work.new_id, work.now_ms)
+    chosen = Extent(**{"sample": 5, **extent})
+    return export_batch(work.store, experiment, RUBRIC, JudgeName(judge), seed, *now, chosen, SUITE.anchors)
+
+
+def _batch(work: Workplace, experiment: Experiment) -> Batch:
+    return read_batch(work.store, batch_runs(work.store, experiment)[-1])
+
+
+def _kinds(batch: Batch) -> Counter[str]:
+    return Counter(slot.kind for slot in batch.slots)
+
+
+def test_every_candidate_of_every_cell_is_in_the_batch_once(work: Workplace, experiment: Experiment) -> None:
+    exported = _export(work, experiment)
+    batch = _batch(work, experiment)
+    assert _kinds(batch) == {"candidate": 60, "anchor": ANCHORS, "repeat": REPEATS}
+    assert exported.items == len(exported.file["items"]) == 60 + ANCHORS + REPEATS
+    own = [(slot.run_id, slot.candidate) for slot in batch.slots if slot.kind == "candidate"]
+    assert len(set(own)) == 60
+    assert [slot.slot for slot in batch.slots] == [item["slot"] for item in exported.file["items"]]
+    assert len({slot.slot for slot in batch.slots}) == exported.items
+
+
+def test_nothing_in_the_file_tells_models_prompts_runs_or_anchors(
+    work: Workplace, collected: Callable[..., Experiment], tmp_path: Path
+) -> None:
+    script = tmp_path / "qwen2.5.yaml"
+    tips = ["As Qwen2.5, made by Alibaba Cloud, I say: call Jule now.", "v3-few-shot says: rest.", "c", "d", "e"]
+    script.write_text(json.dumps({"parameters": 10**9, "rules": [{"answer": json.dumps(tips)}]}))
+    experiment = collected(models=f"scripted/{script},scripted/gemma3-1b")
+    exported = _export(work, experiment)
+    text = json.dumps({**exported.file, "rubric": None}, ensure_ascii=False).lower()
+    for item in exported.file["items"]:
+        assert list(item) == ["slot", "scenario", "candidate", "checked", "scores", "flags", "note"]
+        assert set(item["scores"].values()) == {None}
+    runs = stored_runs(work.store, experiment)
+    batch = _batch(work, experiment)
+    tells = {value for run in runs for value in (run.run_id, run.tags["tipbench.cell_key"], run.params["model"])}
+    tells |= {"qwen", "alibaba", "gemma", "scripted", "v2-mentor", "v3-few-shot", "anchor", "repeat", batch.secret}
+    tells |= {slot.of for slot in batch.slots if slot.kind == "anchor"}
+    assert sorted(tell for tell in tells if tell.lower() in text) == []
+    assert "as […], made by […] cloud, i say: call jule now." in text, "marked, not dropped"
+
+
+def test_a_candidate_that_names_nobody_is_shown_as_it_is(work: Workplace, experiment: Experiment) -> None:
+    shown = {item["candidate"] for item in _export(work, experiment).file["items"]}
+    assert not [text for text in shown if "[…]" in text]
+
+
+def test_anchors_look_like_candidates(work: Workplace, collected: Callable[..., Experiment]) -> None:
+    experiment = collected(n_scenarios=3)
+    file, batch = _export(work, experiment).file, _batch(work, experiment)
+    kind = {slot.slot: slot.kind for slot in batch.slots}
+    scenarios = {item["scenario"] for item in file["items"] if kind[item["slot"]] == "candidate"}
+    assert len([item for item in file["items"] if kind[item["slot"]] == "anchor"]) == ANCHORS
+    beside = [item["scenario"] in scenarios for item in file["items"] if kind[item["slot"]] == "anchor"]
+    assert sum(beside) == 15, "all five of each of the batch's scenarios go before others"
+    places = [number for number, item in enumerate(file["items"]) if kind[item["slot"]] == "anchor"]
+    assert max(places) - min(places) > len(file["items"]) // 2, "spread over the file"
+
+
+def test_repeats_are_texts_of_the_batch_in_slots_of_their_own(work: Workplace, experiment: Experiment) -> None:
+    file, batch = _export(work, experiment).file, _batch(work, experiment)
+    items = {item["slot"]: item for item in file["items"]}
+    for slot in batch.slots:
+        if slot.kind == "repeat":
+            first, second = items[slot.of], items[slot.slot]
+            assert (first["scenario"], first["candidate"]) == (second["scenario"], second["candidate"])
+            assert first["slot"] != second["slot"]
+
+
+def test_the_order_can_not_be_computed_from_the_file_and_the_seed(work: Workplace, experiment: Experiment) -> None:
+    """With the secret, which only the manifest holds, the draw can be done again; without it, it can't."""
+    file, batch = _export(work, experiment).file, _batch(work, experiment)
+    runs = sorted((run.tags["tipbench.cell_key"], run.run_id) for run in stored_runs(work.store, experiment))
+    candidates = [run_id for _, run_id in runs for _ in range(5)]
+
+    def recovered(guess: str) -> int:
+        """How many slots' runs somebody finds out who takes this for the draw's seed."""
+        drawn = random.Random(guess)
+        gold = list(SUITE.anchors)
+        drawn.shuffle(gold)
+        for _ in range(ANCHORS):
+            drawn.choice(range(60))
+        for _ in range(len(file["items"])):
+            drawn.choices("23456789abcdefghjkmnpqrstuvwxyz", k=8)
+        drawn.sample(range(60), REPEATS)
+        order = list(range(len(file["items"])))
+        drawn.shuffle(order)
+        found = zip(order, batch.slots, strict=True)
+        return sum(place < 60 and candidates[place] == slot.run_id for place, slot in found)
+
+    assert recovered(f"0/{batch.secret}") == 60, "so it would go, with the secret"
+    for guess in ("0", f"0/{file['batch']}", file["batch"], f"{file['batch']}/0"):
+        assert recovered(guess) < 30
+    assert batch.secret not in str(file)
+
+
+def test_two_batches_have_no_slot_in_common_and_the_same_candidates(work: Workplace, experiment: Experiment) -> None:
+    batches = []
+    for judge in ("ana", "ben"):
+        _export(work, experiment, judge, sample=2)
+        batches.append(_batch(work, experiment))
+    first, second = ({slot.slot for slot in batch.slots} for batch in batches)
+    assert not first & second
+    own = [{(s.run_id, s.candidate) for s in batch.slots if s.kind == "candidate"} for batch in batches]
+    assert own[0] == own[1], "so that judges can be compared"
+    assert len(own[0]) == 24
+
+
+def test_the_default_fits_into_two_hours(work: Workplace, collected: Callable[..., Experiment]) -> None:
+    experiment = collected(models="scripted/a,scripted/b,scripted/c,scripted/d", n_scenarios=0)
+    now = (work.new_id, work.now_ms)
+    exported = export_batch(work.store, experiment, RUBRIC, JudgeName("ana"), 0, *now, Extent(), SUITE.anchors)
+    assert (exported.sample, exported.candidates, exported.left_out) == (1, 96, 96 * 4)
+    assert exported.items * 45 < 7200
+
+
+def test_a_limit_takes_whole_cells_and_others_next_time(work: Workplace, experiment: Experiment) -> None:
+    exported = _export(work, experiment, sample=2, limit=7)
+    assert exported.candidates == 6
+    assert exported.anchors == 6
+    with pytest.raises(InvalidInput, match="--limit 1 leaves no room"):
+        _export(work, experiment, sample=2, limit=1)
+
+
+def test_private_anchors_go_first(work: Workplace, experiment: Experiment) -> None:
+    own = tuple(replace(anchor, id=f"own-{anchor.id}", private=True) for anchor in SUITE.anchors[-4:])
+    now = (work.new_id, work.now_ms)
+    export_batch(*(work.store, experiment, RUBRIC, JudgeName("ana"), 0, *now), Extent(5), (*SUITE.anchors[:30], *own))
+    used = {slot.of for slot in _batch(work, experiment).slots if slot.kind == "anchor"}
+    assert {anchor.id for anchor in own} <= used
+
+
+def test_nothing_to_judge_is_said(work: Workplace, collected: Callable[..., Experiment], tmp_path: Any) -> None:
+    script = tmp_path / "mute.yaml"
+    script.write_text('parameters: 1000000\nrules: [{answer: "no list in here"}]')
+    experiment = collected(models=f"scripted/{script}")
+    with pytest.raises(InvalidInput, match="nothing in experiment 'x' waits for judge 'ana'"):
+        _export(work, experiment)

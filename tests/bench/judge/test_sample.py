@@ -1,0 +1,51 @@
+"""A batch fits into a sitting, and judges get the same candidates."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tipbench.bench.judge.sample import (
+    ANCHORS,
+    REPEATS,
+    anchors_for,
+    fitting_sample,
+    limited,
+    repeats_for,
+    sampled,
+    seconds_for,
+)
+
+
+@pytest.mark.parametrize(("cells", "expected"), [([5] * 96, 1), ([5] * 24, 5), ([5] * 40, 3), ([1], 1), ([], 1)])
+def test_the_most_that_two_hours_leave_time_for(cells: list[int], expected: int) -> None:
+    assert fitting_sample(cells) == expected
+
+
+@given(st.lists(st.integers(1, 20), max_size=300))
+def test_a_default_batch_is_done_in_two_hours_or_has_one_candidate_a_cell(cells: list[int]) -> None:
+    sample = fitting_sample(cells)
+    items = sum(min(sample, count) for count in cells)
+    assert sample == 1 or seconds_for(items + anchors_for(items) + repeats_for(items)) <= 7200
+
+
+def test_small_batches_carry_fewer_anchors_and_repeats() -> None:
+    assert [anchors_for(n) for n in (1, 4, 10, 16, 500)] == [4, 4, 10, ANCHORS, ANCHORS]
+    assert [repeats_for(n) for n in (1, 3, 9, 500)] == [0, 1, 3, REPEATS]
+
+
+@given(st.text(), st.integers(), st.integers(0, 30), st.integers(1, 40))
+def test_candidates_depend_on_cell_and_seed_alone(key: str, seed: int, count: int, sample: int) -> None:
+    chosen = sampled(key, seed, count, sample)
+    assert chosen == sampled(key, seed, count, sample)
+    assert len(set(chosen)) == len(chosen) == min(count, sample)
+    assert set(chosen) <= set(range(count))
+
+
+@given(st.dictionaries(st.text(), st.lists(st.integers(), min_size=1, max_size=5)), st.integers(1, 30))
+def test_a_limit_is_kept_by_whole_cells(cells: dict[str, list[int]], limit: int) -> None:
+    taken = limited(random.Random(1), cells, limit)
+    assert len(taken) <= limit
+    everything = limited(random.Random(1), cells, None)
+    assert len(everything) == sum(len(items) for items in cells.values())

@@ -1,0 +1,32 @@
+"""A loaded suite gives what is asked for by name and number, or says what it has."""
+
+import pytest
+
+from tipbench.bench.suites.load import load_suite
+from tipbench.core.errors import InvalidInput
+
+SUITE = load_suite("tip")
+
+
+def test_a_prompt_that_is_not_there_is_answered_with_those_that_are() -> None:
+    with pytest.raises(InvalidInput, match="v1, v2-mentor, v3-few-shot"):
+        SUITE.prompt("v9")
+
+
+def test_zero_scenarios_means_all_and_a_number_the_first_ones() -> None:
+    assert SUITE.first_scenarios(0) == SUITE.scenarios
+    assert SUITE.first_scenarios(3) == SUITE.scenarios[:3]
+    assert SUITE.first_scenarios(8) == SUITE.scenarios
+
+
+def test_more_scenarios_than_there_are_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="--n-scenarios 9 is more than suite 'tip' has: 8"):
+        SUITE.first_scenarios(9)
+
+
+def test_only_a_prompt_with_a_system_text_sends_a_system_message() -> None:
+    roles = {
+        version: [message.role for message in SUITE.messages(prompt, SUITE.scenarios[0], 5, False)]
+        for version, prompt in SUITE.prompts.items()
+    }
+    assert roles == {"v1": ["user"], "v2-mentor": ["system", "user"], "v3-few-shot": ["user"]}

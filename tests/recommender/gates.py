@@ -1,0 +1,68 @@
+"""Gates and replays that nobody had to hold, and acts, for tests."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tipbench.recommender.promotion.gate_records import keep_gate
+from tipbench.recommender.promotion.interface import Act
+from tipbench.recommender.replay.record import keep_replay
+from tipbench.recommender.simulation.arms import arm
+from tipbench.recommender.simulation.experiment import Plan
+from tipbench.recommender.simulation.gate import gate_arms
+from tipbench.recommender.simulation.outcome import arm_data, plan_data
+from tipbench.server.built_in_world import built_in_world
+
+HELD = 1_700_000_000  # when the first was: years before any "now" of a test, however many are made
+_seconds = itertools.count(HELD)
+Change = Callable[[dict[str, Any]], object]
+
+
+def next_second() -> int:
+    """Later than all that were asked for before in this process."""
+    return next(_seconds)
+
+
+def a_result(candidate: str = "egreedy/v2", incumbent: str = "egreedy", passed: bool = True) -> dict[str, Any]:
+    """As a simulation gives it to be kept, but for what no promotion looks at."""
+    arms = gate_arms(arm(candidate), arm(incumbent))
+    plan = plan_data(Plan(built_in_world(), arms, range(10_000, 10_030), 300, 10))
+    conditions = [{"name": "gains overall", "passed": passed, "reason": "it gains what it gains"}]
+    verdict = {"passed": passed, "pooled": {"gain": 0.1, "lower_bound": 0.08}, "conditions": conditions, "personas": []}
+    return {"schema": 1, "plan": plan, "gate": verdict}
+
+
+def held_gate(
+    home: Path,
+    candidate: str = "egreedy/v2",
+    incumbent: str = "egreedy",
+    passed: bool = True,
+    change: Change | None = None,
+) -> str:
+    """The id of a record that is newer than all that were made before."""
+    result = a_result(candidate, incumbent, passed)
+    if change:
+        change(result)
+    return keep_gate(home, result, next_second)
+
+
+def held_replay(home: Path, status: str, candidate: str = "egreedy/v2") -> str:
+    found = {
+        "candidate": arm_data(arm(candidate)),
+        "verdict": {"passed": status == "passed", "status": status, "reason": "by DR it earns what it earns"},
+    }
+    return keep_replay(home, found, next_second() * 1000)
+
+
+def promoted(left: str, to: str, at_ms: int = 1) -> Act:
+    return Act(at_ms=at_ms, act="promote", left=left, to=to, gate="0" * 16, replay=None, candidate=arm_data(arm(to)))
+
+
+def rolled_back(left: str, to: str, at_ms: int = 2) -> Act:
+    return Act(at_ms=at_ms, act="rollback", left=left, to=to, gate=None, replay=None, candidate=arm_data(arm(to)))
+
+
+V2 = promoted("egreedy", "egreedy/v2")
+LINUCB = promoted("egreedy/v2", "linucb", 3)
+BACK = rolled_back("egreedy/v2", "egreedy")

@@ -1,0 +1,145 @@
+"""What all policies have in common, and what each is for."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from tests.recommender.making import a_profile, a_request, candidates
+from tipbench.recommender.features.category import number_of
+from tipbench.recommender.policies.catalog import POLICIES, SERVED
+from tipbench.recommender.policies.category_mean import CategoryMean
+from tipbench.recommender.policies.egreedy import Decay
+from tipbench.recommender.policies.interface import Policy, State
+from tipbench.recommender.records import Request
+from tipbench.recommender.shadows.runner import SHADOWS
+
+every_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES.keys())
+
+
+def taught(policy: Policy[Any], count: int = 60) -> State:
+    """Rewards that depend on what was shown, so that there is something to learn."""
+    state: State = policy.new_state()
+    generator = np.random.default_rng(4)
+    for number in range(count):
+        request = a_request(hour=number % 24, profile=a_profile())
+        choice = policy.choose(state, request, generator)
+        liked = request.candidates[choice.place].category == "rest"
+        policy.learn(state, choice.seen, 1.0 if liked else -0.5)
+    return state
+
+
+def test_the_contracts_policies() -> None:
+    assert {name: policy.features.version for name, policy in SERVED.items()} == {
+        "egreedy": "v1",
+        "egreedy/v2": "v2",
+        "linucb": "v1",
+    }
+    assert set(POLICIES) - set(SERVED) == {"category-mean"}
+    assert all(policy.name == name for name, policy in POLICIES.items())
+
+
+def test_no_name_ends_in_another() -> None:
+    """The names of files are <user>_<policy>: two users must never share one."""
+    names = [f"_{name.replace('/', '_')}" for name in (*POLICIES, *SHADOWS)]
+    assert [(a, b) for a in names for b in names if a != b and a.endswith(b)] == []
+
+
+@every_policy
+@pytest.mark.parametrize("count", [1, 2, 20, 200])
+def test_propensities_of_every_candidate_sum_to_one(policy: Policy[Any], count: int) -> None:
+    request = a_request(of=candidates(count), profile=a_profile())
+    for state in (policy.new_state(), taught(policy)):
+        choice = policy.choose(state, request, np.random.default_rng(0))
+        assert choice.propensities.shape == choice.scores.shape == (count,)
+        assert choice.propensities.sum() == pytest.approx(1, abs=1e-12)
+        assert choice.propensity == choice.propensities[choice.place] > 0
+        np.testing.assert_array_equal(choice.features, policy.features.matrix(request))
+        np.testing.assert_array_equal(choice.seen, choice.features[choice.place])
+
+
+@every_policy
+def test_choices_are_as_frequent_as_they_are_likely(policy: Policy[Any]) -> None:
+    request, state, generator = a_request(profile=a_profile()), taught(policy), np.random.default_rng(7)
+    choices = [policy.choose(state, request, generator) for _ in range(3000)]
+    likely = choices[0].propensities
+    counts = np.bincount([choice.place for choice in choices], minlength=len(likely))
+    assert counts[likely == 0].sum() == 0
+    if np.count_nonzero(likely) > 1:
+        assert chisquare(counts[likely > 0], likely[likely > 0] * 3000).pvalue > 0.001
+
+
+@every_policy
+def test_somebody_new_gets_anything(policy: Policy[Any]) -> None:
+    request = a_request(of=candidates(1))
+    assert policy.choose(policy.new_state(), request, np.random.default_rng(0)).propensity == 1.0
+    if policy.name != "linucb":  # it looks for what it knows least about
+        choice = policy.choose(policy.new_state(), a_request(), np.random.default_rng(0))
+        assert choice.propensities.tolist() == pytest.approx([0.1] * 10)
+
+
+@every_policy
+def test_a_state_survives_being_stored(policy: Policy[Any]) -> None:
+    state = taught(policy)
+    again = policy.state_of(state.as_data())
+    request = a_request(profile=a_profile())
+    one, other = (policy.choose(each, request, np.random.default_rng(1)) for each in (state, again))
+    np.testing.assert_allclose(one.scores, other.scores, atol=1e-12)
+    assert again.as_data() == state.as_data()
+    assert policy.explained(again).keys() == policy.explained(state).keys()
+
+
+@every_policy
+@pytest.mark.parametrize("data", [{}, {"n": 1}, {"n": 1, "reward_sum": 0.0}, {"n": 0, "reward_sum": 0.0, "sums": [1]}])
+def test_a_state_that_is_none_is_refused(policy: Policy[Any], data: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"xx|sums|n is|reward_sum"):
+        policy.state_of(data)
+
+
+@pytest.mark.parametrize("name", ["egreedy/v2", "category-mean"])
+def test_what_is_liked_is_learned(name: str) -> None:
+    policy = POLICIES[name]
+    request: Request = a_request(hour=5.0, profile=a_profile())
+    best = policy.choose(taught(policy, 300), request, np.random.default_rng(0)).scores.argmax()
+    assert request.candidates[best].category == "rest"
+
+
+def test_less_is_left_to_chance_the_more_is_known() -> None:
+    decay = Decay()
+    assert decay.after(0) == 0.3
+    assert decay.after(50) == 0.15
+    assert decay.after(250) == pytest.approx(0.05)
+    assert decay.after(10**9) == 0.05
+    policy = POLICIES["egreedy"]
+    assert policy.epsilon(taught(policy, 50)) == 0.15
+    assert POLICIES["linucb"].epsilon(taught(POLICIES["linucb"])) == 0.0
+
+
+def test_linucb_adds_what_it_does_not_know() -> None:
+    policy = POLICIES["linucb"]
+    state = taught(policy)
+    request = a_request()
+    choice = policy.choose(state, request, np.random.default_rng(0))
+    x = policy.features.matrix(request)
+    expected = [row @ state.theta + 1.0 * np.sqrt(row @ state.inverse @ row) for row in x]  # type: ignore[attr-defined]
+    np.testing.assert_allclose(choice.scores, expected)
+    assert choice.place == choice.scores.argmax()
+    assert choice.propensity == 1.0
+
+
+def test_the_baseline_is_the_mean_of_a_category_drawn_towards_nought() -> None:
+    policy = CategoryMean()
+    state = policy.new_state()
+    for reward in (1.0, 0.5):
+        policy.learn(state, np.array([number_of("rest")]), reward)
+    scores = policy.choose(state, a_request(), np.random.default_rng(0)).scores
+    assert scores[4] == 1.5 / 3
+    assert scores[0] == 0.0
+    assert (state.n, state.reward_sum) == (2, 1.5)
+
+
+@every_policy
+def test_parameters_are_numbers(policy: Policy[Any]) -> None:
+    assert "ridge" in policy.parameters
+    assert all(isinstance(value, float) for value in policy.parameters.values())

@@ -1,0 +1,126 @@
+"""Which policy is live: read again only when something was added, and never guessed."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.recommender.gates import BACK, LINUCB, V2
+from tests.recommender.making import Clock
+from tipbench.core.errors import StateDamaged, StateRefused
+from tipbench.core.settings import Settings
+from tipbench.recommender.promotion.files import FilePromotions
+from tipbench.recommender.promotion.interface import Act
+from tipbench.recommender.promotion.live import LivePolicy, live_now
+from tipbench.recommender.store.catalog import open_store
+
+
+class Counted(FilePromotions):
+    """Counts how often it is read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.marks = self.reads = 0
+
+    def mark(self) -> object:
+        self.marks += 1
+        return super().mark()
+
+    def history(self) -> tuple[Act, ...]:
+        self.reads += 1
+        return super().history()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "promotions.jsonl"
+
+
+@pytest.fixture
+def promotions(path: Path) -> Counted:
+    return Counted(path)
+
+
+def test_it_follows_what_others_add(promotions: Counted, path: Path) -> None:
+    live, others = LivePolicy(promotions), FilePromotions(path)
+    assert live.current() == "egreedy"
+    for known, act in enumerate((V2, LINUCB)):
+        others.append(act, known)
+        assert live.current() == act.to
+
+
+def test_it_reads_only_what_has_changed(promotions: Counted, path: Path) -> None:
+    live = LivePolicy(promotions)
+    assert {live.current() for _ in range(10)} == {"egreedy"}
+    FilePromotions(path).append(V2, 0)
+    assert {live.current() for _ in range(10)} == {"egreedy/v2"}
+    assert (promotions.marks, promotions.reads) == (20, 2)
+
+
+def test_where_asking_costs_something_it_asks_once_in_a_while(promotions: Counted, path: Path) -> None:
+    clock = Clock()
+    promotions.look_again_s = 1.0
+    live = LivePolicy(promotions, clock=clock)
+    assert live.current() == "egreedy"
+    FilePromotions(path).append(V2, 0)
+    clock.now += 0.9
+    assert live.current() == "egreedy"
+    clock.now += 0.2
+    assert live.current() == "egreedy/v2"
+    clock.now += 1.1
+    assert live.current() == "egreedy/v2"
+    assert (promotions.marks, promotions.reads) == (3, 2)
+
+
+def test_damage_is_told_with_every_request_until_it_is_mended(promotions: Counted, path: Path) -> None:
+    live = LivePolicy(promotions)
+    promotions.append(V2, 0)
+    assert live.current() == "egreedy/v2"
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"nonsense\n")
+    for _ in range(2):
+        with pytest.raises(StateDamaged, match="act 2"):
+            live.current()
+    path.write_bytes(whole)
+    assert live.current() == "egreedy/v2"
+
+
+def test_a_thread_that_was_overtaken_while_it_read_finds_nothing_missing(path: Path) -> None:
+    class Overtaken(FilePromotions):
+        def history(self) -> tuple[Act, ...]:
+            found = super().history()
+            if len(found) == 1:
+                FilePromotions(path).append(LINUCB, 1)
+                assert live.current() == "linucb"
+            return found
+
+    live = LivePolicy(Overtaken(path))
+    FilePromotions(path).append(V2, 0)
+    assert live.current() == "egreedy/v2"
+    assert live.current() == "linucb"
+
+
+@pytest.mark.parametrize("left", ["nothing", "less", "another"])
+def test_acts_that_have_gone_are_no_rollback(promotions: Counted, path: Path, left: str) -> None:
+    live = LivePolicy(promotions)
+    promotions.append(V2, 0)
+    promotions.append(LINUCB, 1)
+    assert live.current() == "linucb"
+    path.unlink()
+    for known, act in enumerate({"nothing": (), "less": (V2,), "another": (V2, BACK)}[left]):
+        FilePromotions(path).append(act, known)
+    with pytest.raises(StateDamaged, match="are not there any more; bring a backup of it back"):
+        live.current()
+
+
+def test_a_policy_of_a_newer_tipbench_is_refused(promotions: Counted) -> None:
+    promotions.append(V2.model_copy(update={"to": "egreedy/v3"}), 0)
+    with pytest.raises(StateRefused, match=r"'egreedy/v3' was promoted, .* knows egreedy, egreedy/v2, linucb; install"):
+        LivePolicy(promotions).current()
+
+
+def test_in_the_store_that_the_settings_name() -> None:
+    settings = Settings()
+    assert live_now(settings) == "egreedy"
+    open_store(settings).promotions.append(V2, 0)
+    assert live_now(settings) == "egreedy/v2"
+    assert (settings.home / "recommender" / "promotions.jsonl").read_text(encoding="utf-8") == V2.as_json() + "\n"

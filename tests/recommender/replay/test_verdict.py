@@ -1,0 +1,75 @@
+"""Enough evidence, and for the candidate: what it takes to pass."""
+
+import numpy as np
+import pytest
+
+from tests.recommender.replay.logs import some_rounds
+from tipbench.recommender.replay.evaluation import DR, Columns, Evaluation
+from tipbench.recommender.replay.verdict import Verdict, judged
+
+
+def verdict(asked: float, gain: float, users: int = 20, decisions: int = 600) -> Verdict:
+    """Half of the logged choices are the candidate's as likely as `asked`, and earn so much more than the others."""
+    chance = np.random.Generator(np.random.PCG64(1))
+    liked = np.arange(decisions) % 2 == 0
+    nothing = np.zeros(decisions)
+    columns = Columns(
+        users=np.arange(decisions) % users,
+        rewards=gain * liked + chance.normal(0, 0.2, decisions),
+        logged=np.full(decisions, 0.5),
+        asked=np.where(liked, asked, 1 - asked),
+        expected_of_choice=nothing,
+        expected_of_asked=nothing,
+    )
+    found, said = judged(Evaluation(some_rounds([0] * (2 * decisions)), decisions, columns, 0))
+    assert found is not None
+    return said
+
+
+def test_a_candidate_that_earns_more_passes() -> None:
+    said = verdict(asked=0.9, gain=0.5)
+    assert said.passed
+    assert said.reason.startswith(f"by {DR} the candidate earns +0.")
+    assert "the lower end has to be above 0" in said.reason
+
+
+@pytest.mark.parametrize("gain", [0.0, -0.5])
+def test_one_that_does_not_fails(gain: float) -> None:
+    assert verdict(asked=0.9, gain=gain).status == "failed"
+
+
+def test_one_that_may_earn_less_fails_although_it_seems_to_earn_more() -> None:
+    said = verdict(asked=0.9, gain=0.04)
+    assert said.status == "failed"
+    assert f"by {DR} the candidate earns +0.0" in said.reason
+
+
+def test_one_that_earns_more_by_too_little_evidence_is_too_thin() -> None:
+    said = verdict(asked=1.0, gain=0.5, decisions=200)
+    assert said == Verdict(
+        "thin",
+        "the evidence is too thin: an effective sample of 100, and 200 are needed; it would take about 400 more "
+        "decisions",
+    )
+    assert not said.passed
+
+
+def test_few_users_are_too_few_however_many_decisions() -> None:
+    assert verdict(asked=0.9, gain=0.5, users=9) == Verdict(
+        "thin", "the evidence is too thin: decisions for 9 users, and 10 are needed"
+    )
+    assert verdict(asked=0.9, gain=0.5, users=10).passed
+
+
+def test_nobody_can_tell_where_it_would_have_made_none_of_the_choices() -> None:
+    columns = Columns(np.arange(3), np.ones(3), np.full(3, 0.5), *np.zeros((3, 3)))
+    _, said = judged(Evaluation(some_rounds([0, 1, 2]), 0, columns, 0))
+    assert said.status == "thin"
+    assert "nobody can tell how many more decisions it would take" in said.reason
+
+
+def test_nothing_to_go_by() -> None:
+    found, said = judged(Evaluation(some_rounds([]), 0, Columns(np.empty(0, dtype=np.intp), *np.empty((5, 0))), 0))
+    assert found is None
+    assert said.status == "thin"
+    assert "no decision of the log can be replayed" in said.reason

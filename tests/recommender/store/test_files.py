@@ -1,0 +1,205 @@
+"""States in files: their names, their rights, and what a kill leaves."""
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.recommender.store.test_document import EVENT, KEPT
+from tipbench.core.errors import InvalidInput, StateDamaged, StoreUnreachable
+from tipbench.recommender.store.files import FileStore
+from tipbench.recommender.store.interface import Key
+
+KEY = Key("u1", "egreedy/v2")
+
+
+def test_a_file_for_each_user_and_policy(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "state")
+    for policy in ("egreedy", "egreedy/v2", "linucb"):
+        with store.held(Key("u1", policy)) as held:
+            held.keep(KEPT)
+    names = sorted(path.name for path in (tmp_path / "state").glob("*"))
+    assert names == [".locks", "u1_egreedy.json", "u1_egreedy_v2.json", "u1_linucb.json"]
+
+
+def test_nobody_else_may_read_them(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "state")
+    with store.held(KEY) as held:
+        held.keep(KEPT)
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "state" / "u1_egreedy_v2.json").stat().st_mode) == 0o600
+
+
+def test_who_only_looks_writes_nothing(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    with store.held(KEY) as held:
+        assert held.kept is None
+        assert held.event("e1") is None
+    assert store.look(KEY) is None
+    assert list(tmp_path.glob("*.json")) == []
+
+
+def test_a_block_that_raises_changes_nothing(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    with store.held(KEY) as held:
+        held.keep(KEPT)
+    before = (tmp_path / "u1_egreedy_v2.json").read_bytes()
+
+    def fault() -> None:
+        with store.held(KEY) as held:
+            held.keep(replace(KEPT, late=9))
+            held.put(EVENT)
+            raise RuntimeError("fault")
+
+    with pytest.raises(RuntimeError, match="fault"):
+        fault()
+    assert (tmp_path / "u1_egreedy_v2.json").read_bytes() == before
+
+
+def test_what_a_killed_writer_left_is_overwritten(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    (tmp_path / ".u1_egreedy_v2.json.part").write_bytes(b"x" * 100_000)
+    with store.held(KEY) as held:
+        held.keep(KEPT)
+    assert store.look(KEY) == KEPT
+    assert [path.name for path in tmp_path.glob("*.*")] == [".locks", "u1_egreedy_v2.json"]
+
+
+def test_who_is_forgotten_is_not_in_what_a_killed_writer_left(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    (tmp_path / ".u1_egreedy_v2.json.part").write_bytes(b"u1")
+    (tmp_path / "u1_egreedy_v2.new").write_bytes(b"u1")  # the name that earlier versions gave it
+    (tmp_path / ".u2_egreedy_v2.json.part").write_bytes(b"u2")
+    assert store.clear("u1", ["egreedy", "egreedy/v2"]) == []
+    assert [path.name for path in tmp_path.glob(".*.part")] == [".u2_egreedy_v2.json.part"]
+    assert not list(tmp_path.glob("*.new"))
+
+
+@pytest.mark.parametrize("user_id", ["../u", "a/b", "", "..", "a\x00", "u" * 65, ".locks"])
+def test_no_user_id_leads_out_of_the_folder(tmp_path: Path, user_id: str) -> None:
+    store = FileStore(tmp_path / "state")
+    with pytest.raises(InvalidInput, match="can't name a file"), store.held(Key(user_id, "egreedy")):
+        pass
+    with pytest.raises(InvalidInput, match="can't name a file"):
+        store.look(Key(user_id, "egreedy"))
+    with pytest.raises(InvalidInput, match="can't name a file"):
+        store.clear(user_id, ["egreedy"])
+
+
+def test_a_damaged_file_is_refused_and_left_as_it_is_until_it_is_cleared(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    path = tmp_path / "u1_egreedy_v2.json"
+    path.write_text("{}")
+    with pytest.raises(StateDamaged), store.held(KEY):
+        pass
+    with pytest.raises(StateDamaged):
+        store.look(KEY)
+    assert path.read_text() == "{}"
+    assert store.clear("u1", ["egreedy", "egreedy/v2"]) == ["egreedy/v2"]
+    assert store.look(KEY) is None
+
+
+def test_clearing_one_user_leaves_those_whose_names_begin_alike(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    for user_id in ("u1", "u1_egreedy", "u"):
+        with store.held(Key(user_id, "egreedy")) as held:
+            held.keep(KEPT)
+    assert store.clear("u1", ["egreedy", "egreedy/v2", "linucb"]) == ["egreedy"]
+    assert store.clear("u1", ["egreedy"]) == []
+    assert set(store.keys()) == {Key("u1_egreedy", "egreedy"), Key("u", "egreedy")}
+
+
+def test_a_disk_that_is_full_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FileStore(tmp_path)
+    with store.held(KEY) as held:
+        held.keep(KEPT)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"), store.held(KEY) as held:
+        held.keep(replace(KEPT, late=9))
+    monkeypatch.undo()
+    assert store.look(KEY) == KEPT
+    assert not list(tmp_path.glob(".*.part"))
+
+
+def test_clearing_takes_along_what_a_killed_writer_left(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    (tmp_path / ".u1_egreedy_v2.json.part").write_bytes(b"half of a state")
+    assert store.clear("u1", [KEY.policy]) == []
+    assert not list(tmp_path.glob(".*.part"))
+
+
+def _link(path: Path) -> None:
+    elsewhere = path.with_name("elsewhere")
+    elsewhere.write_text("{}")
+    path.symlink_to(elsewhere)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, _link, lambda path: path.symlink_to(path)])
+def test_what_is_no_plain_file_is_damaged_at_once_and_can_be_cleared(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    store = FileStore(tmp_path)
+    make(tmp_path / "u1_egreedy_v2.json")
+    with pytest.raises(StateDamaged, match="no plain file"), store.held(KEY):
+        pass
+    with pytest.raises(StateDamaged, match="no plain file"):
+        store.look(KEY)
+    assert store.clear("u1", [KEY.policy]) == [KEY.policy]
+    assert store.look(KEY) is None
+    assert {path.name for path in tmp_path.iterdir()} <= {".locks", "elsewhere"}
+
+
+def test_a_folder_in_the_place_of_a_state_is_left_to_whoever_put_it_there(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    (tmp_path / "u1_egreedy_v2.json").mkdir()
+    with pytest.raises(StateDamaged, match="take it away"):
+        store.look(KEY)
+    with pytest.raises(StateDamaged, match="take it away"):
+        store.clear("u1", [KEY.policy])
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, _link])
+def test_nothing_is_written_to_where_a_scratch_file_leads(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    store = FileStore(tmp_path)
+    make(tmp_path / ".u1_egreedy_v2.json.part")
+    with pytest.raises(OSError, match=r"u1_egreedy_v2\.json"), store.held(KEY) as held:
+        held.keep(KEPT)
+    assert store.look(KEY) is None
+    assert not (tmp_path / "elsewhere").exists() or (tmp_path / "elsewhere").read_text() == "{}"
+
+
+@pytest.mark.parametrize("same_process", [True, False])
+def test_nobody_waits_endlessly_for_somebody_who_is_frozen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same_process: bool
+) -> None:
+    monkeypatch.setattr("tipbench.recommender.store.status.PATIENCE_S", 0.2)
+    store = FileStore(tmp_path)
+    frozen = store if same_process else FileStore(tmp_path)  # which knows nothing of the first one's threads
+    with frozen.held(KEY):
+        with pytest.raises(StoreUnreachable, match="has held u1 for"), store.held(KEY):
+            pass
+        with pytest.raises(StoreUnreachable, match="has held u1 for"):
+            store.clear("u1", [KEY.policy])
+    with store.held(KEY) as held:
+        held.keep(KEPT)
+    assert store.look(KEY) == KEPT
+
+
+def test_the_file_and_its_folder_are_synced_before_the_block_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr("os.fsync", lambda file: synced.append(Path(f"/proc/self/fd/{file}").readlink().name))
+    with FileStore(tmp_path / "durable").held(KEY) as held:
+        held.keep(KEPT)
+    assert synced == [".u1_egreedy_v2.json.part", "durable"]
+    with FileStore(tmp_path / "not", durable=False).held(KEY) as held:
+        held.keep(KEPT)
+    assert len(synced) == 2

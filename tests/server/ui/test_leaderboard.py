@@ -1,0 +1,186 @@
+"""The panel's leaderboard is the report's, with ways to the runs, and can be taken away as files."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.bench.compare.html.boards import batch, grid, provisional
+from tests.bench.compare.html.parsed import Node, parsed
+from tests.server.ui.made_panel import MadeBoards, MadeTokens, cells_of
+from tests.server.ui.visits import by_id, links, page_at, visit
+from tests.server.views.served_rows import candidate_of, cells, serve
+from tipbench.core.errors import NotFound
+from tipbench.server.ui import urls
+from tipbench.server.views.judging import OpenBatch
+
+NAMES = [
+    "tip-bench-2026-04-27", "a/b", "../..", "/", "a?b#c", "a b+c%2Fd%", "\"quoted\" 'twice' & <b>", "ünïcode ✓", "x=y",
+]  # fmt: skip
+
+
+def sections(page: Node) -> dict[str, str]:
+    found = {node.attributes.get("id") or "answer": node.words for node in page.all("section")}
+    return {name: text.replace("( ", "(") for name, text in found.items()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_experiment_can_be_reached_whatever_it_is_called(name: str) -> None:
+    client = visit(boards=MadeBoards({name: cells_of()}))
+    table = by_id(page_at(client, "/experiments"), "experiments-table")
+    page = page_at(client, links(table)[0])
+    assert [node.text for node in page.all("h1")] == [name]
+    (runs,) = [link for link in links(page) if link == urls.runs(name)]
+    runs_page = page_at(client, runs)
+    run_link = links(next(runs_page.all("table")))[0]
+    assert "2 candidates" in page_at(client, run_link).words
+    for link in links(page):
+        if "download" in [a for n in page.all("a") if n.attributes.get("href") == link for a in n.attributes]:
+            answer = client.get(link)
+            assert answer.status_code == 200
+            assert answer.headers["content-disposition"].startswith("attachment; filename=")
+            assert answer.headers["content-disposition"].isascii()
+    judge = next(node for node in page.all("a") if node.words == "Judge now").attributes["href"] or ""
+    assert urlsplit(judge).path == "/judging"
+    assert parse_qs(urlsplit(judge).query) == {"experiment": [name]}
+
+
+def test_it_has_everything_of_the_report() -> None:
+    client = visit(boards=MadeBoards({"e": cells_of()}))
+    shown = sections(page_at(client, urls.leaderboard("e")))
+    written = sections(parsed(client.get(urls.with_query(urls.REPORT, experiment="e")).text))
+    assert shown == written
+    assert list(shown) == [
+        "answer",
+        "judges",
+        "leaderboard",
+        "grid",
+        "effects",
+        "slices",
+        "cost",
+        "examples",
+        "reading",
+    ]
+
+
+def test_rows_lead_to_their_runs_and_the_file_has_no_such_links() -> None:
+    client = visit(boards=MadeBoards({"e": cells_of()}))
+    (table,) = page_at(client, urls.leaderboard("e")).all("table", "board")
+    for link in links(table):
+        page = page_at(client, link)
+        wanted = {key: values[0] for key, values in parse_qs(urlsplit(link).query).items()}
+        rows = [row.words for row in next(page.all("tbody")).all("th")]
+        assert rows
+        assert all(row.startswith(f"{wanted['model']} {wanted['prompt']} ×") for row in rows)
+    report = parsed(client.get(urls.with_query(urls.REPORT, experiment="e")).text)
+    assert all(link.startswith("#") for link in links(report))
+
+
+def test_what_waits_for_a_judge_is_said_and_leads_there() -> None:
+    full = grid(["m"], ["v1"])
+    by_rule = [
+        provisional(replace(one, pending=True, metrics={}, judged_rubric=None, judged_by=None), 6) for one in full
+    ]
+    client = visit(boards=MadeBoards({"part": cells_of(), "rule": by_rule, "full": full}))
+    assert "2 cells wait for a judge. Their scores are missing" in page_at(client, urls.leaderboard("part")).words
+    assert (
+        "5 cells wait for a judge. Until then the figures are a rule’s."
+        in page_at(client, urls.leaderboard("rule")).words
+    )
+    page = page_at(client, urls.leaderboard("full"))
+    assert "Judge now" not in page.words
+
+
+def test_an_experiment_without_cells_says_so() -> None:
+    assert (
+        "The experiment holds no cells yet."
+        in page_at(visit(boards=MadeBoards({"e": []})), urls.leaderboard("e")).words
+    )
+
+
+def test_the_files_hold_the_board() -> None:
+    boards = MadeBoards({"e": cells_of()})
+    client = visit(boards=boards)
+    best = boards.leaderboard("e").standings[0]
+    data = json.loads(client.get(urls.with_query(urls.JSON, experiment="e")).text)
+    assert data["standings"][0]["model"] == best.model
+    rows = list(csv.DictReader(io.StringIO(client.get(urls.with_query(urls.CSV, experiment="e")).text)))
+    assert rows[0]["model"] == best.model
+    assert len(rows) == 4
+
+
+def test_what_users_did_stands_below_once_something_was_served(tmp_path: Path) -> None:
+    made = cells(["<b>one</b>", "two"])
+    one, two = (next(cell for cell in made if cell.model == name) for name in ("<b>one</b>", "two"))
+    boards = MadeBoards({"e": made}, served=tmp_path / "decisions")
+    client = visit(boards=boards)
+    (place,) = [node for node in page_at(client, urls.leaderboard("e")).all("div") if "hx-get" in node.attributes]
+    below = place.attributes["hx-get"] or ""
+    assert client.get(below).text.strip() == ""
+    serve(tmp_path, ("u1", candidate_of(two), 1.0), ("u2", candidate_of(two), -0.5), ("u3", candidate_of(one), None))
+    shown = page_at(client, below)
+    assert [node.words for node in shown.all("h2")] == ["What users did with them"]
+    rows = [[*row.all("th"), *row.all("td")] for body in shown.all("tbody") for row in body.all("tr")]
+    assert [row[0].words for row in rows] == ["<b>one</b> v1", "two v1"]
+    assert "0.25" in rows[1][6].words
+    assert rows[1][7].words == "50 %"
+    assert "too few" in rows[1][8].words
+    assert page_at(client, links(shown)[1]).words.count("two") > 1
+    assert "A policy chose what to show" in shown.words
+
+
+class Accepting:
+    """A desk that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str]] = []
+
+    def accept(self, batch: str, by: str, why: str) -> None:
+        self.told.append((batch, by, why))
+
+
+def test_a_batch_in_quarantine_is_let_count_with_a_reason() -> None:
+    boards, desk = MadeBoards({"e": cells_of()}), Accepting()
+    boards.batches = [batch("in quarantine", "tone: too mild", "lena"), batch("counts", "", "mira")]
+    client = visit(boards=boards, desk=desk)
+    page = page_at(client, urls.leaderboard("e"))
+    (form,) = [node for node in page.all("form") if node.attributes.get("hx-post") == urls.ACCEPT]
+    sent = {node.attributes["name"]: node.attributes.get("value") or "" for node in form.all("input")}
+    assert sent == {"experiment": "e", "batch": "batch-1", "why": ""}
+    assert "A batch of lena is in quarantine. Its 40 texts don’t count" in page.words
+
+    refused = client.post(urls.ACCEPT, data={**sent, "why": "  "})
+    assert (refused.status_code, desk.told) == (422, [])
+    assert "give one" in refused.text
+
+    done = client.post(urls.ACCEPT, data={**sent, "why": " the anchors are too strict "})
+    assert (done.status_code, done.headers["hx-redirect"]) == (204, urls.leaderboard("e"))
+    assert desk.told == [("batch-1", "person", "the anchors are too strict")]
+
+
+class Asked:
+    """A desk that has a batch for lena alone."""
+
+    def next_batch(self, judge: str, experiment: str | None = None) -> OpenBatch | None:
+        if experiment != "e":
+            raise NotFound(f"there is no experiment '{experiment}' here")
+        return OpenBatch("b1", 40, 0, 0) if judge == "lena" else None
+
+
+def test_a_judge_is_asked_for_a_second_opinion() -> None:
+    client = visit(boards=MadeBoards({"e": cells_of()}), desk=Asked(), tokens=MadeTokens("lena", "jon"))
+    page = page_at(client, urls.leaderboard("e"))
+    assert [node.attributes["value"] for node in page.all("option")] == ["lena", "jon"]
+    assert "40 items wait for lena now." in client.post(urls.ASK, data={"experiment": "e", "judge": "lena"}).text
+    assert "Nothing" in client.post(urls.ASK, data={"experiment": "e", "judge": "jon"}).text
+    assert client.post(urls.ASK, data={"experiment": "e", "judge": "nobody"}).status_code == 422
+    assert client.post(urls.ASK, data={"experiment": "x", "judge": "lena"}).status_code == 422
+
+
+def test_without_invited_judges_nobody_can_be_asked() -> None:
+    page = page_at(visit(boards=MadeBoards({"e": cells_of()})), urls.leaderboard("e"))
+    assert not list(page.all("option"))

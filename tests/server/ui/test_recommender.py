@@ -1,0 +1,90 @@
+"""The recommender at a glance, its shadows and its history."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server.ui.visits import links, page_at, visit
+from tests.server.views.made_recommender import (
+    GATE,
+    MadeSimulations,
+    a_gate,
+    a_signal,
+    a_simulation,
+    made_room,
+    record,
+    signal,
+)
+from tipbench.core.errors import StateDamaged
+from tipbench.core.settings import Settings
+from tipbench.recommender.shadows.statistics import DAY_MS
+from tipbench.server.ui import urls
+
+
+def test_before_anything_happened_it_says_what_there_is_to_do(home: Path) -> None:
+    page = page_at(visit(), urls.RECOMMENDER)
+    assert "Live policy egreedy As in the beginning: nothing was promoted yet." in page.words
+    assert "none yet A gate says whether a candidate has won over the live policy. Hold a gate" in page.words
+    assert "no signals A shadow is asked beside the live policy." in page.words
+    assert "Under way" not in page.words
+    assert "Nothing was promoted yet: egreedy is live" in page_at(visit(), urls.PROMOTIONS).words
+    assert "No signals yet." in page_at(visit(), urls.SHADOWS).words
+    assert "No gates yet. Hold one here, or with tipbench sim gate." in page_at(visit(), urls.GATES).words
+
+
+def test_the_last_of_everything(home: Path) -> None:
+    a_gate(home, passed=False)
+    kept = a_gate(home)
+    record(Settings(), "promote", "egreedy", "egreedy/v2", kept)
+    signal(home, a_signal(0), *(a_signal(number, at_ms=DAY_MS) for number in range(4)))
+    runner = MadeSimulations({"s1": a_simulation("s1", "running", GATE), "s2": a_simulation("s2", "finished")})
+    page = page_at(visit(recommender=made_room(runner)), urls.RECOMMENDER)
+    assert "Live policy egreedy/v2 Promoted on 2023-" in page.words
+    assert "passed egreedy/v2 against egreedy, 2023-" in page.words
+    assert "Its gain is at least +0.0800 a decision." in page.words
+    assert (
+        "25 % of 4 signals of egreedy-v2-shadow agree with what was served (1970-01-02); chance would give 25 %."
+        in (page.words)
+    )
+    assert "Under way Gate: egreedy/v2 against egreedy running Starting" in page.words
+    assert {urls.gate(kept), urls.simulation("s1"), urls.SHADOWS, urls.PROMOTIONS} <= set(links(page))
+    assert urls.simulation("s2") not in links(page)
+
+
+def test_what_can_not_be_read_hides_nothing_else(home: Path) -> None:
+    kept = a_gate(home)
+    (home / "recommender" / "promotions.jsonl").write_text("{}\n")
+    signal(home, {"schema": 9})
+    page = page_at(visit(), urls.RECOMMENDER)
+    assert "is none that this tipbench knows; bring a backup of it back" in page.words
+    assert "holds a line of another kind of log" in page.words
+    assert urls.gate(kept) in links(page)
+    with pytest.raises(StateDamaged):  # which the server's errors make a page of
+        visit().get(urls.PROMOTIONS)
+
+
+def test_shadows_day_by_day(home: Path) -> None:
+    dropped: dict[str, Any] = {"counts": {"dropped": {"full": 0, "late": 3, "failed": 1}}}
+    signal(home, *(a_signal(number) for number in range(4)), a_signal(4, at_ms=DAY_MS, **dropped))
+    page = page_at(visit(), urls.SHADOWS)
+    assert "that it agrees or not says nothing about how good it is" in page.words
+    newest, oldest = [row.words for row in next(page.all("tbody")).all("tr")]
+    assert newest == "1970-01-02 egreedy-v2-shadow 1 100 % 25 % 4 3 too late, 1 failed 6.0 ms, 6.0 ms 2.0 of 5"
+    assert oldest == "1970-01-01 egreedy-v2-shadow 4 25 % 25 % 0 3.5 ms, 4.8 ms 2.0 of 5"
+
+
+def test_the_history_leads_to_the_gates_and_says_how_to_go_on(home: Path) -> None:
+    kept = a_gate(home)
+    record(Settings(), "promote", "egreedy", "egreedy/v2", kept)
+    record(Settings(), "rollback", "egreedy/v2", "egreedy")
+    page = page_at(visit(), urls.PROMOTIONS)
+    assert "egreedy is live." in page.words
+    assert [code.words for code in page.all("code")][:2] == [
+        "tipbench recommend promote POLICY --gate ID",
+        "tipbench recommend rollback",
+    ]
+    rollback, promotion = [row.words for row in next(page.all("tbody")).all("tr")]
+    assert "UTC rollback egreedy/v2 egreedy – –" in rollback
+    assert f"UTC promote egreedy egreedy/v2 {kept} –" in promotion
+    assert urls.gate(kept) in links(page)

@@ -1,0 +1,173 @@
+"""What can be run is told before a job begins, with everything that is wrong at once."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.bench.engines.gguf_files import gguf
+from tests.bench.engines.stand_in import Reply, StandIn, free_address
+from tests.integration.command import tipbench
+from tests.server.views.conftest import EXPERIMENT
+from tipbench.bench.engines.weights import weights_path
+from tipbench.core.errors import InvalidInput, Problems
+from tipbench.server.views.run_requests import RunRequests
+from tipbench.server.views.snapshots import Looks
+from tipbench.server.views.store_provider import Place
+
+
+@pytest.fixture
+def requests(place: Place, looks: Looks) -> RunRequests:
+    return RunRequests(place, looks)
+
+
+def refused(requests: RunRequests, **given: object) -> str:
+    with pytest.raises(Problems) as caught:
+        requests.checked({"models": "scripted/a", **given})
+    return "\n".join(caught.value.problems)
+
+
+def test_a_good_request_goes_to_this_servers_store(requests: RunRequests, address: str) -> None:
+    options = requests.checked({"models": "scripted/a", "n_scenarios": 2})
+    assert (options.mlflow_url, options.experiment, options.prompts) == (
+        address,
+        "tip-bench-auto",
+        "v1,v2-mentor,v3-few-shot",
+    )
+
+
+def test_every_problem_is_told_at_once(requests: RunRequests, tmp_path: Path) -> None:
+    (tmp_path / "large-9b.yaml").write_text("parameters: 9000000000\n")
+    (tmp_path / "gone.yaml").write_text("missing: true\n")
+    told = refused(
+        requests,
+        models=f"scripted/{tmp_path / 'large-9b.yaml'},scripted/{tmp_path / 'gone.yaml'}",
+        prompts="v1,v9,v8",
+        n_scenarios=99,
+        judge="nobody",
+    )
+    for part in ("9.00 billion", "gone.yaml", "'v9'", "'v8'", "99", "nobody"):
+        assert part in told
+
+
+def test_what_is_wrong_with_one_key_does_not_hide_another(requests: RunRequests) -> None:
+    told = refused(requests, modles="x", prompts="v7", n_scenarios=99, ollama_url="http://h:1?token=s3cret")
+    for part in ("modles", "'v7'", "99", "ollama_url"):
+        assert part in told
+    assert "s3cret" not in told
+    only_the_models = refused(requests, models=5)
+    assert only_the_models.count("\n") == 0, "nobody asked for the default models"
+
+
+def test_unknown_keys_and_bad_values_are_told_by_name(requests: RunRequests) -> None:
+    told = refused(requests, modles="x", n_tips=0, temperature="hot", seed=-1)
+    for part in ("modles: there is no such key; did you mean models?", "n_tips", "temperature", "seed"):
+        assert part in told
+
+
+@pytest.mark.parametrize("key", ["ollama_url", "mlflow_url"])
+def test_passwords_have_no_place_in_a_job(requests: RunRequests, key: str) -> None:
+    told = refused(requests, **{key: "http://me:s3cret@host"})
+    assert key in told
+    assert "s3cret" not in told
+
+
+def test_results_go_where_this_server_reads(requests: RunRequests, address: str) -> None:
+    assert "--mlflow-url http://elsewhere:5000" in refused(requests, mlflow_url="http://elsewhere:5000")
+    assert requests.checked({"models": "scripted/a", "mlflow_url": address}).mlflow_url == address
+
+
+def test_an_engine_that_is_away_is_a_problem_like_others(requests: RunRequests) -> None:
+    told = refused(requests, models="qwen2.5:0.5b,embedded/none:1b", ollama_url=free_address(), prompts="nine")
+    for part in ("nine", "can't be reached", "embedded/none:1b"):
+        assert part in told
+
+
+def test_an_experiment_of_somebody_else_is_left_alone(requests: RunRequests, tmp_path: Path, place: Place) -> None:
+    place.store().ensure_experiment("somebody-elses", {})
+    assert "not made by tipbench" in refused(requests, experiment="somebody-elses")
+    place.store().ensure_experiment("summary-1", {"tipbench.suite": "summary"})
+    assert "belongs to suite 'summary'" in refused(requests, experiment="summary-1")
+
+
+def test_an_estimate_knows_what_is_stored(requests: RunRequests) -> None:
+    asked = {"models": "scripted/a,scripted/c", "prompts": "v1", "n_tips": 2, "experiment": EXPERIMENT}
+    found = requests.estimate(asked)
+    assert (found.cells, found.stored, found.to_do) == (16, 8, 8)
+    done = requests.estimate({**asked, "models": "scripted/a"})
+    assert (done.to_do, done.seconds) == (0, 0)
+
+
+def test_choices_name_models_prompts_and_judges(
+    requests: RunRequests, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = weights_path(home / "weights", "smollm2:135m")
+    weights.parent.mkdir()
+    weights.write_bytes(gguf())
+    choices = requests.choices(ollama_url=free_address())
+    assert list(choices.prompts) == ["v1", "v2-mentor", "v3-few-shot"]
+    assert all(choices.prompts.values())
+    assert (choices.scenarios, choices.prefix, choices.judges) == (8, "tip-bench-", ["lexical"])
+    engines = {one.engine: one for one in choices.engines}
+    assert [model.name for model in engines["embedded"].models] == ["embedded/smollm2:135m"]
+    assert engines["ollama"].problem
+    monkeypatch.setenv("TIPBENCH_JUDGE_COMMAND", "./judge")
+    assert requests.choices(ollama_url=free_address()).judges == ["lexical", "command"]
+
+
+def test_a_request_points_only_where_an_admin_allows_it(requests: RunRequests, monkeypatch: pytest.MonkeyPatch) -> None:
+    with StandIn() as inside, StandIn() as allowed:
+        allowed.on("/api/tags", Reply({"models": []}))
+        monkeypatch.setenv("TIPBENCH_ALLOWED_OLLAMA_URLS", f"http://gpu:11434, {allowed.url}/")
+        told = refused(requests, models="qwen2.5:0.5b", ollama_url=inside.url)
+        assert f"ollama_url: this server may not ask {inside.url}; give one of http://127.0.0.1" in told
+        with pytest.raises(InvalidInput, match="TIPBENCH_ALLOWED_OLLAMA_URLS"):
+            requests.choices(ollama_url=f"{allowed.url},{inside.url}")
+        for trick in ("@", "?@", "#@"):
+            with pytest.raises(InvalidInput, match="ollama_url"):
+                requests.choices(ollama_url=f"{inside.url}/{trick}{allowed.url.removeprefix('http://')}")
+        assert inside.asked == []
+        assert requests.choices(ollama_url=allowed.url).engines[0].problem == ""
+
+
+def test_without_a_store_everything_is_to_be_done(place: Place, tmp_path: Path) -> None:
+    nowhere = Place(f"sqlite:///{tmp_path / 'none.db'}", place.settings, place.clock, place.new_id)
+    found = RunRequests(nowhere, Looks(nowhere)).estimate({"models": "scripted/a", "prompts": "v1"})
+    assert (found.cells, found.stored) == (8, 0)
+    assert not (tmp_path / "none.db").exists()
+    assert tipbench("experiments").status == 2  # nor anywhere else
+
+
+@pytest.fixture
+def from_afar(place: Place, looks: Looks) -> RunRequests:
+    return RunRequests(place, looks, runs_here=False)
+
+
+def test_from_afar_models_and_judges_are_left_to_those_who_have_them(from_afar: RunRequests) -> None:
+    asked = {"models": "qwen2.5:900b,embedded/none", "ollama_url": free_address(), "judge": "webhook"}
+    assert from_afar.checked(asked).judge == "webhook"
+
+
+def test_from_afar_all_else_is_told_at_once(from_afar: RunRequests) -> None:
+    told = refused(from_afar, prompts="v9", n_scenarios=99, judge="nobody", ollama_url="http://me:s3cret@h", modles=1)
+    for part in ("'v9'", "99", "nobody", "ollama_url", "modles"):
+        assert part in told
+    assert "not made by tipbench" not in told
+
+
+def test_from_afar_an_estimate_is_an_upper_bound(from_afar: RunRequests) -> None:
+    asked = {"models": "qwen2.5:0.5b,other:7b", "prompts": "v1", "ollama_url": free_address()}
+    found = from_afar.estimate(asked)
+    assert (found.cells, found.to_do, found.at_most) == (16, 16, True)
+    assert found.seconds > from_afar.estimate({**asked, "models": "qwen2.5:0.5b,other:1b"}).seconds
+
+
+def test_from_afar_every_judge_and_the_ollama_can_be_chosen(from_afar: RunRequests) -> None:
+    choices = from_afar.choices(ollama_url=free_address())
+    assert choices.judges == ["lexical", "command", "webhook", "model"]
+    assert [one.engine for one in choices.engines] == ["ollama"]
+    assert choices.engines[0].problem
+
+
+def test_from_afar_each_ollama_has_its_models(from_afar: RunRequests) -> None:
+    several = [free_address(), free_address()]
+    assert [one.address for one in from_afar.choices(ollama_url=",".join(several)).engines] == several

@@ -1,0 +1,99 @@
+"""Tips of the best rows, as candidates that the recommender takes."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.bench.compare.html.boards import board, cell, counted, empty, failed, grid
+from tests.server.views.conftest import EXPERIMENT
+from tipbench.bench.compare.leaderboard import Leaderboard
+from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates
+from tipbench.core.errors import InvalidInput, NotFound
+from tipbench.server.views.boards import Boards
+from tipbench.server.views.store_provider import Place
+from tipbench.server.views.tips import Tips, best_rows, tips_of
+
+
+@pytest.fixture
+def read(boards: Boards) -> Leaderboard:
+    return boards.leaderboard(EXPERIMENT)
+
+
+def tips(place: Place, found: Leaderboard, category: str | None = None, places: tuple[int, ...] = (0,)) -> Tips:
+    store = place.store()
+    return tips_of(store, store.experiment(EXPERIMENT), found, places, category)
+
+
+def test_the_best_rows_come_first_and_may_be_narrowed_down() -> None:
+    found = board(grid(["good", "poor"], ["v1", "v2"]))
+    names = [(one.model, one.prompt) for one in found.standings]
+
+    def picked(*given: object, **named: str) -> list[tuple[str, str]]:
+        return [names[place] for place in best_rows(found, *given, **named)]  # type: ignore[arg-type]
+
+    assert picked(1) == names[:1]
+    assert picked(3) == names[:3]
+    assert picked(9) == names
+    assert picked(1, model="poor", prompt="v1") == [("poor", "v1")]
+    assert {model for model, _ in picked(9, model="poor")} == {"poor"}
+    with pytest.raises(InvalidInput, match="no row of 'e' is odd × v1; there are good × v2, "):
+        picked(1, model="odd", prompt="v1")
+
+
+def test_without_scores_there_is_no_best_row() -> None:
+    unjudged = board([cell("a"), cell("b")])
+    with pytest.raises(InvalidInput, match="nothing of 'e' that could be taken is scored yet"):
+        best_rows(unjudged, 1)
+    assert len(best_rows(unjudged, 1, model="b")) == 1
+    assert len(best_rows(unjudged, 2)) == 2
+
+
+def test_each_text_names_the_run_and_the_cell_that_it_came_from(place: Place, read: Leaderboard) -> None:
+    store = place.store()
+    written = {
+        run.run_id: stored_candidates(store, run).texts
+        for run in store.each_run(store.experiment(EXPERIMENT), {KIND: CELL})
+    }
+    found = tips(place, read)
+    cells = {one.run_id: one for one in read.rows.rows[0].cells}
+    assert len(found.tips) == 16
+    assert len({tip.candidate.id for tip in found.tips}) == 16
+    for tip in found.tips:
+        source = tip.candidate.source
+        assert source
+        assert source.cell == cells[source.run_id].key
+        assert tip.text in written[source.run_id]
+        assert tip.candidate.len_chars == len(tip.text)
+    assert found == tips(place, read)
+
+
+def test_a_category_is_what_scenarios_belong_together_by_or_what_was_named(place: Place, read: Leaderboard) -> None:
+    def categories(category: str | None, of: Leaderboard = read) -> set[str]:
+        return {tip.candidate.category for tip in tips(place, of, category).tips}
+
+    personas = {"electrician", "translator", "ward-lead", "payroll-clerk"}
+    assert categories(None) == personas
+    assert categories("time_slot") == {"morning", "evening"}
+    assert len(categories("scenario")) == 8
+    with pytest.raises(InvalidInput, match="--category 'weather' is none of persona, time_slot, scenario"):
+        categories("weather")
+    each_for_itself = board([replace(one, cluster=None) for row in read.rows.rows for one in row.cells], EXPERIMENT)
+    assert len(categories(None, each_for_itself)) == 8
+
+
+def test_what_has_no_text_is_left_out_and_counted(place: Place, read: Leaderboard) -> None:
+    first, second, *others = read.rows.rows[0].cells
+    found = board([failed(first), empty(second), *(counted(one, 5) for one in others)], EXPERIMENT)
+    some = tips(place, found)
+    assert (some.failed, some.empty, len(some.tips)) == (1, 1, 12)
+    assert not {first.run_id, second.run_id} & {
+        tip.candidate.source.run_id for tip in some.tips if tip.candidate.source
+    }
+
+
+def test_a_run_that_is_gone_is_named(place: Place, read: Leaderboard) -> None:
+    store = place.store()
+    [run, *_] = store.runs(store.experiment(EXPERIMENT), {KIND: CELL})
+    store.remove_run(run)
+    with pytest.raises(NotFound, match=f"run {run.run_id} is gone from '{EXPERIMENT}'"):
+        tips(place, read, places=(0, 1))
