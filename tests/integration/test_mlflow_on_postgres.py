@@ -88,7 +88,7 @@ def _as_data(run: StoredRun) -> dict[str, Any]:
     tags = {key: value for key, value in run.tags.items() if not key.startswith(("artifact:", "tipbench.text:"))}
     notes = {key: json.loads(value)["sha256"] for key, value in run.tags.items() if key.startswith("tipbench.text:")}
     judges = {
-        key: {**json.loads(tags.pop(key)), "batch": ""} for key in list(tags) if key.startswith("tipbench.bench.judge:")
+        key: {**json.loads(tags.pop(key)), "batch": ""} for key in list(tags) if key.startswith("tipbench.judge:")
     }
     told = {"status": run.status, "tags": tags, "texts": notes, "judges": judges, "params": run.params}
     settled: dict[str, Any] = _settled({**told, "metrics": run.metrics, "steps": run.steps})

@@ -157,7 +157,7 @@ def _open_batch(
 ) -> StoredRun | None:
     """The newest batch for this judge that nobody has scored, where it holds all that waits of these runs."""
     waiting = {run.run_id for run in pending_runs(runs, judge.name, rubric)}
-    wanted = {KIND: BATCH, "tipbench.bench.judge": judge.name, "tipbench.applied": "false"}
+    wanted = {KIND: BATCH, "tipbench.judge": judge.name, "tipbench.applied": "false"}
     for run in reversed(store.runs(experiment, {**wanted, "tipbench.rubric_digest": rubric.digest})):
         if has_file(run) and waiting == {slot.run_id for slot in read_batch(store, run).slots if slot.run_id}:
             return run

@@ -150,7 +150,7 @@ def test_a_damaged_manifest(store: RunStore, experiment: Experiment, manifest: s
 
 
 @pytest.mark.parametrize(
-    "tag", ["tipbench.bench.judge", "tipbench.seed", "tipbench.rubric_digest", note_key("manifest.json")]
+    "tag", ["tipbench.judge", "tipbench.seed", "tipbench.rubric_digest", note_key("manifest.json")]
 )
 def test_a_lost_tag(store: RunStore, experiment: Experiment, tag: str) -> None:
     write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")

@@ -146,9 +146,9 @@ def test_judges_are_remembered_each_by_name(store: RunStore, experiment: Experim
         {"tipbench.schema": "2"},
         {"tipbench.schema": None},
         {"tipbench.cell_key": None},
-        {"tipbench.bench.judge:a": "{"},
-        {"tipbench.bench.judge:a": "[]"},
-        {"tipbench.bench.judge:a": "{}"},
+        {"tipbench.judge:a": "{"},
+        {"tipbench.judge:a": "[]"},
+        {"tipbench.judge:a": "{}"},
     ],
 )
 def test_damaged_tags_are_found_out(damage: Changes) -> None:

@@ -93,7 +93,7 @@ def write_batch(
                 KIND: BATCH,
                 "tipbench.schema": SCHEMA,
                 "tipbench.batch": batch.id,
-                "tipbench.bench.judge": batch.judge,
+                "tipbench.judge": batch.judge,
                 "tipbench.provisional": str(batch.provisional).lower(),
                 "tipbench.seed": str(batch.seed),
                 "tipbench.rubric": rubric_name,
@@ -134,7 +134,7 @@ def _summary(store: RunStore, run: StoredRun) -> BatchSummary:
         told = {str(name): None if value is None else float(value) for name, value in found.items()}
         if not all(value is None or -1 <= value <= 1 for value in told.values()):
             raise ValueError(f"a kappa that is none: {told}")
-        what = (tags["tipbench.batch"], tags["tipbench.bench.judge"], tags["tipbench.rubric_digest"])
+        what = (tags["tipbench.batch"], tags["tipbench.judge"], tags["tipbench.rubric_digest"])
         return BatchSummary(run.run_id, *what, int(tags["tipbench.applied_ms"]), counts(run), told)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoredDataDamaged(f"the batch in run {run.run_id} can't be read: {error!r}") from error
@@ -192,7 +192,7 @@ def read_batch(store: RunStore, run: StoredRun) -> Batch:
         )
         return Batch(
             id=run.tags["tipbench.batch"],
-            judge=run.tags["tipbench.bench.judge"],
+            judge=run.tags["tipbench.judge"],
             provisional=run.tags["tipbench.provisional"] == "true",
             seed=int(run.tags["tipbench.seed"]),
             rubric_digest=run.tags["tipbench.rubric_digest"],
@@ -239,7 +239,7 @@ def write_verdicts(
     """The scores stand from the moment that the tags are written; those before them stay as they were."""
     entry: dict[str, Any] = {
         "applied_ms": at_ms,
-        "judge": run.tags["tipbench.bench.judge"],
+        "judge": run.tags["tipbench.judge"],
         "batch": run.tags["tipbench.batch"],
     }
     entry |= {"rubric_digest": run.tags["tipbench.rubric_digest"], "quarantine": quarantine, "accepted": accepted}

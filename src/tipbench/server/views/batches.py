@@ -94,7 +94,7 @@ class Batches:
 
     def _not_applied(self, judge: str, experiment: Experiment) -> list[OpenedBatch]:
         store = self._place.store()
-        wanted = {KIND: BATCH, "tipbench.bench.judge": judge, "tipbench.applied": "false"}
+        wanted = {KIND: BATCH, "tipbench.judge": judge, "tipbench.applied": "false"}
         return [self._open(store, experiment, run) for run in store.runs(experiment, wanted) if has_file(run)]
 
     def done(self, opened: OpenedBatch) -> int:
