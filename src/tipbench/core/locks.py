@@ -12,7 +12,7 @@ from typing import IO
 from tipbench.core.errors import LockTaken
 from tipbench.core.files import make_private_folder
 
-_POLL_S = 0.0002  # at longer intervals, whoever just had it gets it again before others
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0002, 0.008
 
 
 def try_lock(file: int | IO[str], shared: bool = False) -> bool:
@@ -25,11 +25,17 @@ def try_lock(file: int | IO[str], shared: bool = False) -> bool:
 
 
 def lock_until(file: int, deadline: float, shared: bool = False) -> bool:
-    """Lock an open file whose holder may be frozen; returns False at the deadline, which is on the monotonic clock."""
+    """Lock an open file whose holder may be frozen; returns False at the deadline, which is on the monotonic clock.
+
+    Pauses grow to a limit: many who look without a pause take the processor from the one who has the lock, and after
+    long pauses, whoever just had it gets it again before others.
+    """
+    pause_s = _FIRST_PAUSE_S
     while not try_lock(file, shared):
         if time.monotonic() > deadline:
             return False
-        time.sleep(_POLL_S)
+        time.sleep(pause_s)
+        pause_s = min(_LONGEST_PAUSE_S, 1.5 * pause_s)
     return True
 
 
