@@ -6,7 +6,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from tipbench.airflow.place import shared_workplace
+from tipbench.airflow.place import TaskLog, shared_address, shared_bench
+from tipbench.bench.options import make_options
 from tipbench.core.errors import InvalidInput
 from tipbench.core.settings import Settings
 
@@ -50,9 +51,10 @@ def server() -> Iterator[AskedServer]:
 
 def asked(url: str | None, own: str, server: AskedServer) -> str:
     """The address that was used; the server knows by whom."""
-    with shared_workplace(url, Settings({"MLFLOW_TRACKING_URI": own})) as work:
-        work.store.find_experiment("any")
-        return work.store.address
+    settings = Settings({"MLFLOW_TRACKING_URI": own})
+    with shared_bench(make_options({"mlflow_url": url} if url else {}), settings, TaskLog(print)) as bench:
+        bench.store.find_experiment("any")
+        return bench.store.address
 
 
 def test_a_worker_has_its_own_credentials_for_the_place_that_was_planned(server: AskedServer) -> None:
@@ -69,8 +71,5 @@ def test_no_credentials_are_sent_to_another_place(server: AskedServer) -> None:
 
 
 def test_a_file_that_only_one_worker_has_is_refused() -> None:
-    with (
-        pytest.raises(InvalidInput, match=r"sqlite:///m\.db can't be seen by every worker"),
-        shared_workplace("sqlite:///m.db", Settings({})),
-    ):
-        pass
+    with pytest.raises(InvalidInput, match=r"sqlite:///m\.db can't be seen by every worker"):
+        shared_address("sqlite:///m.db", Settings({}))

@@ -9,8 +9,8 @@ import pytest
 from tests.bench.engines.stand_in import Reply, StandIn
 from tests.core.test_locks import held_elsewhere
 from tests.integration.command import tipbench
-from tipbench.bench.pipeline import Collected
-from tipbench.cli import run
+from tipbench.bench.bench import Bench
+from tipbench.bench.collect.summary import Collected
 from tipbench.core.paths import lock_path
 from tipbench.server.jobs.progress import Progress, read_progress
 
@@ -109,10 +109,10 @@ def test_while_another_fills_the_experiment_it_says_that_it_waits(
 def test_what_mlflow_does_not_have_yet_is_not_judged_and_the_run_says_so(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*_given: object) -> Collected:
+    def away(*_given: object, **_how: object) -> Collected:
         return Collected(planned=2, stored_before=0, failed_before=0, answered=2, undelivered=2)
 
-    monkeypatch.setattr(run, "run_collection", away)
+    monkeypatch.setattr(Bench, "_generate", away)
     assert tipbench(*words, "--models", "scripted/a").status == 1
     seen = told(tmp_path)
     assert seen.phase == "done"

@@ -73,7 +73,7 @@ def test_the_file_of_the_checkout_is_the_one_that_init_writes() -> None:
 def test_reading_it_takes_little_and_imports_little(one_host: dict[str, Any]) -> None:
     assert one_host["took"] < 0.3
     heavy = {
-        "tipbench.bench.pipeline",
+        "tipbench.bench.bench",
         "tipbench.bench.engines",
         "tipbench.bench.tracking",
         "tipbench.bench.suites",

@@ -6,12 +6,12 @@ from typing import Any
 
 from tipbench.airflow.failures import CellsFailed
 from tipbench.airflow.free_memory import wait_until_vacant
-from tipbench.airflow.place import shared_workplace
+from tipbench.airflow.place import Say, TaskLog, shared_bench
 from tipbench.airflow.planning import planned_request
-from tipbench.bench.collect.locks import collecting_alone
+from tipbench.bench.bench import Share
 from tipbench.bench.collect.plan import Plan
-from tipbench.bench.engines.catalog import engine_name, open_engines
-from tipbench.bench.pipeline import Collected, admit_request, collect_cells, deliver_earlier, plan_collection
+from tipbench.bench.collect.summary import Collected
+from tipbench.bench.engines.catalog import Engines, engine_name
 from tipbench.bench.records import Answer, Failure, Outcome
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
@@ -30,46 +30,45 @@ def collect_share(
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     """All cells of a model that are missing; `again`: this is not the first try, so those that failed, too."""
-    options, suite = planned_request(planned)
-    options = options.model_copy(update={"models": job["model"], "ollama_url": job["ollama_url"], "judge": None})
-    told = _Told(job["model"], tell, time.monotonic)
-    with (
-        open_engines(options, settings) as engines,
-        shared_workplace(options.mlflow_url, settings) as work,
-        collecting_alone(engines, options, work.store.address, settings.home, True, say, part=("model", job["model"])),
-    ):
-        if engine_name(job["model"]) == "ollama":
+    options, _ = planned_request(planned)
+    model = job["model"]
+    progress = ModelProgress(model, tell, say, time.monotonic)
+
+    def wait_for_memory(engines: Engines) -> None:
+        if engine_name(model) == "ollama":
             ours = [one["model"] for one in planned["models"] if one["ollama_url"] == job["ollama_url"]]
-            wait_until_vacant(engines.named("ollama"), job["model"], say, ours)
-        models = admit_request(options, suite, engines.of, settings.is_true("TIPBENCH_MEMORY_CHECK"))
-        delivered = deliver_earlier(work, options.experiment)
-        if delivered.cells:
-            say(f"{delivered.cells} cells that an earlier try generated and could not store are in MLflow now.")
-        plan = plan_collection(options, suite, models, work.store, planned["retry_failed"] or again)
-        say(f"{job['model']}: {len(plan.to_do)} cells to generate, {plan.stored} stored already.")
+            wait_until_vacant(engines.named("ollama"), model, say, ours)
+
+    share = Share(("model", model), wait_for_memory)
+    changed = {"models": model, "ollama_url": job["ollama_url"], "judge": None}
+    with shared_bench(options, settings, progress, **changed) as bench:
         try:
-            collected = collect_cells(options, suite, plan, engines.of, work, told, keep_up=True)
+            collected = bench.collect(retry_failed=planned["retry_failed"] or again, share=share)
         finally:
-            told.push()
-    say(f"{job['model']}: {collected.answered} cells answered with {collected.candidates} candidates.")
-    _check_whole(job["model"], plan, collected)
-    return told.moment()
+            progress.push()
+    say(f"{model}: {collected.answered} cells answered with {collected.candidates} candidates.")
+    _check_whole(model, collected)
+    return progress.moment()
 
 
-def _check_whole(model: str, plan: Plan, collected: Collected) -> None:
+def _check_whole(model: str, collected: Collected) -> None:
     """A model whose cells are missing must not look done."""
     if collected.failed:
         first = "".join(f", the first with: {printable(one.reason, 200)}" for one in collected.first_failures[:1])
         raise CellsFailed(
-            f"{collected.failed} of {plan.cells} cells of {model} failed{first}; they are stored as failures, and "
-            "clearing this task tries them again"
+            f"{collected.failed} of {collected.planned} cells of {model} failed{first}; they are stored as failures, "
+            "and clearing this task tries them again"
         )
 
 
-class _Told:
+class ModelProgress(TaskLog):
     """Tells how far the model is, now and then, and always in the end."""
 
-    def __init__(self, model: str, tell: Callable[[dict[str, Any]], None], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, model: str, tell: Callable[[dict[str, Any]], None], say: Say, clock: Callable[[], float]
+    ) -> None:
+        super().__init__(say)
+        self._model = model
         self._tell = tell
         self._clock = clock
         self._next = 0.0
@@ -77,6 +76,7 @@ class _Told:
         self._moment |= {"current": "", "failures": []}
 
     def planned(self, plan: Plan) -> None:
+        self._say(f"{self._model}: {len(plan.to_do)} cells to generate, {plan.stored} stored already.")
         self._moment |= {"cells": len(plan.to_do), "stored": plan.stored}
         self.push()
 

@@ -4,28 +4,24 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tipbench.airflow.place import shared_workplace
+from tipbench.airflow.place import TaskLog, shared_bench
 from tipbench.airflow.planning import planned_request
 from tipbench.bench.collect.grid import Grid
 from tipbench.bench.collect.plan import make_plan
-from tipbench.bench.compare.load_snapshot import take_look
 from tipbench.bench.compare.snapshot import Look
-from tipbench.bench.judge.settle import finish_applying
-from tipbench.bench.pipeline import compare
 from tipbench.bench.records import ModelInfo
-from tipbench.core.paths import snapshot_folder
 from tipbench.core.settings import Settings
 
 
 def compare_all(planned: Mapping[str, Any], settings: Settings, say: Callable[[str], None]) -> dict[str, Any]:
+    from tipbench.bench.compare.leaderboard import leaderboard_of
     from tipbench.bench.compare.messages import headline, row_label
     from tipbench.bench.compare.report import as_markdown
 
     options, suite = planned_request(planned)
-    with shared_workplace(options.mlflow_url, settings) as work:
-        experiment = work.store.experiment(options.experiment)
-        look = take_look(work.store, experiment, snapshot_folder(settings.home), finish=finish_applying)
-    board = compare(look, suite.rubric)
+    with shared_bench(options, settings, TaskLog(say)) as bench:
+        look = bench.snapshot()
+    board = leaderboard_of(look, suite.rubric)
     say(as_markdown(board))
     models = [ModelInfo(**one) for one in planned["infos"]]
     missing = _missing(models, Grid(options, suite, models), look)

@@ -1,61 +1,40 @@
 """export_for_judge, judge and the wait for a person: MLflow carries the batch from host to host."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tipbench.airflow.free_memory import wait_until_vacant
-from tipbench.airflow.place import shared_workplace
+from tipbench.airflow.place import Say, TaskLog, shared_bench
 from tipbench.airflow.planning import planned_request
+from tipbench.bench.bench import Bench
 from tipbench.bench.engines.catalog import engine_name, open_engines
-from tipbench.bench.judge.apply import AS_IT_IS, Applied, apply_file
-from tipbench.bench.judge.export import export_batch
-from tipbench.bench.judge.gold import gold_items
 from tipbench.bench.judge.judges.catalog import PERSON, JudgeParts, judge_named, person
 from tipbench.bench.judge.judges.interface import JudgeName
-from tipbench.bench.judge.judges.open_judge import opened_judge
-from tipbench.bench.judge.locks import judging_alone
 from tipbench.bench.judge.pending import pending_runs, waiting_runs
 from tipbench.bench.judge.sample import EVERYTHING, WHAT_FITS
 from tipbench.bench.judge.verify import read_judge_data
-from tipbench.bench.options import Options
-from tipbench.bench.pipeline import score_batch
-from tipbench.bench.records import GoldItem
-from tipbench.bench.suites.rubric import Rubric
-from tipbench.bench.suites.suite import Suite
 from tipbench.bench.tracking.batches import BATCH, batch_file, find_batch, has_file, is_applied, read_batch
-from tipbench.bench.tracking.interface import Experiment, StoredRun
+from tipbench.bench.tracking.interface import StoredRun
 from tipbench.bench.tracking.runs import KIND, stored_runs
-from tipbench.bench.tracking.store import RunStore
-from tipbench.bench.workplace import Workplace
-from tipbench.core.errors import InvalidInput, JudgeLater, NothingPending, TrackingUnreachable
+from tipbench.core.errors import InvalidInput, JudgeLater, NothingPending, ScoresRefused, TrackingUnreachable
 from tipbench.core.settings import Settings
-from tipbench.core.untrusted import json_text
-
-_GIVEN = "judged.json"  # what a judge gave that could not be applied
-Say = Callable[[str], None]
 
 
 def export(planned: Mapping[str, Any], settings: Settings, say: Say) -> dict[str, Any]:
-    """Puts what waits for the judge into a batch, file and all, in MLflow; says where it is.
+    """Put what waits for the judge into a batch, file and all, in MLflow; returns where it is.
 
     A batch that was made before and holds just what waits is gone on with: somebody may be scoring it.
     """
-    options, suite = planned_request(planned)
-    with shared_workplace(options.mlflow_url, settings) as work:
-        experiment = work.store.find_experiment(options.experiment)
-        if experiment is None:
+    options, _ = planned_request(planned)
+    with _bench(planned, settings, say) as bench:
+        if bench.store.find_experiment(options.experiment) is None:
             raise InvalidInput(f"no cell of experiment '{options.experiment}' was stored, so there is nothing to judge")
-        at_host = options.model_copy(update={"ollama_url": planned["judge_url"]})
-        judge = _identity(at_host, suite.rubric, work, settings, say)
-        runs = stored_runs(work.store, experiment)
-        run = None
-        if waiting_runs(runs, judge.name if options.judge else None, suite.rubric):
-            run = _open_batch(work.store, experiment, suite.rubric, judge, runs)
-            run = run or _new_batch(work, experiment, suite, options, judge, settings, say)
+        judge = _identity(bench)
+        run = _open_batch(bench, judge) or _new_batch(bench, judge) if _waits(bench, judge.name) else None
         if run is None:
             say(f"Nothing waits for judge '{judge.name}'.")
             return {"experiment": options.experiment, "judge": judge.name, "batch": None, "items": 0}
-        items = len(batch_file(work.store, run)["items"])
+        items = len(batch_file(bench.store, run)["items"])
         say(f"Batch {run.tags['tipbench.batch']} with {items} items waits for judge '{judge.name}'.")
         return {
             "experiment": options.experiment,
@@ -64,7 +43,7 @@ def export(planned: Mapping[str, Any], settings: Settings, say: Say) -> dict[str
             "items": items,
             "run_id": run.run_id,
             "uri": f"runs:/{run.run_id}/judge.json",
-            "link": f"{work.store.address}/#/experiments/{experiment.id}/runs/{run.run_id}/artifacts",
+            "link": f"{bench.store.address}/#/experiments/{bench.experiment.id}/runs/{run.run_id}/artifacts",
         }
 
 
@@ -73,34 +52,26 @@ def run_judge(planned: Mapping[str, Any], exported: Mapping[str, Any], settings:
 
     A model judges on the host whose pool the task is in.
     """
-    options, suite = planned_request(planned)
-    options = options.model_copy(update={"ollama_url": planned["judge_url"]})
-    with shared_workplace(options.mlflow_url, settings) as work:
-        experiment, run = _batch(work.store, exported)
+    with _bench(planned, settings, say) as bench:
+        run = find_batch(bench.store, bench.experiment, exported["batch"])
         if is_applied(run):
             return {"in_short": f"batch {exported['batch']} was scored before"}
-        opened = opened_judge(options.judge or "", suite.rubric, options, work.store, settings, work.clock, say)
+        judge = bench.options.judge or ""
+        _make_room(bench, say)
         try:
-            _make_room(options, settings, say)
-            with opened as judge:
-                scored = score_batch(judge, batch_file(work.store, run))
+            applied = bench.judge_batch(judge, run)
         except JudgeLater as later:
-            return {"in_short": f"batch {later.batch} waits for the {options.judge} judge"}
-        try:
-            applied = _apply(work, experiment, suite, scored, settings, say)
-        except InvalidInput as error:  # hours of a judge's work are not lost to an item that is missing
-            work.store.extend_run(run, {}, new_texts={_GIVEN: json_text(scored)}, at_ms=work.now_ms)
-            raise InvalidInput(  # and no other try: it would take hours again
-                f"{error}\nWhat the judge gave is kept in MLflow, {_GIVEN} of run {run.run_id}: mend it and --apply it"
-            ) from error
+            return {"in_short": f"batch {later.batch} waits for the {judge} judge"}
+        except ScoresRefused as error:  # no other try: it would take hours again
+            raise InvalidInput(str(error)) from error
     return {"in_short": applied.in_short}
 
 
-def _make_room(options: Options, settings: Settings, say: Say) -> None:
+def _make_room(bench: Bench, say: Say) -> None:
     """For a judge that is a model on an Ollama."""
-    model = settings.get("TIPBENCH_JUDGE_MODEL")
-    if options.judge == "model" and engine_name(model) == "ollama":
-        with open_engines(options, settings) as engines:
+    model = bench.context.settings.get("TIPBENCH_JUDGE_MODEL")
+    if bench.options.judge == "model" and engine_name(model) == "ollama":
+        with open_engines(bench.options, bench.context.settings) as engines:
             wait_until_vacant(engines.of(model), model, say)
 
 
@@ -108,13 +79,11 @@ def apply_pasted(
     planned: Mapping[str, Any], exported: Mapping[str, Any], text: str, settings: Settings, say: Say
 ) -> dict[str, Any]:
     """Scores that somebody pasted as the filled-in file, checked like any other."""
-    options, suite = planned_request(planned)
     scored = read_judge_data(text.encode(errors="replace"), "what was pasted")
     if scored.get("batch") != exported["batch"]:
         raise InvalidInput(f"what was pasted is not batch {exported['batch']}; paste that batch's file, filled in")
-    with shared_workplace(options.mlflow_url, settings) as work:
-        experiment, _ = _batch(work.store, exported)
-        return {"in_short": _apply(work, experiment, suite, scored, settings, say).in_short}
+    with _bench(planned, settings, say) as bench:
+        return {"in_short": bench.apply(scored).in_short}
 
 
 def reason_to_go_on(planned: Mapping[str, Any], exported: Mapping[str, Any], settings: Settings, say: Say) -> str:
@@ -134,77 +103,50 @@ def reason_to_go_on(planned: Mapping[str, Any], exported: Mapping[str, Any], set
 
 def is_scored(planned: Mapping[str, Any], exported: Mapping[str, Any], settings: Settings) -> bool:
     """Whether the batch has its scores, or its cells have got them in another way."""
-    options, suite = planned_request(planned)
-    with shared_workplace(options.mlflow_url, settings) as work:
-        experiment, run = _batch(work.store, exported)
+    with _bench(planned, settings, lambda _text: None) as bench:
+        run = find_batch(bench.store, bench.experiment, exported["batch"])
         if is_applied(run):
             return True
-        judge = exported["judge"] if options.judge else None
-        waiting = {one.run_id for one in waiting_runs(stored_runs(work.store, experiment), judge, suite.rubric)}
-        return not waiting & {slot.run_id for slot in read_batch(work.store, run).slots}
+        return not _waits(bench, exported["judge"]) & {slot.run_id for slot in read_batch(bench.store, run).slots}
 
 
-def _identity(options: Options, rubric: Rubric, work: Workplace, settings: Settings, say: Say) -> JudgeName:
+def _bench(planned: Mapping[str, Any], settings: Settings, say: Say) -> Bench:
+    """On the host whose pool the judge's task is in, by the rubric of the suite that the run was planned with."""
+    options, suite = planned_request(planned)
+    changed = {"ollama_url": planned["judge_url"], "suite": str(suite.folder)}
+    return shared_bench(options, settings, TaskLog(say), **changed)
+
+
+def _identity(bench: Bench) -> JudgeName:
+    options, settings = bench.options, bench.context.settings
     if not options.judge:
         return person(PERSON)
     with open_engines(options, settings) as engines:
-        parts = JudgeParts(rubric, settings, engines.of, options.seed, work.clock, say)
+        observer, clock = bench.context.observer, bench.context.clock
+        parts = JudgeParts(bench.rubric, settings, engines.of, options.seed, clock, observer.note)
         return judge_named(options.judge, parts).identity
 
 
-def _open_batch(
-    store: RunStore, experiment: Experiment, rubric: Rubric, judge: JudgeName, runs: Sequence[StoredRun]
-) -> StoredRun | None:
-    """The newest batch for this judge that nobody has scored, where it holds all that waits of these runs."""
-    waiting = {run.run_id for run in pending_runs(runs, judge.name, rubric)}
+def _waits(bench: Bench, judge: str) -> set[str]:
+    """The runs that wait for this judge; where a person judges, for any judge that counts."""
+    runs = stored_runs(bench.store, bench.experiment)
+    return {run.run_id for run in waiting_runs(runs, judge if bench.options.judge else None, bench.rubric)}
+
+
+def _open_batch(bench: Bench, judge: JudgeName) -> StoredRun | None:
+    """The newest batch for this judge that nobody has scored, where it holds all that waits."""
+    runs = stored_runs(bench.store, bench.experiment)
+    waiting = {run.run_id for run in pending_runs(runs, judge.name, bench.rubric)}
     wanted = {KIND: BATCH, "tipbench.judge": judge.name, "tipbench.applied": "false"}
-    for run in reversed(store.runs(experiment, {**wanted, "tipbench.rubric_digest": rubric.digest})):
-        if has_file(run) and waiting == {slot.run_id for slot in read_batch(store, run).slots if slot.run_id}:
+    for run in reversed(bench.store.runs(bench.experiment, {**wanted, "tipbench.rubric_digest": bench.rubric.digest})):
+        if has_file(run) and waiting == {slot.run_id for slot in read_batch(bench.store, run).slots if slot.run_id}:
             return run
     return None
 
 
-def _new_batch(
-    work: Workplace,
-    experiment: Experiment,
-    suite: Suite,
-    options: Options,
-    judge: JudgeName,
-    settings: Settings,
-    say: Say,
-) -> StoredRun | None:
-    gold = _gold(experiment, suite, settings, say)
-    extent = EVERYTHING if options.judge else WHAT_FITS
+def _new_batch(bench: Bench, judge: JudgeName) -> StoredRun | None:
     try:
-        made = export_batch(
-            work.store,
-            experiment,
-            suite.rubric,
-            judge,
-            options.seed,
-            work.new_id,
-            work.now_ms,
-            extent,
-            gold,
-            keep_file=True,
-        )
+        made = bench.new_batch(judge, EVERYTHING if bench.options.judge else WHAT_FITS, keep_file=True)
     except NothingPending:
         return None
-    return find_batch(work.store, experiment, made.file["batch"])
-
-
-def _batch(store: RunStore, exported: Mapping[str, Any]) -> tuple[Experiment, StoredRun]:
-    experiment = store.experiment(exported["experiment"])
-    return experiment, find_batch(store, experiment, exported["batch"])
-
-
-def _gold(experiment: Experiment, suite: Suite, settings: Settings, say: Say) -> Sequence[GoldItem]:
-    return gold_items(experiment, suite.rubric, str(suite.folder), settings, say)
-
-
-def _apply(
-    work: Workplace, experiment: Experiment, suite: Suite, scored: dict[str, Any], settings: Settings, say: Say
-) -> Applied:
-    with judging_alone(work.store.address, experiment.name, settings, say):
-        gold = _gold(experiment, suite, settings, say)
-        return apply_file(work.store, experiment, scored, work.now_ms, AS_IT_IS, gold)
+    return find_batch(bench.store, bench.experiment, made.file["batch"])

@@ -7,11 +7,10 @@ from typing import Any
 
 from tipbench.airflow.host_assignment import Hosts, check_judge_model, host_numbers, shared_out
 from tipbench.airflow.hosts import collect_task
-from tipbench.airflow.place import shared_workplace
+from tipbench.airflow.place import TaskLog, shared_bench
 from tipbench.airflow.request import Request
 from tipbench.bench.judge.judges.catalog import check_judge
 from tipbench.bench.options import Options, make_options
-from tipbench.bench.pipeline import plan_collection, start_over
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.suites.suite import Suite
 from tipbench.core.errors import InvalidInput, Problems
@@ -37,13 +36,13 @@ def make_planned(
         say(f"{error}; its models go to other hosts.")
     if problems:
         raise Problems("the request can't be run, so nothing was generated:", problems)
-    with shared_workplace(options.mlflow_url, settings) as work:
+    with shared_bench(options, settings, TaskLog(say)) as bench:
         if request.fresh:
-            aside = start_over(options, suite, models, work, before_ms=asked_ms)
+            aside = bench.start_over(models, before_ms=asked_ms)
             say(f"{aside} stored cells are set aside: they stay in MLflow, tagged tipbench.superseded.")
-        plan = plan_collection(options, suite, models, work.store, request.retry_failed)
+        plan = bench.missing_cells(models, request.retry_failed)
         to_do = Counter(cell.model.name for cell in plan.to_do)
-        options = options.model_copy(update={"mlflow_url": work.store.address})
+        options = options.model_copy(update={"mlflow_url": bench.store.address})
     told = [
         {
             "model": model,

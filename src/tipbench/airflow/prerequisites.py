@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from tipbench.airflow.check import Check
-from tipbench.airflow.place import shared_workplace
+from tipbench.airflow.place import shared_address
+from tipbench.bench.bench import Bench, Context
 from tipbench.bench.engines.ollama import OllamaEngine
 from tipbench.core.errors import TipbenchError
 from tipbench.core.settings import Settings
@@ -12,8 +13,8 @@ from tipbench.core.text import counted
 
 def check_mlflow(settings: Settings) -> Iterator[Check]:
     try:
-        with shared_workplace(None, settings) as work:
-            address, count = work.store.address, len(work.store.experiments(""))
+        with Bench(context=Context(settings), mlflow_url=shared_address(None, settings)) as bench:
+            address, count = bench.store.address, len(bench.store.experiments(""))
     except TipbenchError as error:
         yield Check(False, "mlflow", str(error))
         return

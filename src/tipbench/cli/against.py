@@ -6,8 +6,8 @@ from rich.text import Text
 from tipbench.bench.compare.against import Against
 from tipbench.bench.compare.against_report import FORMATS, MARKS, against_headline, change_range, remark
 from tipbench.bench.compare.messages import figure
+from tipbench.cli.console import out
 from tipbench.cli.leaderboard import empty_table
-from tipbench.cli.workplace import out
 from tipbench.core.untrusted import printable
 
 AGAINST_FORMATS = ("table", *FORMATS)

@@ -1,36 +1,18 @@
 """`tipbench collect`: phase A."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.table import Table
 
-from tipbench.bench.collect.locks import collecting_alone
 from tipbench.bench.collect.plan import Plan
-from tipbench.bench.engines.catalog import Engines, open_engines
-from tipbench.bench.engines.interface import Engine
+from tipbench.bench.collect.summary import Collected
 from tipbench.bench.options import Options
-from tipbench.bench.pipeline import (
-    Collected,
-    Watcher,
-    admit_request,
-    collect_cells,
-    deliver_earlier,
-    plan_collection,
-    start_over,
-)
-from tipbench.bench.records import ModelInfo
-from tipbench.bench.suites.load import load_suite
 from tipbench.bench.suites.suite import Suite
-from tipbench.bench.workplace import Workplace
+from tipbench.cli.console import bench_of, hint, out, ui_hint
 from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
-from tipbench.cli.progress import Watchers, shown_progress
-from tipbench.cli.workplace import err, hint, note, out, remember_place, ui_hint, workplace
-from tipbench.core.errors import EngineError, NothingStored
-from tipbench.core.settings import Settings
+from tipbench.cli.progress import CollectingObserver
 from tipbench.core.text import duration
 from tipbench.core.untrusted import printable
 
@@ -60,75 +42,19 @@ def command(config: Path | None, dry_run: bool, retry_failed: bool, fresh: bool,
     what is missing.
     """
     options = gather(given, config)
-    suite = load_suite(options.suite)
-    options = suite.fit(options)
-    with open_engines(options, Settings()) as engines:
-        models = admit_request(options, suite, engines.of, Settings().is_true("TIPBENCH_MEMORY_CHECK"))
+    observer = CollectingObserver()
+    with bench_of(options, observer) as bench:
         if dry_run:
-            show_plan(options, suite, _dry_plan(options, suite, models, retry_failed))
+            plan = bench.plan(retry_failed=retry_failed)
+            show_plan(bench.options, bench.suite, plan)
             return 0
-        with (
-            workplace(options.mlflow_url, options.experiment, create=True) as work,
-            sole_use_of(engines, options, work, wait=not no_wait),
-        ):
-            deliver_before(work, options)
-            if fresh:
-                set_aside(options, suite, models, work)
-            plan = plan_collection(options, suite, models, work.store, retry_failed)
-            collected = run_collection(options, suite, plan, engines.of, work)
-            if collected.candidates or collected.stored_before:
-                out.print(f"Next: {hint('judge', options, '--export', 'judge.json')}", soft_wrap=True)
+        with observer.shown():
+            collected = bench.collect(retry_failed=retry_failed, fresh=fresh, wait=not no_wait)
+        show_summary(bench.options, collected)
+        out.print(f"Look at the runs: {ui_hint(bench.store.address)}", soft_wrap=True)
+        if collected.candidates or collected.stored_before:
+            out.print(f"Next: {hint('judge', bench.options, '--export', 'judge.json')}", soft_wrap=True)
     return 0 if collected.is_complete else 1
-
-
-def _dry_plan(options: Options, suite: Suite, models: Sequence[ModelInfo], retry_failed: bool) -> Plan:
-    """The plan against what is stored, without making a database that isn't there."""
-    try:
-        with workplace(options.mlflow_url, options.experiment) as work:
-            return plan_collection(options, suite, models, work.store, retry_failed)
-    except NothingStored:
-        return plan_collection(options, suite, models, None)
-
-
-def run_collection(
-    options: Options,
-    suite: Suite,
-    plan: Plan,
-    engine_of: Callable[[str], Engine],
-    work: Workplace,
-    *others: Watcher,
-) -> Collected:
-    """Collects with progress, which others may watch too, and says what came of it."""
-    remember_place(work, options.experiment, suite.folder)
-    with shown_progress(err) as shown:
-        started = work.clock()
-        try:
-            collected = collect_cells(options, suite, plan, engine_of, work, Watchers(shown, *others))
-        except EngineError:
-            note("What was done is stored; the same command goes on from there.")
-            raise
-    show_summary(options, collected, work.clock() - started)
-    out.print(f"Look at the runs: {ui_hint(work)}", soft_wrap=True)
-    return collected
-
-
-def sole_use_of(
-    engines: Engines, options: Options, work: Workplace, wait: bool, say: Callable[[str], None] = note
-) -> AbstractContextManager[None]:
-    """Alone in the experiment, so that no cell is generated twice, and at all endpoints that the models are on."""
-    return collecting_alone(engines, options, work.store.address, Settings().home, wait, say)
-
-
-def set_aside(options: Options, suite: Suite, models: Sequence[ModelInfo], work: Workplace) -> None:
-    count = start_over(options, suite, models, work)
-    note(f"{count} stored cells are set aside: they stay in MLflow, tagged tipbench.superseded.")
-
-
-def deliver_before(work: Workplace, options: Options) -> None:
-    """Brings home what an earlier collection left in its journal, and says so."""
-    delivered = deliver_earlier(work, options.experiment)
-    if delivered.cells:
-        note(f"{delivered.cells} cells that an earlier run generated and could not store are in MLflow now.")
 
 
 def show_plan(options: Options, suite: Suite, plan: Plan) -> None:
@@ -152,7 +78,7 @@ def show_plan(options: Options, suite: Suite, plan: Plan) -> None:
     out.print(f"{len(plan.to_do)} to generate: about {duration(plan.seconds)} ({basis}).")
 
 
-def show_summary(options: Options, collected: Collected, seconds: float) -> None:
+def show_summary(options: Options, collected: Collected) -> None:
     cells = "cell" if collected.answered == 1 else "cells"
     parts = [f"{collected.answered} {cells} answered with {collected.candidates} candidates"]
     if collected.empty:
@@ -161,7 +87,7 @@ def show_summary(options: Options, collected: Collected, seconds: float) -> None
         parts.append(f"{collected.stored_before} stored before")
     if collected.failed_before:
         parts.append(f"{collected.failed_before} of them failed (--retry-failed tries them again)")
-    out.print(f"{options.experiment}: {', '.join(parts)}, in {duration(seconds)}.", soft_wrap=True)
+    out.print(f"{options.experiment}: {', '.join(parts)}, in {duration(collected.seconds)}.", soft_wrap=True)
     if collected.outages:
         out.print(f"MLflow was away {collected.outages} times; what was generated meanwhile was kept.")
     if collected.superseded:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from tipbench.bench.bench import Bench
 from tipbench.bench.compare.against import compare_against
 from tipbench.bench.compare.gate import Gated, gate, gate_against
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
@@ -19,11 +20,10 @@ from tipbench.bench.compare.rows import Rows, make_rows
 from tipbench.bench.compare.scores import all_scores, check_scores_file, write_scores
 from tipbench.bench.compare.snapshot import Look, rubric_of
 from tipbench.bench.suites.rubric import Rubric
-from tipbench.bench.workplace import Workplace
 from tipbench.cli.against import AGAINST_FORMATS, show_against
+from tipbench.cli.console import bench_of, err, note, out
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.leaderboard import check_factor, show_leaderboard, show_slices
-from tipbench.cli.workplace import err, look_at, note, out, rubric_for, workplace
 from tipbench.core.errors import InvalidInput
 from tipbench.core.text import utc_minute
 from tipbench.core.untrusted import printable
@@ -85,23 +85,22 @@ def command(
     a judge are counted beside the scores, never dropped. Provisional scores are shown only while no counted judge has
     scored anything, and are marked.
     """
-    options = gather(given)
+    options = gather({**given, "suite": suite})
     if scores:
         check_scores_file(scores)
     _check_together(form, by, against, named, min_gain)
-    with _without_collecting_garbage(), workplace(options.mlflow_url, options.experiment) as work:
-        experiment = work.store.experiment(options.experiment)
-        look = look_at(work, experiment, refresh)
-        rubric = rubric_for(look, suite)
+    with _without_collecting_garbage(), bench_of(options) as bench:
+        look = bench.snapshot(refresh)
+        rubric = bench.rubric_for(look)
         board = leaderboard_of(look, rubric)
-        before = _rows_of(work, against, rubric, refresh) if against else None
+        before = _rows_of(bench, against, rubric, refresh) if against else None
         gated = _gated(board, named, min_gain or 0.0, against, before) if named else None
         if by:
             check_factor(board, by)
         if against and before:
             _show_changes(board, against, before, form, gated)
         elif form == "html":
-            _echo_html(work, look, rubric, board)
+            _echo_html(bench, look, rubric, board)
         else:
             show_leaderboard(board, form)
         if by:
@@ -109,7 +108,7 @@ def command(
         if gated:
             _show_gated(gated, out if form == "table" else err)
         if scores:
-            lines = all_scores(work.store, look, rubric)
+            lines = all_scores(bench.store, look, rubric)
             write_scores(scores, lines)
             kinds = Counter(line["kind"] for line in lines)
             note(
@@ -146,8 +145,8 @@ def _check_together(form: str, by: str | None, against: str | None, named: str |
         raise InvalidInput("--by goes with the table of one experiment; --format json and html hold all factors anyway")
 
 
-def _rows_of(work: Workplace, other: str, rubric: Rubric, refresh: bool) -> Rows:
-    look = look_at(work, work.store.experiment(other), refresh)
+def _rows_of(bench: Bench, other: str, rubric: Rubric, refresh: bool) -> Rows:
+    look = bench.snapshot_of(bench.store.experiment(other), refresh)
     theirs = rubric_of(look)
     if theirs.digest != rubric.digest:
         raise InvalidInput(
@@ -179,9 +178,8 @@ def _show_gated(gated: Gated, console: Console) -> None:
     console.print(f"Gate: {printable(gated.sentence)}", style=style, soft_wrap=True)
 
 
-def _echo_html(work: Workplace, look: Look, rubric: Rubric, board: Leaderboard) -> None:
+def _echo_html(bench: Bench, look: Look, rubric: Rubric, board: Leaderboard) -> None:
     from tipbench.bench.compare.html.page import as_html
-    from tipbench.bench.pipeline import report  # brings what judges need
+    from tipbench.bench.report import make_report  # brings what judges need
 
-    made_at = utc_minute(time.time() * 1000)
-    click.echo(as_html(report(work.store, look, rubric, board, made_at)))
+    click.echo(as_html(make_report(bench.store, look, rubric, board, utc_minute(time.time() * 1000))))

@@ -6,8 +6,9 @@ from tipbench.bench.engines.embedded import DEFAULT_MODEL
 from tipbench.bench.engines.weights import KNOWN, pull, weights_path
 from tipbench.bench.options import make_options
 from tipbench.bench.tracking.address import own_database
+from tipbench.cli.console import note, out
+from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.run import run_all
-from tipbench.cli.workplace import note, out
 from tipbench.core.files import make_private_folder
 from tipbench.core.paths import weights_folder
 from tipbench.core.settings import Settings
@@ -40,7 +41,7 @@ def command(quick: bool) -> int:
             "mlflow_url": own_database(settings),
         }
     )
-    status = run_all(options, settings)
+    status = run_all(options, ProgressFile(None))
     out.print(
         "\nThis was a weak model, scored by rules. What to do next:\n"
         f"  judge it yourself      tipbench judge --experiment {EXPERIMENT} --export judge.json\n"

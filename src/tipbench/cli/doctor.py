@@ -15,8 +15,8 @@ from tipbench.bench.engines.weights import KNOWN, weights_path
 from tipbench.bench.options import Options
 from tipbench.bench.records import ModelInfo
 from tipbench.bench.tracking.address import open_store
+from tipbench.cli.console import out
 from tipbench.cli.flags import gather, option_flags
-from tipbench.cli.workplace import out
 from tipbench.core.errors import NothingStored, TipbenchError
 from tipbench.core.paths import weights_folder
 from tipbench.core.settings import Settings

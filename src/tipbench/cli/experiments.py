@@ -5,12 +5,11 @@ from typing import Any
 import click
 from rich.table import Table
 
-from tipbench.bench.compare.snapshot import rubric_of
-from tipbench.bench.pipeline import check_own, compare
+from tipbench.bench.bench import Bench, Context
 from tipbench.bench.suites.load import built_in_suites, load_suite
 from tipbench.bench.tracking.runs import stored_runs
+from tipbench.cli.console import Notes, bench_of, note, out, ui_hint
 from tipbench.cli.flags import gather, option_flags
-from tipbench.cli.workplace import look_at, note, out, ui_hint, workplace
 from tipbench.core.errors import StoredDataDamaged
 from tipbench.core.text import utc_minute
 from tipbench.core.untrusted import printable
@@ -34,15 +33,15 @@ def list_(everything: bool = False, **given: Any) -> int:
     """The experiments with their cells: judged, pending, failed."""
     options = gather(given)
     prefixes = tuple(load_suite(name).experiment_prefix for name in built_in_suites())
-    with workplace(options.mlflow_url) as work:
-        table = Table(title=f"Experiments in {work.store.address}", title_justify="left")
+    with Bench(context=Context(observer=Notes()), mlflow_url=options.mlflow_url) as bench:
+        table = Table(title=f"Experiments in {bench.store.address}", title_justify="left")
         for name in ("experiment", "created", "cells", "judged", "pending", "failed"):
             table.add_column(name, justify="left" if name in ("experiment", "created") else "right")
-        for experiment in work.store.experiments(""):
+        for experiment in bench.store.experiments(""):
             if not everything and not experiment.name.startswith(prefixes) and "tipbench.suite" not in experiment.tags:
                 continue
             try:
-                cells = look_at(work, experiment).cells
+                cells = bench.snapshot_of(experiment).cells
             except StoredDataDamaged as error:  # the others are worth a line all the same
                 note(f"{printable(experiment.name)} can't be read: {error}")
                 continue
@@ -54,7 +53,7 @@ def list_(everything: bool = False, **given: Any) -> int:
         if table.row_count:
             out.print(table)
         else:
-            out.print(f"No experiments yet in {work.store.address}. 'tipbench demo' makes one.", soft_wrap=True)
+            out.print(f"No experiments yet in {bench.store.address}. 'tipbench demo' makes one.", soft_wrap=True)
     return 0
 
 
@@ -64,13 +63,11 @@ def list_(everything: bool = False, **given: Any) -> int:
 def show(name: str, **given: Any) -> int:
     """One experiment: its leaderboard, and where to look further."""
     options = gather({**given, "experiment": name})
-    with workplace(options.mlflow_url, name) as work:
-        experiment = work.store.experiment(name)
-        look = look_at(work, experiment)
+    with bench_of(options) as bench:
         from tipbench.cli.leaderboard import show_leaderboard  # brings numpy
 
-        show_leaderboard(compare(look, rubric_of(look)))
-        out.print(f"Look at the runs: {ui_hint(work)}", soft_wrap=True)
+        show_leaderboard(bench.compare())
+        out.print(f"Look at the runs: {ui_hint(bench.store.address)}", soft_wrap=True)
     return 0
 
 
@@ -81,15 +78,14 @@ def show(name: str, **given: Any) -> int:
 def delete(name: str, yes: bool, **given: Any) -> int:
     """Delete an experiment, after asking. MLflow keeps it aside: 'restore' brings it back."""
     options = gather({**given, "experiment": name})
-    with workplace(options.mlflow_url, name) as work:
-        experiment = work.store.experiment(name)
-        check_own(work.store, experiment)
-        count = len(stored_runs(work.store, experiment))
-        question = f"Delete experiment '{printable(name)}' with {count} cells from {work.store.address}?"
+    with bench_of(options) as bench:
+        bench.check_own()
+        count = len(stored_runs(bench.store, bench.experiment))
+        question = f"Delete experiment '{printable(name)}' with {count} cells from {bench.store.address}?"
         if not yes and not click.confirm(question, default=False):
             out.print("Nothing was deleted.")
             return 0
-        work.store.delete_experiment(experiment)
+        bench.delete()
         out.print(f"Deleted. To bring it back: tipbench experiments restore {name}", soft_wrap=True)
     return 0
 
@@ -100,7 +96,7 @@ def delete(name: str, yes: bool, **given: Any) -> int:
 def restore(name: str, **given: Any) -> int:
     """Bring a deleted experiment back."""
     options = gather({**given, "experiment": name})
-    with workplace(options.mlflow_url, name) as work:
-        work.store.restore_experiment(name)
+    with bench_of(options) as bench:
+        bench.restore()
         out.print(f"'{printable(name)}' is back.")
     return 0

@@ -2,26 +2,17 @@
 
 import getpass
 import os
-from contextlib import AbstractContextManager
-from functools import partial as partial_call
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tipbench.bench.judge.apply import Manner
-from tipbench.bench.judge.judges import open_judge as opening
 from tipbench.bench.judge.judges.catalog import PERSON, check_judge, person
-from tipbench.bench.judge.judges.interface import Judge
 from tipbench.bench.judge.sample import EVERYTHING, Extent
-from tipbench.bench.options import Options
-from tipbench.bench.pipeline import apply_scores, export_for_judge, run_judge, status_of_judges
-from tipbench.bench.suites.rubric import Rubric
-from tipbench.bench.workplace import Workplace
+from tipbench.cli.console import bench_of, hint, out
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.judge_report import show_applied, show_exported, show_status
-from tipbench.cli.judging import chosen_rubric, gold_items, judging_alone
-from tipbench.cli.workplace import hint, note, out, workplace
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
 
@@ -93,43 +84,31 @@ def command(
     _check_flags(apply is not None, bool(export or run_name), sample, limit, dry_run, replace, accept_drift)
     if partial and not (apply or run_name):
         raise click.UsageError("--partial goes with --apply and --run")
-    options = gather(given)
-    identity = person(judge_name or PERSON) if export else None
+    options = gather({**given, "suite": suite})
     if run_name:
         check_judge(run_name, Settings())
     manner = Manner(partial, dry_run, replace, _accepted(accept_drift))
-    with workplace(options.mlflow_url, options.experiment) as work:
-        experiment = work.store.experiment(options.experiment)
-        rubric = chosen_rubric(work, experiment, suite)
+    size = Extent(sample, limit)
+    if export:
+        person(judge_name or PERSON)
+    with bench_of(options) as bench:
         if status:
-            show_status(*status_of_judges(work.store, experiment, rubric))
+            found, texts = bench.status()
+            show_status(found, bench.rubric, texts)
             return 0
-        gold = gold_items(experiment, rubric, suite)
-        if export and identity:
-            exported = export_for_judge(
-                work, experiment, rubric, identity, options.seed, export, Extent(sample, limit), gold
-            )
+        if export:
+            exported = bench.export(export, judge_name or PERSON, size)
             show_exported(export, exported, hint("judge", options, "--apply", str(export)))
             return 0
         if apply:
-            with judging_alone(work, options.experiment):
-                applied = apply_scores(work, experiment, apply, manner, gold)
+            applied = bench.apply(apply, manner)
         else:
-            extent = Extent(sample or EVERYTHING.sample, limit)
-            alone = partial_call(judging_alone, work, options.experiment)
-            with opened_judge(run_name or "", rubric, options, work, judge_name) as judge:
-                applied = run_judge(work, experiment, rubric, judge, options.seed, extent, gold, manner, alone)
+            size = Extent(sample or EVERYTHING.sample, limit)
+            applied = bench.judge(run_name or "", judge_name, size, manner)
         show_applied(applied, manner)
         if not manner.dry_run:
             out.print(f"Next: {hint('compare', options)}", soft_wrap=True)
     return 1 if applied.in_quarantine else 0
-
-
-def opened_judge(
-    name: str, rubric: Rubric, options: Options, work: Workplace, identity: str | None
-) -> AbstractContextManager[Judge]:
-    """A judge that runs by itself."""
-    return opening.opened_judge(name, rubric, options, work.store, Settings(), work.clock, note, identity)
 
 
 def _check_flags(applies: bool, makes: bool, sample: Any, limit: Any, *of_apply: Any) -> None:

@@ -15,7 +15,7 @@ from tipbench.bench.judge.sample import seconds_for
 from tipbench.bench.judge.schema import schema_path
 from tipbench.bench.judge.status import BatchLine, Disputed, JudgeStatus
 from tipbench.bench.suites.rubric import Rubric
-from tipbench.cli.workplace import out
+from tipbench.cli.console import out
 from tipbench.core.text import duration, utc_minute
 from tipbench.core.untrusted import printable
 

@@ -21,7 +21,7 @@ from tipbench.bench.compare.messages import (
     warnings,
 )
 from tipbench.bench.compare.report import FORMATS, mark
-from tipbench.cli.workplace import out
+from tipbench.cli.console import out
 from tipbench.core.errors import InvalidInput
 from tipbench.core.text import size
 from tipbench.core.untrusted import printable

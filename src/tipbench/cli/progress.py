@@ -16,17 +16,50 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from tipbench.bench.bench import Observer
 from tipbench.bench.collect.plan import Plan
-from tipbench.bench.pipeline import Watcher
 from tipbench.bench.records import Answer, Outcome
+from tipbench.cli.console import Notes, err
 from tipbench.core.text import duration
 from tipbench.core.untrusted import printable
 
 _BESIDE_THE_LABEL = 76  # columns
 
 
+class CollectingObserver(Notes):
+    """Shows a collection while it goes, and tells a progress file of it, too."""
+
+    def __init__(self, *others: Observer) -> None:
+        self._others = others
+        self._shown: BarWatcher | LineWatcher | None = None
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """For as long as cells are generated."""
+        with _watcher(err) as self._shown:
+            yield
+        self._shown = None
+
+    def planned(self, plan: Plan) -> None:
+        if self._shown:
+            self._shown.planned(plan)
+        for other in self._others:
+            other.planned(plan)
+
+    def done(self, outcome: Outcome) -> None:
+        if self._shown:
+            self._shown.done(outcome)
+        for other in self._others:
+            other.done(outcome)
+
+    def waiting(self, text: str) -> None:
+        self.note(text)
+        for other in self._others:
+            other.waiting(text)
+
+
 @contextmanager
-def shown_progress(console: Console) -> Iterator[Watcher]:
+def _watcher(console: Console) -> "Iterator[BarWatcher | LineWatcher]":
     if not console.is_terminal:
         yield LineWatcher(console)
         return
@@ -42,21 +75,6 @@ def shown_progress(console: Console) -> Iterator[Watcher]:
     )
     with Progress(*columns, console=console) as progress:
         yield BarWatcher(progress)
-
-
-class Watchers:
-    """Several that watch one collection."""
-
-    def __init__(self, *watchers: Watcher) -> None:
-        self._watchers = watchers
-
-    def planned(self, plan: Plan) -> None:
-        for watcher in self._watchers:
-            watcher.planned(plan)
-
-    def done(self, outcome: Outcome) -> None:
-        for watcher in self._watchers:
-            watcher.done(outcome)
 
 
 class BarWatcher:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from tipbench.bench.bench import Observer
 from tipbench.bench.collect.plan import Plan
 from tipbench.bench.records import Answer, Cell, Outcome
-from tipbench.cli.workplace import note
+from tipbench.cli.console import note
 from tipbench.core.errors import InvalidInput, TipbenchError
 from tipbench.core.untrusted import printable
 from tipbench.server.jobs.progress import FAILURES_KEPT, FailedCell, Phase, Progress
@@ -18,7 +19,7 @@ _REASON_CHARS = 300
 _ERROR_CHARS = 1000
 
 
-class ProgressFile:
+class ProgressFile(Observer):
     """Watches a run and keeps the file up to date, in a thread of its own; without a path it keeps nothing."""
 
     def __init__(self, path: Path | None, clock: Callable[[], float] = time.time) -> None:
@@ -62,9 +63,7 @@ class ProgressFile:
         self._phase, self._message = phase, message
         self._write()
 
-    def wait(self, text: str) -> None:
-        """Says what the run waits for, here and to the user."""
-        note(text)
+    def waiting(self, text: str) -> None:
         self.begin("waiting", text)
 
     def finish(self, message: str, waiting_items: int = 0, kept_as: str = "") -> None:

@@ -3,7 +3,7 @@
 import click
 
 from tipbench.bench.engines.weights import KNOWN, pull, weights_path
-from tipbench.cli.workplace import note, out
+from tipbench.cli.console import note, out
 from tipbench.core.errors import InvalidInput
 from tipbench.core.paths import weights_folder
 from tipbench.core.settings import Settings

@@ -8,9 +8,9 @@ import click
 
 from tipbench.bench.tracking.address import open_store, own_database
 from tipbench.bench.tracking.embedded import SCHEME
+from tipbench.cli.console import note, out
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.listening import LOOPBACK, is_loopback, listening, url_of, uvicorn_options
-from tipbench.cli.workplace import note, out
 from tipbench.core.errors import InvalidInput, MissingExtra, NothingStored
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import without_credentials

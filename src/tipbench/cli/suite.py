@@ -6,7 +6,7 @@ import click
 
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.suites.starter import write_starter
-from tipbench.cli.workplace import out
+from tipbench.cli.console import out
 
 
 @click.group(

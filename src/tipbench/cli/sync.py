@@ -2,13 +2,8 @@
 
 import click
 
-from tipbench.bench.collect.delivery import deliver_left_behind
-from tipbench.bench.collect.journal import left_behind
-from tipbench.bench.tracking.address import open_store
-from tipbench.cli.workplace import note, out
-from tipbench.core.errors import TipbenchError
-from tipbench.core.paths import journal_folder
-from tipbench.core.settings import Settings
+from tipbench.bench.bench import Bench
+from tipbench.cli.console import note, out
 
 
 @click.command(epilog="Example:\n\n\b\n  tipbench sync")
@@ -17,22 +12,13 @@ def command() -> int:
 
     Exit status: 0 everything is delivered, 1 something still waits.
     """
-    settings = Settings()
     waiting = 0
-    for journal in left_behind(journal_folder(settings.home)):
-        head = journal.head
-        try:
-            opened = open_store(head.address, settings, create=True)
-            try:
-                delivered = deliver_left_behind([journal], opened.store)
-            finally:
-                opened.store.close()
-        except TipbenchError as error:
-            journal.close()
-            note(f"{head.experiment}: {error}")
+    for synced in Bench.sync():
+        if synced.problem:
+            note(f"{synced.experiment}: {synced.problem}")
             waiting += 1
-            continue
-        out.print(f"{head.experiment}: {delivered.cells} cells delivered to {head.address}", soft_wrap=True)
+        else:
+            out.print(f"{synced.experiment}: {synced.cells} cells delivered to {synced.address}", soft_wrap=True)
     if waiting:
         out.print(f"{waiting} journals still wait; try again when MLflow answers.")
         return 1

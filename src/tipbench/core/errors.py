@@ -17,6 +17,7 @@ TipbenchError
 │   ├── NothingStored       its database file does not exist yet
 │   └── StoredDataDamaged   what was read back is not what was written
 ├── JudgeFailed             a judge that runs by itself gave no usable file
+│   ├── ScoresRefused       what it gave can't be applied as it is, and is kept
 │   └── JudgeLater          it took the batch; its scores come back some other time
 ├── RunnerError             the place where runs happen, when it is another one than this machine
 │   ├── RunnerUnreachable   nothing answers at its address
@@ -70,6 +71,10 @@ class JudgeFileError(Problems):
 class NothingPending(InvalidInput):
     """Nothing waits for this judge."""
 
+    def __init__(self, message: str, judge: str) -> None:
+        self.judge = judge
+        super().__init__(message)
+
 
 class EngineError(TipbenchError):
     """An engine, or a model on it."""
@@ -117,6 +122,10 @@ class StoredDataDamaged(TrackingError):
 
 class JudgeFailed(TipbenchError):
     """A judge that runs by itself gave no usable file; nothing was written."""
+
+
+class ScoresRefused(JudgeFailed):
+    """What a judge that runs by itself gave can't be applied as it is; it is kept."""
 
 
 class JudgeLater(JudgeFailed):

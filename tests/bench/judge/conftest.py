@@ -3,46 +3,39 @@
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tipbench.bench.engines.scripted import ScriptedEngine
-from tipbench.bench.options import make_options
-from tipbench.bench.pipeline import admit_request, collect_cells, plan_collection
-from tipbench.bench.suites.load import load_suite
+from tipbench.bench.bench import Bench, Context
 from tipbench.bench.tracking.embedded import EmbeddedMlflow
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.store import RunStore
-from tipbench.bench.workplace import Workplace
-
-
-class Nobody:
-    """Watches nothing."""
-
-    def planned(self, plan: object) -> None: ...
-
-    def done(self, outcome: object) -> None: ...
+from tipbench.core.settings import Settings
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Iterator[Workplace]:
+def work(tmp_path: Path) -> Iterator[Bench]:
     numbers, seconds = count(1), count(1_000)
     api = EmbeddedMlflow(f"sqlite:///{tmp_path / 'm.db'}")
-    yield Workplace(RunStore(api), lambda: float(next(seconds)), lambda: f"{next(numbers):016x}", tmp_path / "journal")
+    context = Context(
+        Settings({"TIPBENCH_HOME": str(tmp_path / "home")}),
+        clock=lambda: float(next(seconds)),
+        new_id=lambda: f"{next(numbers):016x}",
+        store=RunStore(api),
+    )
+    yield Bench("x", context=context)
     api.close()
 
 
 @pytest.fixture
-def collected(work: Workplace) -> Callable[..., Experiment]:
+def collected(work: Bench) -> Callable[..., Experiment]:
     """Collects with scripted models; what it is given goes before the defaults."""
 
-    def collect(**given: object) -> Experiment:
-        options = make_options({"models": "scripted/a,scripted/b", "n_scenarios": 2, "experiment": "x", **given})
-        suite, engine = load_suite(options.suite), ScriptedEngine()
-        models = admit_request(options, suite, lambda _: engine)
-        plan = plan_collection(options, suite, models, work.store)
-        collect_cells(options, suite, plan, lambda _: engine, work, Nobody())
-        return work.store.experiment("x")
+    def collect(**given: Any) -> Experiment:
+        with Bench("x", context=work.context) as bench:
+            bench.collect(**{"models": "scripted/a,scripted/b", "n_scenarios": 2, **given})
+            return bench.experiment
 
     return collect
 

@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 
 from tests.integration.filling import filled
+from tipbench.bench.bench import Bench
+from tipbench.bench.compare.leaderboard import leaderboard_of
 from tipbench.bench.compare.load_snapshot import take_look
 from tipbench.bench.compare.snapshot import Look
 from tipbench.bench.judge.apply import Applied, Manner, apply_file
 from tipbench.bench.judge.export import export_batch
-from tipbench.bench.judge.judges.interface import JudgeName
+from tipbench.bench.judge.judges.interface import Judge, JudgeName
 from tipbench.bench.judge.judges.lexical import LexicalJudge
 from tipbench.bench.judge.pending import pending_runs
 from tipbench.bench.judge.sample import Extent
 from tipbench.bench.judge.verify import read_judge_file
-from tipbench.bench.pipeline import compare, current_rubric, run_judge
+from tipbench.bench.report import current_rubric
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.suites.read_rubric import parse_rubric
 from tipbench.bench.suites.rubric import Rubric
@@ -24,7 +26,6 @@ from tipbench.bench.tracking.batches import applied_batches, batch_runs
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import stored_cell, stored_runs
 from tipbench.bench.tracking.store import RunStore
-from tipbench.bench.workplace import Workplace
 from tipbench.core.errors import InvalidInput, JudgeFailed, StoredDataDamaged, TrackingError
 
 SUITE = load_suite("tip")
@@ -34,7 +35,7 @@ FILE = dict[str, Any]
 
 
 def _export(
-    work: Workplace,
+    work: Bench,
     experiment: Experiment,
     judge: str = "ana",
     rubric: Rubric = RUBRIC,
@@ -42,27 +43,32 @@ def _export(
     anchors: bool = False,
 ) -> FILE:
     gold = SUITE.anchors if anchors else ()
-    now = (work.new_id, work.now_ms)
+    now = (work.context.new_id, work.now_ms)
     return export_batch(work.store, experiment, rubric, JudgeName(judge), 0, *now, Extent(sample), gold).file
 
 
-def _apply(work: Workplace, experiment: Experiment, file: FILE, **manner: Any) -> Applied:
+def _apply(work: Bench, experiment: Experiment, file: FILE, **manner: Any) -> Applied:
     return apply_file(work.store, experiment, file, work.now_ms, Manner(**manner), SUITE.anchors)
 
 
-def _look(work: Workplace, experiment: Experiment) -> Look:
-    return take_look(work.store, experiment, work.journals)
+def _run_judge(work: Bench, rubric: Rubric, judge: Judge, size: Extent) -> Applied:
+    work.rubric, work.anchors = rubric, ()
+    return work.judge(judge, size=size)
+
+
+def _look(work: Bench, experiment: Experiment) -> Look:
+    return take_look(work.store, experiment, work.context.settings.home)
 
 
 def _judged(store: RunStore, experiment: Experiment) -> int:
     return sum(stored_cell(run).is_counted(RUBRIC.digest) for run in stored_runs(store, experiment))
 
 
-def _waiting(work: Workplace, experiment: Experiment, judge: str, rubric: Rubric = RUBRIC) -> int:
+def _waiting(work: Bench, experiment: Experiment, judge: str, rubric: Rubric = RUBRIC) -> int:
     return len(pending_runs(stored_runs(work.store, experiment), judge, rubric))
 
 
-def _state(work: Workplace, experiment: Experiment) -> dict[str, Any]:
+def _state(work: Bench, experiment: Experiment) -> dict[str, Any]:
     """Everything that an apply may write, but the times and steps of it."""
     runs = {run.run_id: (run.metrics, _scored(run.tags)) for run in stored_runs(work.store, experiment)}
     batches = {
@@ -83,17 +89,17 @@ def _shifted(file: FILE, criterion: str, by: int) -> FILE:
     return shifted
 
 
-def test_a_changed_rubric_means_judging_again(work: Workplace, experiment: Experiment) -> None:
+def test_a_changed_rubric_means_judging_again(work: Bench, experiment: Experiment) -> None:
     _apply(work, experiment, filled(_export(work, experiment)))
     assert _waiting(work, experiment, "ana") == 0
     assert _waiting(work, experiment, "ana", STRICTER) == 12
     _apply(work, experiment, filled(_export(work, experiment, rubric=STRICTER)))
     assert current_rubric(work.store, experiment).digest == STRICTER.digest
-    assert compare(_look(work, experiment), STRICTER).judged == 12
+    assert leaderboard_of(_look(work, experiment), STRICTER).judged == 12
 
 
 def test_every_judge_has_a_view_of_its_own_and_the_runs_scores_are_between_them(
-    work: Workplace, experiment: Experiment
+    work: Bench, experiment: Experiment
 ) -> None:
     ana = filled(_export(work, experiment, "ana"))
     ben = _shifted(_export(work, experiment, "ben"), "tone", 1)
@@ -106,11 +112,11 @@ def test_every_judge_has_a_view_of_its_own_and_the_runs_scores_are_between_them(
         assert run.metrics["relevance"] == run.metrics["judge/ana/relevance"]
         assert run.metrics["tone"] == pytest.approx(sum(own) / 2)
         assert run.tags["tipbench.judged_by"] == "ana, ben"
-    board = compare(_look(work, experiment), RUBRIC)
+    board = leaderboard_of(_look(work, experiment), RUBRIC)
     assert (board.judges, board.judged, board.provisional) == (("ana", "ben"), 12, False)
 
 
-def test_a_lenient_judge_of_half_the_cells_does_not_lift_that_half(work: Workplace, experiment: Experiment) -> None:
+def test_a_lenient_judge_of_half_the_cells_does_not_lift_that_half(work: Bench, experiment: Experiment) -> None:
     """Both judges saw everything in one half; in the other only the lenient one did."""
     strict = filled(_export(work, experiment, "strict"))
     lenient = filled(_export(work, experiment, "lenient"))
@@ -130,14 +136,14 @@ def test_a_lenient_judge_of_half_the_cells_does_not_lift_that_half(work: Workpla
     assert max(found) - min(found) < 1e-6, "a plain mean would give 3 to one half and 4 to the other"
 
 
-def _slots_of(work: Workplace, experiment: Experiment, batch: str) -> dict[str, str]:
+def _slots_of(work: Bench, experiment: Experiment, batch: str) -> dict[str, str]:
     from tipbench.bench.tracking.batches import find_batch, read_batch
 
     manifest = read_batch(work.store, find_batch(work.store, experiment, batch))
     return {slot.slot: slot.run_id for slot in manifest.slots}
 
 
-def test_the_same_file_again_changes_nothing(work: Workplace, experiment: Experiment) -> None:
+def test_the_same_file_again_changes_nothing(work: Bench, experiment: Experiment) -> None:
     file = filled(_export(work, experiment, anchors=True))
     assert _apply(work, experiment, file).changed is True
     before = _state(work, experiment)
@@ -146,9 +152,7 @@ def test_the_same_file_again_changes_nothing(work: Workplace, experiment: Experi
     assert _state(work, experiment) == before
 
 
-def test_other_scores_by_the_same_judge_need_replace_and_the_old_ones_stay(
-    work: Workplace, experiment: Experiment
-) -> None:
+def test_other_scores_by_the_same_judge_need_replace_and_the_old_ones_stay(work: Bench, experiment: Experiment) -> None:
     file = filled(_export(work, experiment))
     _apply(work, experiment, file)
     before = _state(work, experiment)
@@ -163,7 +167,7 @@ def test_other_scores_by_the_same_judge_need_replace_and_the_old_ones_stay(
     assert sum(key.startswith("tipbench.text:scores-") for key in run.tags) == 2
 
 
-def test_a_later_batch_of_the_same_candidates_needs_replace_too(work: Workplace, experiment: Experiment) -> None:
+def test_a_later_batch_of_the_same_candidates_needs_replace_too(work: Bench, experiment: Experiment) -> None:
     first, second = filled(_export(work, experiment)), _shifted(_export(work, experiment), "tone", -1)
     _apply(work, experiment, first)
     with pytest.raises(InvalidInput, match="--replace"):
@@ -176,7 +180,7 @@ def test_a_later_batch_of_the_same_candidates_needs_replace_too(work: Workplace,
         assert min(own.values()) <= run.metrics["tone"] <= max(own.values())
 
 
-def test_a_dry_run_says_the_same_and_writes_nothing(work: Workplace, experiment: Experiment) -> None:
+def test_a_dry_run_says_the_same_and_writes_nothing(work: Bench, experiment: Experiment) -> None:
     file = filled(_export(work, experiment, anchors=True))
     before = _state(work, experiment)
     would = _apply(work, experiment, file, dry_run=True)
@@ -186,7 +190,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(work: Workplace, experiment:
 
 
 def test_partial_takes_the_runs_that_are_scored_completely_and_the_rest_can_follow(
-    work: Workplace, experiment: Experiment
+    work: Bench, experiment: Experiment
 ) -> None:
     whole = filled(_export(work, experiment))
     half = {**whole, "items": [dict(item) for item in whole["items"]]}
@@ -206,7 +210,7 @@ def test_partial_takes_the_runs_that_are_scored_completely_and_the_rest_can_foll
     assert _judged(work.store, experiment) == 12
 
 
-def test_partial_does_not_take_what_is_wrong(work: Workplace, experiment: Experiment) -> None:
+def test_partial_does_not_take_what_is_wrong(work: Bench, experiment: Experiment) -> None:
     file = filled(_export(work, experiment))
     file["items"][3]["scores"]["tone"] = 6
     with pytest.raises(InvalidInput, match=r"items\[3\].*6 is outside 1–5"):
@@ -214,7 +218,7 @@ def test_partial_does_not_take_what_is_wrong(work: Workplace, experiment: Experi
     assert _judged(work.store, experiment) == 0
 
 
-def test_partial_never_takes_back_what_was_applied(work: Workplace, experiment: Experiment) -> None:
+def test_partial_never_takes_back_what_was_applied(work: Bench, experiment: Experiment) -> None:
     whole = filled(_export(work, experiment))
     _apply(work, experiment, whole)
     before = _state(work, experiment)
@@ -225,20 +229,20 @@ def test_partial_never_takes_back_what_was_applied(work: Workplace, experiment: 
     assert _state(work, experiment) == before
 
 
-def test_a_judged_run_that_is_gone_holds_nobody_up(work: Workplace, experiment: Experiment) -> None:
-    run_judge(work, experiment, RUBRIC, LexicalJudge(RUBRIC), 0, Extent(5), ())
+def test_a_judged_run_that_is_gone_holds_nobody_up(work: Bench, experiment: Experiment) -> None:
+    _run_judge(work, RUBRIC, LexicalJudge(RUBRIC), Extent(5))
     work.store.remove_run(stored_runs(work.store, experiment)[0])
     applied = _apply(work, experiment, filled(_export(work, experiment)))
     assert (applied.counted, applied.settled.gone) == (True, 1)
     assert _judged(work.store, experiment) == 11
 
 
-def test_the_rubric_that_was_applied_last_is_the_one_that_shows(work: Workplace, experiment: Experiment) -> None:
+def test_the_rubric_that_was_applied_last_is_the_one_that_shows(work: Bench, experiment: Experiment) -> None:
     first, second = filled(_export(work, experiment)), filled(_export(work, experiment, rubric=STRICTER))
     _apply(work, experiment, second)
     _apply(work, experiment, first)
     assert current_rubric(work.store, experiment).digest == RUBRIC.digest
-    assert compare(_look(work, experiment), RUBRIC).judged == 12
+    assert leaderboard_of(_look(work, experiment), RUBRIC).judged == 12
     before = _state(work, experiment)
     again = _apply(work, experiment, second)
     assert (again.changed, _state(work, experiment)) == (False, before)
@@ -257,30 +261,30 @@ class Echo:
         return self._answer(file)
 
 
-def test_a_judge_answers_for_its_own_batch_alone(work: Workplace, experiment: Experiment) -> None:
+def test_a_judge_answers_for_its_own_batch_alone(work: Bench, experiment: Experiment) -> None:
     anas = filled(_export(work, experiment))
     for answer in ({}, anas, {"batch": anas["batch"]}):
         with pytest.raises(JudgeFailed, match="is not the batch that it was given"):
-            run_judge(work, experiment, RUBRIC, Echo(lambda _, given=answer: given), 0, Extent(1), ())  # type: ignore[misc]
+            _run_judge(work, RUBRIC, Echo(lambda _, given=answer: given), Extent(1))  # type: ignore[misc]
     assert _judged(work.store, experiment) == 0
 
 
-def test_what_a_judge_gave_is_kept_when_it_can_not_be_applied(work: Workplace, experiment: Experiment) -> None:
+def test_what_a_judge_gave_is_kept_when_it_can_not_be_applied(work: Bench, experiment: Experiment) -> None:
     def forgetful(file: FILE) -> FILE:
         scored = filled(file)
         scored["items"][3]["scores"] = dict.fromkeys(scored["items"][3]["scores"])
         return scored
 
     with pytest.raises(JudgeFailed, match="not filled in"):
-        run_judge(work, experiment, RUBRIC, Echo(forgetful), 0, Extent(1), ())
-    [kept] = (work.journals.parent / "judged").glob("*.json")
+        _run_judge(work, RUBRIC, Echo(forgetful), Extent(1))
+    [kept] = (work.context.settings.home / "judged").glob("*.json")
     assert _apply(work, experiment, read_judge_file(kept), partial=True).counted
     assert _judged(work.store, experiment) == 11
 
 
 @pytest.mark.parametrize("writes", range(3))
 def test_an_apply_that_breaks_off_is_finished_by_the_same_file(
-    work: Workplace, experiment: Experiment, monkeypatch: pytest.MonkeyPatch, writes: int
+    work: Bench, experiment: Experiment, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
     file = filled(_export(work, experiment))
     log, left = type(work.store._api).log_batch, iter(range(writes))
@@ -296,13 +300,13 @@ def test_an_apply_that_breaks_off_is_finished_by_the_same_file(
             _apply(work, experiment, file)
     assert _apply(work, experiment, file).changed is True
     assert _judged(work.store, experiment) == 12
-    assert compare(_look(work, experiment), RUBRIC).pending == 0
+    assert leaderboard_of(_look(work, experiment), RUBRIC).pending == 0
     [kept] = applied_batches(work.store, batch_runs(work.store, experiment), RUBRIC.digest)
     assert {v.slot.slot: v.scores for v in kept.verdicts} == {i["slot"]: i["scores"] for i in file["items"]}
 
 
 def test_a_run_that_is_gone_is_found_before_anything_is_written(
-    work: Workplace, experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+    work: Bench, experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = filled(_export(work, experiment))
     runs = RunStore.runs
@@ -314,25 +318,25 @@ def test_a_run_that_is_gone_is_found_before_anything_is_written(
     assert _apply(work, experiment, file).changed is True
 
 
-def test_provisional_scores_leave_a_cell_pending_and_its_metrics_alone(work: Workplace, experiment: Experiment) -> None:
-    run_judge(work, experiment, RUBRIC, LexicalJudge(RUBRIC), 0, Extent(5), ())
+def test_provisional_scores_leave_a_cell_pending_and_its_metrics_alone(work: Bench, experiment: Experiment) -> None:
+    _run_judge(work, RUBRIC, LexicalJudge(RUBRIC), Extent(5))
     for run in stored_runs(work.store, experiment):
         assert run.tags["judge_pending"] == "true"
         assert "composite" not in run.metrics
         assert 2 <= run.metrics["judge/lexical/composite"] <= 17
-    assert compare(_look(work, experiment), RUBRIC).provisional is True
+    assert leaderboard_of(_look(work, experiment), RUBRIC).provisional is True
 
 
 def test_a_provisional_judge_with_another_rubric_does_not_hide_counted_scores(
-    work: Workplace, experiment: Experiment
+    work: Bench, experiment: Experiment
 ) -> None:
     _apply(work, experiment, filled(_export(work, experiment)))
-    run_judge(work, experiment, STRICTER, LexicalJudge(STRICTER), 0, Extent(5), ())
+    _run_judge(work, STRICTER, LexicalJudge(STRICTER), Extent(5))
     assert current_rubric(work.store, experiment).digest == RUBRIC.digest
-    assert compare(_look(work, experiment), RUBRIC).provisional is False
+    assert leaderboard_of(_look(work, experiment), RUBRIC).provisional is False
 
 
-def test_an_overruled_flag_counts_and_is_remembered(work: Workplace, experiment: Experiment) -> None:
+def test_an_overruled_flag_counts_and_is_remembered(work: Bench, experiment: Experiment) -> None:
     file = filled(_export(work, experiment))
     for item in file["items"]:
         item["flags"]["overlong"] = True
@@ -340,7 +344,7 @@ def test_an_overruled_flag_counts_and_is_remembered(work: Workplace, experiment:
     assert all(run.metrics["overlong"] == 1 for run in stored_runs(work.store, experiment))
 
 
-def test_texts_scales_and_what_code_checked_are_held_against_the_batch(work: Workplace, experiment: Experiment) -> None:
+def test_texts_scales_and_what_code_checked_are_held_against_the_batch(work: Bench, experiment: Experiment) -> None:
     good = filled(_export(work, experiment))
     first = good["items"][0]
     for spoiled, word in (
@@ -363,14 +367,14 @@ class TestDrift:
     def experiment(self, collected: Callable[..., Experiment]) -> Experiment:
         return collected(n_scenarios=4)
 
-    def test_a_faithful_judge_counts(self, work: Workplace, experiment: Experiment) -> None:
+    def test_a_faithful_judge_counts(self, work: Bench, experiment: Experiment) -> None:
         applied = _apply(work, experiment, filled(_export(work, experiment, sample=1, anchors=True)))
         assert (applied.counted, applied.quarantine, applied.drift.assessable) == (True, "", True)
         assert all(found.kappa.value == 1 for found in applied.drift.criteria.values())
-        assert compare(_look(work, experiment), RUBRIC).kappas["ana"] == dict.fromkeys(RUBRIC.criteria, 1.0)
+        assert leaderboard_of(_look(work, experiment), RUBRIC).kappas["ana"] == dict.fromkeys(RUBRIC.criteria, 1.0)
 
     def test_a_shifted_one_is_in_quarantine_until_somebody_accepts_it(
-        self, work: Workplace, experiment: Experiment
+        self, work: Bench, experiment: Experiment
     ) -> None:
         file = _shifted(_export(work, experiment, sample=1, anchors=True), "tone", 1)
         applied = _apply(work, experiment, file)
@@ -389,16 +393,14 @@ class TestDrift:
         assert accepted.changed
         assert _judged(work.store, experiment) == 24
 
-    def test_scoring_anew_takes_the_place_of_what_is_in_quarantine(
-        self, work: Workplace, experiment: Experiment
-    ) -> None:
+    def test_scoring_anew_takes_the_place_of_what_is_in_quarantine(self, work: Bench, experiment: Experiment) -> None:
         _apply(work, experiment, _shifted(_export(work, experiment, sample=1, anchors=True), "tone", 2))
         applied = _apply(work, experiment, filled(_export(work, experiment, sample=1, anchors=True)))
         assert (applied.counted, applied.replaced) == (True, 0)
         assert _judged(work.store, experiment) == 24
 
     def test_counted_scores_are_not_lost_to_a_replacement_that_drifts(
-        self, work: Workplace, experiment: Experiment
+        self, work: Bench, experiment: Experiment
     ) -> None:
         first, second = (_export(work, experiment, sample=1, anchors=True) for _ in range(2))
         _apply(work, experiment, filled(first))
@@ -407,7 +409,7 @@ class TestDrift:
         assert _judged(work.store, experiment) == 24
         assert [run.metrics["tone"] for run in stored_runs(work.store, experiment)] == means
 
-    def test_scores_that_count_no_more_leave_the_leaderboard(self, work: Workplace, experiment: Experiment) -> None:
+    def test_scores_that_count_no_more_leave_the_leaderboard(self, work: Bench, experiment: Experiment) -> None:
         """Taken at first, because too few anchors were scored to tell; the whole file then drifts."""
         whole = _shifted(_export(work, experiment, sample=1, anchors=True), "tone", 2)
         part = {**whole, "items": [dict(item) for item in whole["items"]]}
@@ -419,22 +421,22 @@ class TestDrift:
         assert _judged(work.store, experiment) == 24
         assert not _apply(work, experiment, whole).counted
         assert _judged(work.store, experiment) == 0
-        assert compare(_look(work, experiment), RUBRIC).judged == 0
+        assert leaderboard_of(_look(work, experiment), RUBRIC).judged == 0
         assert _waiting(work, experiment, "ana") == 24
 
-    def test_anchors_of_a_batch_in_quarantine_are_not_borrowed(self, work: Workplace, experiment: Experiment) -> None:
+    def test_anchors_of_a_batch_in_quarantine_are_not_borrowed(self, work: Bench, experiment: Experiment) -> None:
         _apply(work, experiment, _shifted(_export(work, experiment, sample=1, anchors=True), "tone", 2))
-        now = (work.new_id, work.now_ms)
+        now = (work.context.new_id, work.now_ms)
         extent = Extent(1, limit=7)
         few = export_batch(work.store, experiment, RUBRIC, JudgeName("ana"), 3, *now, extent, SUITE.anchors).file
         applied = _apply(work, experiment, filled(few))
         assert (applied.drift.borrowed, applied.counted) == (0, True)
 
-    def test_a_small_batch_borrows_the_judges_earlier_anchors(self, work: Workplace, experiment: Experiment) -> None:
+    def test_a_small_batch_borrows_the_judges_earlier_anchors(self, work: Bench, experiment: Experiment) -> None:
         gold = SUITE.anchors
         for number, known in enumerate((0, 1)):
             file = export_batch(
-                *(work.store, experiment, RUBRIC, JudgeName("ana"), number, work.new_id, work.now_ms),
+                *(work.store, experiment, RUBRIC, JudgeName("ana"), number, work.context.new_id, work.now_ms),
                 Extent(1, limit=7),
                 gold,
             ).file
@@ -443,13 +445,11 @@ class TestDrift:
             assert applied.drift.borrowed == 7 * known
             assert applied.counted
 
-    def test_private_anchors_are_looked_up_here_and_stored_nowhere(
-        self, work: Workplace, experiment: Experiment
-    ) -> None:
+    def test_private_anchors_are_looked_up_here_and_stored_nowhere(self, work: Bench, experiment: Experiment) -> None:
         from dataclasses import replace
 
         own = [replace(anchor, id=f"own-{anchor.id}", private=True) for anchor in SUITE.anchors]
-        now = (work.new_id, work.now_ms)
+        now = (work.context.new_id, work.now_ms)
         file = export_batch(work.store, experiment, RUBRIC, JudgeName("ana"), 0, *now, Extent(1), own).file
         [run] = batch_runs(work.store, experiment)
         manifest = work.store.text(run, "manifest.json") or ""
@@ -463,7 +463,7 @@ class TestDrift:
         assert here.drift.assessable
 
 
-def test_the_file_is_read_as_it_was_written(work: Workplace, experiment: Experiment, tmp_path: Path) -> None:
+def test_the_file_is_read_as_it_was_written(work: Bench, experiment: Experiment, tmp_path: Path) -> None:
     from tipbench.core.untrusted import json_text
 
     path = tmp_path / "judge.json"

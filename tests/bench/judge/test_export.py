@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tipbench.bench.bench import Bench
 from tipbench.bench.judge.export import Exported, export_batch
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.sample import ANCHORS, REPEATS, Extent
@@ -18,20 +19,19 @@ from tipbench.bench.suites.load import load_suite
 from tipbench.bench.tracking.batches import batch_runs, read_batch
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import stored_runs
-from tipbench.bench.workplace import Workplace
 from tipbench.core.errors import InvalidInput
 
 SUITE = load_suite("tip")
 RUBRIC = SUITE.rubric
 
 
-def _export(work: Workplace, experiment: Experiment, judge: str = "ana", seed: int = 0, **extent: int) -> Exported:
-    now = (work.new_id, work.now_ms)
+def _export(work: Bench, experiment: Experiment, judge: str = "ana", seed: int = 0, **extent: int) -> Exported:
+    now = (work.context.new_id, work.now_ms)
     chosen = Extent(**{"sample": 5, **extent})
     return export_batch(work.store, experiment, RUBRIC, JudgeName(judge), seed, *now, chosen, SUITE.anchors)
 
 
-def _batch(work: Workplace, experiment: Experiment) -> Batch:
+def _batch(work: Bench, experiment: Experiment) -> Batch:
     return read_batch(work.store, batch_runs(work.store, experiment)[-1])
 
 
@@ -39,7 +39,7 @@ def _kinds(batch: Batch) -> Counter[str]:
     return Counter(slot.kind for slot in batch.slots)
 
 
-def test_every_candidate_of_every_cell_is_in_the_batch_once(work: Workplace, experiment: Experiment) -> None:
+def test_every_candidate_of_every_cell_is_in_the_batch_once(work: Bench, experiment: Experiment) -> None:
     exported = _export(work, experiment)
     batch = _batch(work, experiment)
     assert _kinds(batch) == {"candidate": 60, "anchor": ANCHORS, "repeat": REPEATS}
@@ -51,7 +51,7 @@ def test_every_candidate_of_every_cell_is_in_the_batch_once(work: Workplace, exp
 
 
 def test_nothing_in_the_file_tells_models_prompts_runs_or_anchors(
-    work: Workplace, collected: Callable[..., Experiment], tmp_path: Path
+    work: Bench, collected: Callable[..., Experiment], tmp_path: Path
 ) -> None:
     script = tmp_path / "qwen2.5.yaml"
     tips = ["As Qwen2.5, made by Alibaba Cloud, I say: call Jule now.", "v3-few-shot says: rest.", "c", "d", "e"]
@@ -71,12 +71,12 @@ def test_nothing_in_the_file_tells_models_prompts_runs_or_anchors(
     assert "as […], made by […] cloud, i say: call jule now." in text, "marked, not dropped"
 
 
-def test_a_candidate_that_names_nobody_is_shown_as_it_is(work: Workplace, experiment: Experiment) -> None:
+def test_a_candidate_that_names_nobody_is_shown_as_it_is(work: Bench, experiment: Experiment) -> None:
     shown = {item["candidate"] for item in _export(work, experiment).file["items"]}
     assert not [text for text in shown if "[…]" in text]
 
 
-def test_anchors_look_like_candidates(work: Workplace, collected: Callable[..., Experiment]) -> None:
+def test_anchors_look_like_candidates(work: Bench, collected: Callable[..., Experiment]) -> None:
     experiment = collected(n_scenarios=3)
     file, batch = _export(work, experiment).file, _batch(work, experiment)
     kind = {slot.slot: slot.kind for slot in batch.slots}
@@ -88,7 +88,7 @@ def test_anchors_look_like_candidates(work: Workplace, collected: Callable[..., 
     assert max(places) - min(places) > len(file["items"]) // 2, "spread over the file"
 
 
-def test_repeats_are_texts_of_the_batch_in_slots_of_their_own(work: Workplace, experiment: Experiment) -> None:
+def test_repeats_are_texts_of_the_batch_in_slots_of_their_own(work: Bench, experiment: Experiment) -> None:
     file, batch = _export(work, experiment).file, _batch(work, experiment)
     items = {item["slot"]: item for item in file["items"]}
     for slot in batch.slots:
@@ -98,7 +98,7 @@ def test_repeats_are_texts_of_the_batch_in_slots_of_their_own(work: Workplace, e
             assert first["slot"] != second["slot"]
 
 
-def test_the_order_can_not_be_computed_from_the_file_and_the_seed(work: Workplace, experiment: Experiment) -> None:
+def test_the_order_can_not_be_computed_from_the_file_and_the_seed(work: Bench, experiment: Experiment) -> None:
     """With the secret, which only the manifest holds, the draw can be done again; without it, it can't."""
     file, batch = _export(work, experiment).file, _batch(work, experiment)
     runs = sorted((run.tags["tipbench.cell_key"], run.run_id) for run in stored_runs(work.store, experiment))
@@ -125,7 +125,7 @@ def test_the_order_can_not_be_computed_from_the_file_and_the_seed(work: Workplac
     assert batch.secret not in str(file)
 
 
-def test_two_batches_have_no_slot_in_common_and_the_same_candidates(work: Workplace, experiment: Experiment) -> None:
+def test_two_batches_have_no_slot_in_common_and_the_same_candidates(work: Bench, experiment: Experiment) -> None:
     batches = []
     for judge in ("ana", "ben"):
         _export(work, experiment, judge, sample=2)
@@ -137,15 +137,15 @@ def test_two_batches_have_no_slot_in_common_and_the_same_candidates(work: Workpl
     assert len(own[0]) == 24
 
 
-def test_the_default_fits_into_two_hours(work: Workplace, collected: Callable[..., Experiment]) -> None:
+def test_the_default_fits_into_two_hours(work: Bench, collected: Callable[..., Experiment]) -> None:
     experiment = collected(models="scripted/a,scripted/b,scripted/c,scripted/d", n_scenarios=0)
-    now = (work.new_id, work.now_ms)
+    now = (work.context.new_id, work.now_ms)
     exported = export_batch(work.store, experiment, RUBRIC, JudgeName("ana"), 0, *now, Extent(), SUITE.anchors)
     assert (exported.sample, exported.candidates, exported.left_out) == (1, 96, 96 * 4)
     assert exported.items * 45 < 7200
 
 
-def test_a_limit_takes_whole_cells_and_others_next_time(work: Workplace, experiment: Experiment) -> None:
+def test_a_limit_takes_whole_cells_and_others_next_time(work: Bench, experiment: Experiment) -> None:
     exported = _export(work, experiment, sample=2, limit=7)
     assert exported.candidates == 6
     assert exported.anchors == 6
@@ -153,15 +153,15 @@ def test_a_limit_takes_whole_cells_and_others_next_time(work: Workplace, experim
         _export(work, experiment, sample=2, limit=1)
 
 
-def test_private_anchors_go_first(work: Workplace, experiment: Experiment) -> None:
+def test_private_anchors_go_first(work: Bench, experiment: Experiment) -> None:
     own = tuple(replace(anchor, id=f"own-{anchor.id}", private=True) for anchor in SUITE.anchors[-4:])
-    now = (work.new_id, work.now_ms)
+    now = (work.context.new_id, work.now_ms)
     export_batch(*(work.store, experiment, RUBRIC, JudgeName("ana"), 0, *now), Extent(5), (*SUITE.anchors[:30], *own))
     used = {slot.of for slot in _batch(work, experiment).slots if slot.kind == "anchor"}
     assert {anchor.id for anchor in own} <= used
 
 
-def test_nothing_to_judge_is_said(work: Workplace, collected: Callable[..., Experiment], tmp_path: Any) -> None:
+def test_nothing_to_judge_is_said(work: Bench, collected: Callable[..., Experiment], tmp_path: Any) -> None:
     script = tmp_path / "mute.yaml"
     script.write_text('parameters: 1000000\nrules: [{answer: "no list in here"}]')
     experiment = collected(models=f"scripted/{script}")

@@ -17,7 +17,6 @@ from tipbench.bench.judge.signature import batch_key, sign
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import InvalidInput, JudgeFileError, NotFound, Problems, StoredDataDamaged
 from tipbench.core.untrusted import json_text
-from tipbench.server.views import judging
 from tipbench.server.views.boards import Boards
 from tipbench.server.views.drafts import Drafts
 from tipbench.server.views.judging import JudgingDesk
@@ -365,7 +364,7 @@ def test_what_comes_while_a_batch_is_handed_in_is_handed_in_or_refused(
         tab.join(0.3)
         return apply_file(*given)
 
-    monkeypatch.setattr(judging, "apply_file", slowly)
+    monkeypatch.setattr("tipbench.bench.judge.apply.apply_file", slowly)
     desk.submit(batch, "person")
     tab.join()
     assert told == ["refused"]

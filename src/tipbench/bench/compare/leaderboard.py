@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from tipbench.bench.compare.comparison import Comparison, compare_rows, in_order_of_means
 from tipbench.bench.compare.effects import GridEffects, grid_effects
@@ -12,6 +13,9 @@ from tipbench.bench.compare.snapshot import Look
 from tipbench.bench.records import StoredCell
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.statistics.bounded import Interval
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Kappas = Mapping[str, Mapping[str, float | None]]  # of each judge with the anchors, by criterion; empty: not told
 
@@ -67,9 +71,37 @@ class Leaderboard:
         return sum(len(row.cells) - row.scored for row in self.rows.rows) + self.missing
 
     @property
+    def leader(self) -> Standing | None:
+        """The row with the highest mean; None while nothing is scored. `top` says which rows may be the best."""
+        return next((one for one in self.standings if one.composite is not None), None)
+
+    def to_frame(self) -> "DataFrame":
+        """A line for each row: model, prompt, means with their intervals, and what is missing. Needs pandas."""
+        from tipbench.bench.compare.frames import frame_of
+
+        return frame_of([_line(self, one) for one in self.standings])
+
+    @property
     def top(self) -> tuple[Standing, ...]:
         """Those that may be the best; empty where that can't be told."""
         return tuple(one for one in self.standings if one.place and one.place.top)
+
+
+def _line(board: Leaderboard, row: Standing) -> dict[str, Any]:
+    interval = row.intervals.get("composite")
+    return {
+        "model": row.model,
+        "prompt": row.prompt,
+        **{name: row.means.get(name) for name in board.scores},
+        "composite_low": interval.low if interval else None,
+        "composite_high": interval.high if interval else None,
+        "may_be_best": bool(row.place and row.place.top),
+        "scored": row.scored,
+        "pending": row.pending,
+        "failed": row.failed,
+        "missing": row.missing,
+        "empty": row.empty,
+    }
 
 
 def leaderboard_of(look: Look, rubric: Rubric) -> Leaderboard:

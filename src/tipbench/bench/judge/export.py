@@ -66,7 +66,8 @@ def export_batch(
     if not pending:
         raise NothingPending(
             f"nothing in experiment '{experiment.name}' waits for judge '{judge.name}'; "
-            f"'tipbench compare --experiment {experiment.name}' shows where it stands"
+            f"'tipbench compare --experiment {experiment.name}' shows where it stands",
+            judge.name,
         )
     sample = extent.sample or fitting_sample([len(items) for items in pending.values()])
     chosen = {

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tipbench.cli.workplace import err, note, out
+from tipbench.cli.console import err, note, out
 from tipbench.core.errors import InvalidInput
 from tipbench.core.settings import Settings
 from tipbench.recommender.store.catalog import STORES, open_alone

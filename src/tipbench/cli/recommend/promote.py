@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tipbench.cli.workplace import out
+from tipbench.cli.console import out
 from tipbench.core.settings import Settings
 from tipbench.recommender.promotion.evidence import GateSearch, promotion
 from tipbench.recommender.store.catalog import open_store

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from tipbench.cli.console import out
 from tipbench.cli.leaderboard import empty_table
-from tipbench.cli.workplace import out
 from tipbench.core.errors import InvalidInput, StateError
 from tipbench.core.settings import Settings
 from tipbench.core.text import utc_minute

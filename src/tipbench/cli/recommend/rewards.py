@@ -4,11 +4,9 @@ from typing import Any
 
 import click
 
-from tipbench.bench.compare.leaderboard import leaderboard_of
-from tipbench.bench.compare.snapshot import rubric_of
+from tipbench.cli.console import bench_of, out
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.leaderboard import empty_table
-from tipbench.cli.workplace import look_at, out, workplace
 from tipbench.core.paths import decisions_folder
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
@@ -33,9 +31,8 @@ def command(form: str, **given: Any) -> None:
     run that they came from; `tipbench recommend tips` writes such candidates.
     """
     options = gather(given)
-    with workplace(options.mlflow_url, options.experiment) as work:
-        look = look_at(work, work.store.experiment(options.experiment))
-        board = leaderboard_of(look, rubric_of(look))
+    with bench_of(options) as bench:
+        board = bench.compare()
         rewards = rewards_of(board, EarningsReader(decisions_folder(Settings().home)).read())
         if form == "table":
             _show(rewards)

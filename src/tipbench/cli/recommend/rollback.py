@@ -5,7 +5,7 @@ from contextlib import closing
 
 import click
 
-from tipbench.cli.workplace import out
+from tipbench.cli.console import out
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
 from tipbench.recommender.promotion.evidence import rollback

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tipbench.cli.console import note, out
 from tipbench.cli.listening import LOOPBACK, is_loopback, listening, url_of, uvicorn_options
-from tipbench.cli.workplace import note, out
 from tipbench.core.errors import InvalidInput, MissingExtra
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable

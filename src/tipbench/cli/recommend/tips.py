@@ -4,11 +4,10 @@ from typing import Any
 
 import click
 
-from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
+from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.compare.messages import row_label
-from tipbench.bench.compare.snapshot import rubric_of
+from tipbench.cli.console import bench_of, note
 from tipbench.cli.flags import gather, option_flags
-from tipbench.cli.workplace import look_at, note, workplace
 from tipbench.core.untrusted import json_text, printable
 from tipbench.recommender.records import MOST_CANDIDATES
 from tipbench.server.views.tips import Tips, best_rows, tips_of
@@ -40,11 +39,9 @@ def command(top: int, model: str | None, prompt: str | None, category: str | Non
     became of it.
     """
     options = gather(given)
-    with workplace(options.mlflow_url, options.experiment) as work:
-        experiment = work.store.experiment(options.experiment)
-        look = look_at(work, experiment)
-        board = leaderboard_of(look, rubric_of(look))
-        tips = tips_of(work.store, experiment, board, best_rows(board, top, model, prompt), category)
+    with bench_of(options) as bench:
+        board = bench.compare()
+        tips = tips_of(bench.store, bench.experiment, board, best_rows(board, top, model, prompt), category)
     click.echo(
         json_text([{"candidate": tip.candidate.model_dump(exclude_none=True), "text": tip.text} for tip in tips.tips])
     )

@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
+from tipbench.cli.console import note
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.sim.flags import Flags, simulation_flags
 from tipbench.cli.sim.gate_report import Contest, in_short, next_step, show_gate
 from tipbench.cli.sim.going import carried_out, interrupted, write_out
-from tipbench.cli.workplace import note
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.promotion.gate_records import keep_gate

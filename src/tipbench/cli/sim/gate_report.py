@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
+from tipbench.cli.console import out
 from tipbench.cli.leaderboard import empty_table
 from tipbench.cli.sim.run_report import headline, room_beside
-from tipbench.cli.workplace import out
 from tipbench.core.untrusted import printable
 from tipbench.recommender.policies.catalog import SERVED
 from tipbench.recommender.promotion.evidence import unfit

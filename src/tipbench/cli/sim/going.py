@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import TimeRemainingColumn as TimeLeftColumn
 
+from tipbench.cli.console import err, note
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.sim.flags import Flags
-from tipbench.cli.workplace import err, note
 from tipbench.core.errors import InvalidInput
 from tipbench.core.files import atomic_write
 from tipbench.core.text import duration

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
+from tipbench.cli.console import note
 from tipbench.cli.sim.replay_report import kept_line, show_replay
-from tipbench.cli.workplace import note
 from tipbench.core.errors import InvalidInput
 from tipbench.core.paths import decisions_folder
 from tipbench.core.settings import Settings

@@ -5,8 +5,8 @@ from typing import Any
 
 from rich.table import Table
 
+from tipbench.cli.console import out
 from tipbench.cli.leaderboard import empty_table
-from tipbench.cli.workplace import out
 from tipbench.core.untrusted import printable
 from tipbench.recommender.replay.messages import basis, estimate_text
 

@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tipbench.cli.console import out
 from tipbench.cli.leaderboard import empty_table
 from tipbench.cli.sim.curves import COLOURS, curve, squeezed
-from tipbench.cli.workplace import out
 from tipbench.core.text import counted
 from tipbench.core.untrusted import printable
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tipbench.bench.compare.html.page import Report
-from tipbench.bench.compare.leaderboard import Leaderboard
+from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
 from tipbench.bench.compare.report import as_data
 from tipbench.bench.compare.snapshot import rubric_of
 from tipbench.bench.judge.settle import effective_verdicts
-from tipbench.bench.pipeline import compare, report
 from tipbench.bench.records import StoredCell
+from tipbench.bench.report import make_report
 from tipbench.bench.suites.load import built_in_suites, load_suite
 from tipbench.bench.tracking.batches import applied_batches, batch_runs
 from tipbench.bench.tracking.interface import Experiment, StoredRun
@@ -129,7 +129,7 @@ class Boards:
         made_at = utc_minute(self._place.clock() * 1000)
 
         def make() -> Report:
-            return report(self._place.store(), kept.look, rubric_of(kept.look), self._board(kept), made_at)
+            return make_report(self._place.store(), kept.look, rubric_of(kept.look), self._board(kept), made_at)
 
         return kept.made("report", make)
 
@@ -162,7 +162,7 @@ class Boards:
         return _detail(store, cell, run, kept.look.experiment, scores.get(run_id, ()))
 
     def _board(self, kept: HeldLook) -> Leaderboard:
-        return kept.made("board", lambda: compare(kept.look, rubric_of(kept.look)))
+        return kept.made("board", lambda: leaderboard_of(kept.look, rubric_of(kept.look)))
 
     def _line(self, store: RunStore, experiment: Experiment) -> ExperimentLine:
         about = (experiment.name, experiment.created_ms, experiment.tags.get("tipbench.suite", ""))

@@ -6,17 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tipbench.bench.bench import Bench
 from tipbench.bench.compare.snapshot import rubric_of
-from tipbench.bench.judge.apply import Applied, Manner, apply_file, told_again
-from tipbench.bench.judge.export import export_batch
-from tipbench.bench.judge.gold import gold_items
+from tipbench.bench.judge.apply import Applied, Manner, told_again
 from tipbench.bench.judge.judges.catalog import person
-from tipbench.bench.judge.locks import judging_alone
 from tipbench.bench.judge.sample import fitting_sample
 from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.judge.signature import batch_key, is_fresh, verify_signature
 from tipbench.bench.judge.verify import read_judge_data
-from tipbench.bench.records import GoldItem
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.batches import is_applied
 from tipbench.bench.tracking.interface import Experiment
@@ -194,21 +191,16 @@ class JudgingDesk:
         return self._apply_to(opened.experiment, opened.rubric, data, manner)
 
     def _apply_to(self, experiment: Experiment, rubric: Rubric, data: dict[str, Any], manner: Manner) -> Applied:
-        store, gold = self._place.store(), self._gold(experiment, rubric)
         try:
-            with judging_alone(store.address, experiment.name, self._place.settings, _unsaid):
-                return apply_file(store, experiment, data, self._now_ms, manner, gold)
+            return self._bench(experiment, rubric).apply(data, manner)
         finally:
             self._looks.forget(experiment.id)
 
     def _export(self, experiment: Experiment, rubric: Rubric, judge: str) -> OpenBatch:
-        gold = self._gold(experiment, rubric)
-        work = self._place.workplace()
-        exported = export_batch(
-            work.store, experiment, rubric, person(judge), 0, work.new_id, work.now_ms, gold=gold, keep_file=True
-        )
+        bench = self._bench(experiment, rubric)
+        exported = bench.new_batch(person(judge), keep_file=True)
         self._looks.forget(experiment.id)
-        return OpenBatch(exported.file["batch"], exported.items, 0, work.now_ms)
+        return OpenBatch(exported.file["batch"], exported.items, 0, bench.now_ms)
 
     def _looked_at(self, judge: str, name: str | None) -> list[_Looked]:
         """Our experiments, or the one of that name, the oldest first. One that can't be read holds up no other."""
@@ -229,13 +221,17 @@ class JudgingDesk:
         batch = opened.batch
         return OpenBatch(batch.id, len(batch.slots), self._batches.done(opened), batch.created_ms)
 
-    def _gold(self, experiment: Experiment, rubric: Rubric) -> tuple[GoldItem, ...]:
+    def _bench(self, experiment: Experiment, rubric: Rubric) -> Bench:
+        """For batches by this rubric. A batch without anchors says so in its drift report."""
+        bench = self._place.bench(experiment.name)
+        bench.rubric = rubric
         try:
-            return gold_items(experiment, rubric, None, self._place.settings, _unsaid)
+            _ = bench.anchors
         except InvalidInput as error:
             _log.warning("the anchors for experiment '%s' can't be used: %s", experiment.name, error)
             problem = "the anchors that belong into this batch can't be read; the server's log tells admins why"
             raise InvalidInput(problem) from error  # its own words would tell a judge about them
+        return bench
 
     @property
     def _now_ms(self) -> int:
@@ -245,10 +241,6 @@ class JudgingDesk:
 def _check_answers(data: Mapping[str, Any], batch: str) -> None:
     if data.get("batch") != batch:
         raise InvalidInput(f"the file answers another batch than {batch}")
-
-
-def _unsaid(text: str) -> None:
-    """What a command would tell its user about anchors; a batch without any says so in its drift report."""
 
 
 def _timed_lock() -> TimedLock:

@@ -3,13 +3,14 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from tipbench.bench.bench import Bench, Context
 from tipbench.bench.tracking.address import open_store
 from tipbench.bench.tracking.embedded import SCHEME
 from tipbench.bench.tracking.store import RunStore
-from tipbench.bench.workplace import Workplace
 from tipbench.core.errors import NothingStored
-from tipbench.core.paths import journal_folder, snapshot_folder
+from tipbench.core.paths import snapshot_folder
 from tipbench.core.settings import Settings
 from tipbench.core.sqlite import BUSY_S
 
@@ -44,8 +45,10 @@ class Place:
         except NothingStored:
             return None
 
-    def workplace(self) -> Workplace:
-        return Workplace(self.store(), self.clock, self.new_id, journal_folder(self.settings.home))
+    def bench(self, experiment: str, **options: Any) -> Bench:
+        """The bench of one experiment, on this store."""
+        context = Context(self.settings, clock=self.clock, new_id=self.new_id, store=self.store())
+        return Bench(experiment, context=context, **options)
 
     @property
     def looks(self) -> Path:

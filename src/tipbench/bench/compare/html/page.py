@@ -34,6 +34,10 @@ class Report:
     examples: Mapping[RowKey, Examples]
     made_at: str
 
+    def to_html(self) -> str:
+        """One file that needs nothing else."""
+        return as_html(self)
+
 
 def as_html(report: Report) -> str:
     """One file that needs nothing else."""

@@ -1,0 +1,69 @@
+"""The report: the leaderboard with what stands behind it, from stored scores and texts."""
+
+from typing import TYPE_CHECKING
+
+from tipbench.bench.compare.snapshot import Look, no_cells
+from tipbench.bench.judge.settle import effective_verdicts
+from tipbench.bench.judge.status import JudgeStatus, judge_status
+from tipbench.bench.suites.read_rubric import parse_rubric
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.tracking.batches import applied_batches, batch_runs, deciding_batch
+from tipbench.bench.tracking.interface import Experiment
+from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates, stored_rubric, stored_runs
+from tipbench.bench.tracking.store import RunStore
+from tipbench.core.errors import StoredDataDamaged
+
+if TYPE_CHECKING:
+    from tipbench.bench.compare.html.page import Report
+    from tipbench.bench.compare.leaderboard import Leaderboard
+
+
+def make_report(store: RunStore, look: Look, rubric: Rubric, board: "Leaderboard", made_at: str) -> "Report":
+    """Add to a leaderboard how far its judges can be trusted, and texts to look at."""
+    from tipbench.bench.compare.examples import pick_examples
+    from tipbench.bench.compare.html.page import Report
+    from tipbench.bench.compare.reliability import judged_batches
+
+    batches = applied_batches(store, batch_runs(store, look.experiment), rubric.digest)
+    verdicts = effective_verdicts(batches)
+    shown = [verdicts[judge] for judge in board.judges if judge in verdicts]
+    cells = {cell.run_id: cell for cell in look.cells}
+
+    def text_of(run_id: str, candidate: int) -> str:
+        found = store.runs(look.experiment, {KIND: CELL, "tipbench.cell_key": cells[run_id].key})
+        texts = [stored_candidates(store, run).texts for run in found if run.run_id == run_id]
+        if not texts or candidate >= len(texts[0]):
+            raise StoredDataDamaged(f"candidate {candidate} of run {run_id} was judged and is gone; try --refresh")
+        return texts[0][candidate]
+
+    return Report(
+        board=board,
+        batches=judged_batches(batches),
+        alpha=judge_status(batches, rubric).alpha,
+        examples=pick_examples(look.cells, shown, text_of),
+        made_at=made_at,
+    )
+
+
+def status_of_judges(
+    store: RunStore, experiment: Experiment, rubric: Rubric
+) -> tuple[JudgeStatus, dict[tuple[str, int], str]]:
+    """How the judges stand, and the texts of what they disagree on most."""
+    status = judge_status(applied_batches(store, batch_runs(store, experiment), rubric.digest), rubric)
+    wanted = {one.item for one in status.disputed}
+    runs = {run.run_id: run for run in stored_runs(store, experiment)}
+    texts = {
+        (run_id, number): stored_candidates(store, runs[run_id]).texts[number]
+        for run_id, number in wanted
+        if run_id in runs
+    }
+    return status, texts
+
+
+def current_rubric(store: RunStore, experiment: Experiment) -> Rubric:
+    """The rubric of the newest counted scores, else of provisional ones, else the one that the newest cell carries."""
+    run = deciding_batch(batch_runs(store, experiment))
+    runs = [run] if run else stored_runs(store, experiment)
+    if not runs:
+        raise no_cells(experiment)
+    return parse_rubric(stored_rubric(store, runs[-1]), f"rubric.md of run {runs[-1].run_id}")

@@ -1,0 +1,127 @@
+"""The bench as a notebook uses it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tipbench
+from tipbench import Bench, Context, Observer
+from tipbench.bench.collect.plan import Plan
+from tipbench.bench.judge.apply import Manner
+from tipbench.bench.judge.judges.interface import JudgeName
+from tipbench.bench.records import Outcome
+from tipbench.core.errors import InvalidInput, NothingPending, NothingStored, Problems
+from tipbench.core.settings import Settings
+
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+SMALL: dict[str, Any] = {"models": "scripted/ant,scripted/bee", "prompts": "v1", "n_scenarios": 2}
+
+
+class Seen(Observer):
+    def __init__(self) -> None:
+        self.planned_cells = 0
+        self.labels: list[str] = []
+        self.notes: list[str] = []
+
+    def planned(self, plan: Plan) -> None:
+        self.planned_cells = len(plan.to_do)
+
+    def done(self, outcome: Outcome) -> None:
+        self.labels.append(outcome.cell.label)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.fixture
+def seen() -> Seen:
+    return Seen()
+
+
+@pytest.fixture
+def bench(tmp_path: Path, seen: Seen) -> Bench:
+    return Bench("tip-bench-x", mlflow_url=f"sqlite:///{tmp_path / 'm.db'}", context=Context(observer=seen))
+
+
+def test_the_page_of_the_docs_does_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 4
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), names)
+    shown = capsys.readouterr().out
+    assert "16 cells answered" in shown
+    assert "candidates scored by 'lena'" in shown
+    assert "1 cells to generate" in shown
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+    assert set(names["scores"]["kind"]) >= {"judge", "cell"}
+    assert len(names["table"]) == 4
+
+
+def test_it_is_watched_and_goes_on_where_it_was(bench: Bench, seen: Seen) -> None:
+    with bench:
+        assert len(bench.plan(**SMALL).to_do) == 4
+        assert seen.labels == []
+        first = bench.collect()
+        assert (first.answered, seen.planned_cells, len(seen.labels)) == (4, 4, 4)
+        again = bench.collect(n_scenarios=3)
+        assert (again.answered, again.stored_before) == (2, 4)
+        assert bench.collect(fresh=True).answered == 6
+        assert seen.notes[-1].startswith("6 stored cells are set aside")
+        assert [one.name for one in bench.experiments()] == ["tip-bench-x"]
+
+
+def test_a_judge_of_ones_own(bench: Bench) -> None:
+    class Kind:
+        identity = JudgeName("kind")
+
+        def score(self, file: dict[str, Any]) -> dict[str, Any]:
+            items = [{**item, "scores": dict.fromkeys(item["scores"], 4)} for item in file["items"]]
+            return {**file, "items": items}
+
+    with bench:
+        bench.collect(**SMALL)
+        applied = bench.judge(Kind(), how=Manner(accept_drift="kind to everybody"))
+        assert (applied.judge, applied.runs) == ("kind", 4)
+        with pytest.raises(NothingPending, match="waits for judge 'kind'"):
+            bench.judge(Kind())
+        assert bench.pending("ana") == 4
+
+
+def test_what_is_wrong_is_told_before_anything_is_made(bench: Bench, tmp_path: Path) -> None:
+    with pytest.raises(Problems, match="n_tip: there is no such key; did you mean n_tips"):
+        Bench("tip-bench-x", n_tip=3)
+    with bench:
+        with pytest.raises(NothingStored):
+            bench.compare()
+        with pytest.raises(InvalidInput, match="has no prompt 'v9'"):
+            bench.collect(models="scripted/ant", prompts="v9")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_experiment_that_is_not_there(bench: Bench) -> None:
+    with bench:
+        bench.collect(**SMALL)
+    other = Bench("tip-bench-y", context=bench.context, mlflow_url=bench.options.mlflow_url)
+    with other, pytest.raises(InvalidInput, match="there is no experiment 'tip-bench-y'"):
+        other.compare()
+
+
+def test_settings_can_be_passed_in(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'm.db'}"
+    settings = Settings({"TIPBENCH_HOME": str(tmp_path / "own"), "MLFLOW_TRACKING_URI": url})
+    with Bench("tip-bench-x", context=Context(settings)) as bench:
+        bench.collect(**SMALL)
+        assert bench.store.address == url
+    assert (tmp_path / "own" / "experiments").is_dir()
+
+
+def test_the_package_offers_its_front_doors_and_nothing_else() -> None:
+    assert all(getattr(tipbench, name) for name in tipbench.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Benches'"):
+        tipbench.Benches  # noqa: B018
