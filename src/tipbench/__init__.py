@@ -5,12 +5,13 @@
 
 from typing import TYPE_CHECKING, Any
 
+from tipbench.core.version import __version__
+
 if TYPE_CHECKING:
     from tipbench.bench.bench import Bench, Context, Observer
     from tipbench.bench.suites.load import load_suite
     from tipbench.recommender.recommender import Recommender
 
-__version__ = "0.1.0"
 __all__ = ["Bench", "Context", "Observer", "Recommender", "__version__", "load_suite"]
 _MODULES = {
     "Bench": "tipbench.bench.bench",

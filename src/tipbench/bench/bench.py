@@ -19,7 +19,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tipbench import __version__
 from tipbench.bench.compare.load_snapshot import take_look
 from tipbench.bench.compare.snapshot import Look, rubric_of
 from tipbench.bench.judge.settle import finish_applying
@@ -33,6 +32,7 @@ from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import EngineError, InvalidInput, NothingStored, ScoresRefused, TipbenchError
 from tipbench.core.paths import journal_folder, judged_folder, snapshot_folder
 from tipbench.core.settings import Settings
+from tipbench.core.version import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import click
 
-from tipbench import __version__
 from tipbench.cli.interrupts import STATUS, handle_interrupts
 from tipbench.cli.parts import command_of, parts
+from tipbench.core.version import __version__
 
 # name → (module, one line of help)
 COMMANDS = {

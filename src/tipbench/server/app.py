@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
-from tipbench import __version__
 from tipbench.core.errors import InvalidInput
 from tipbench.core.settings import Settings
+from tipbench.core.version import __version__
 from tipbench.server.api import parts as api_parts
 from tipbench.server.api.routers import routers
 from tipbench.server.jobs.catalog import open_runner

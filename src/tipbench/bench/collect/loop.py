@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 
-from tipbench import __version__
 from tipbench.bench.collect.answer import read_answer
 from tipbench.bench.collect.workers import side_by_side
 from tipbench.bench.engines.interface import Engine
@@ -15,6 +14,7 @@ from tipbench.bench.suites.suite import Suite
 from tipbench.bench.tracking.runs import cell_draft
 from tipbench.bench.tracking.store import RunDraft
 from tipbench.core.errors import EngineError, EngineUnreachable
+from tipbench.core.version import __version__
 
 Clock = Callable[[], float]
 

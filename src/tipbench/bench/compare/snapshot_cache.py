@@ -11,13 +11,13 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any
 
-from tipbench import __version__
 from tipbench.bench.compare.snapshot import Look, RubricSeen
 from tipbench.bench.records import JudgeNote, StoredCell
 from tipbench.bench.tracking.batches import BatchSummary
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.core.cache import DiskCache
 from tipbench.core.identity import data_digest
+from tipbench.core.version import __version__
 
 MOST_FILES = 50
 _KINDS = (StoredCell, JudgeNote, BatchSummary, RubricSeen)

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tipbench import __version__
 from tipbench.core.errors import StateRefused
 from tipbench.core.paths import gates_folder
+from tipbench.core.version import __version__
 from tipbench.recommender.promotion.immutable_records import keep_record, read_record, read_records
 from tipbench.recommender.simulation.gate import RULES
 

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tipbench import __version__
 from tipbench.core.errors import StateRefused
 from tipbench.core.paths import replays_folder
+from tipbench.core.version import __version__
 from tipbench.recommender.promotion.immutable_records import keep_record, read_record, read_records
 from tipbench.recommender.replay.verdict import Status
 

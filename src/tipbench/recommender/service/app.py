@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from fastapi import FastAPI
 
-from tipbench import __version__
 from tipbench.core.files import private_folder
 from tipbench.core.paths import recommender_folder
 from tipbench.core.settings import Settings
+from tipbench.core.version import __version__
 from tipbench.recommender.log.decisions import DecisionLog
 from tipbench.recommender.policies.catalog import SERVED
 from tipbench.recommender.promotion.evidence import changed_since

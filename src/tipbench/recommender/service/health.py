@@ -6,8 +6,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from tipbench import __version__
 from tipbench.core.errors import StateError
+from tipbench.core.version import __version__
 from tipbench.recommender.seldom import Seldom
 from tipbench.recommender.service.parts import Parts
 
