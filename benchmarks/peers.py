@@ -152,11 +152,11 @@ def main() -> int:
         for number in range(rounds):
             for name, tool in TOOLS.items():
                 folder = new_folder()
-                for which, kept in enumerate((first, later)):
+                for which, user_state in enumerate((first, later)):
                     seconds, cells = tool(folder, server, which)
                     if cells != CELLS:
                         raise SystemExit(f"{name} has {cells} cells of {CELLS}; its time means nothing")
-                    kept[name].append(seconds)
+                    user_state[name].append(seconds)
                 out.print(
                     f"round {number + 1}: {name} {first[name][-1]:.1f} s, then {later[name][-1]:.1f} s", style="dim"
                 )

@@ -146,9 +146,9 @@ class Stored:
 
     def _look_at(self, key: Key) -> None:
         """A state has to be the sum of its events. None of them is forgotten: there are too few."""
-        kept, events = self._store.look(key), self._store.events(key)
+        user_state, events = self._store.look(key), self._store.events(key)
         rewards = [event.reward for event in events if event.reward is not None]
-        n, total = (kept.state["n"], kept.state["reward_sum"]) if kept else (0, 0.0)
+        n, total = (user_state.state["n"], user_state.state["reward_sum"]) if user_state else (0, 0.0)
         if n != len(rewards) or abs(total - sum(rewards)) > 1e-9:
             self._found("states that are not the sum of their events", f"{key}: n {n}, events {len(rewards)}")
         self.events.update((event.id, event) for event in events)

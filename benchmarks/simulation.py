@@ -27,7 +27,7 @@ from benchmarks.parts.contenders.lives import ACTIONS, STEPS
 from benchmarks.parts.environments import interpreter_with
 from benchmarks.parts.table import out, show, verdict
 from tipbench.recommender.simulation.request import SimulationRequest
-from tipbench.recommender.simulation.subprocess_runner import simulated_apart
+from tipbench.recommender.simulation.subprocess_runner import simulate_in_subprocess
 from tipbench.server.built_in_world import built_in_world
 
 WARM_UP = 3
@@ -113,7 +113,7 @@ def show_cores(seeds: int) -> None:
     rates = {}
     for workers in (1, 2):
         begun = time.perf_counter()
-        simulated_apart(request, workers, 3600, lambda *_: None)
+        simulate_in_subprocess(request, workers, 3600, lambda *_: None)
         rates[workers] = decisions / (time.perf_counter() - begun)
     rows = [(str(workers), f"{rate:,.0f}", f"{rate / rates[1]:.2f}") for workers, rate in rates.items()]
     show(f"A whole simulation of {decisions:,} decisions, its start among it", ("cores", "decisions/s", "×"), rows)

@@ -36,7 +36,7 @@ WARM_UP = 8  # runs that are written and not timed
 PROMISES = {"server": 1.5, "SQLite file": 30.0}  # times the fluent API
 
 
-class Place(NamedTuple):
+class StoreProvider(NamedTuple):
     name: str
     url: str
     folder: Path  # the texts lie somewhere below
@@ -49,7 +49,7 @@ class Key(NamedTuple):
     with_texts: bool
 
 
-def runs_a_second(place: Place, writer: Writer, experiment: str, drafts: Sequence[RunDraft]) -> float:
+def runs_a_second(place: StoreProvider, writer: Writer, experiment: str, drafts: Sequence[RunDraft]) -> float:
     with opened(place.url) as store:
         made = store.ensure_experiment(experiment, {})
         texts_before = _text_files(place.folder)
@@ -79,8 +79,8 @@ def main() -> int:
         served, embedded = new_folder(), new_folder()
         with MlflowServer.start(served) as server:
             places = (
-                Place("server", server.url, served / "artifacts", dict.fromkeys(WRITERS, 150)),
-                Place(
+                StoreProvider("server", server.url, served / "artifacts", dict.fromkeys(WRITERS, 150)),
+                StoreProvider(
                     "SQLite file",
                     f"sqlite:///{embedded / 'mlflow.db'}",
                     embedded,
@@ -91,16 +91,16 @@ def main() -> int:
                 for place in places:
                     _one_round(number, place, measured)
     _show(measured, rounds)
-    kept = [
+    user_state = [
         verdict(
             f"{place}, with texts: tipbench / fluent API", _times_fluent(measured, Key(place, "tipbench", True)), wanted
         )
         for place, wanted in PROMISES.items()
     ]
-    return 0 if all(kept) else 1
+    return 0 if all(user_state) else 1
 
 
-def _one_round(number: int, place: Place, measured: dict[Key, list[float]]) -> None:
+def _one_round(number: int, place: StoreProvider, measured: dict[Key, list[float]]) -> None:
     for with_texts in (True, False):
         for name, writer in WRITERS.items():
             drafts = finished_cells(WARM_UP + place.runs[name])

@@ -10,10 +10,10 @@ from tests.integration.filling import filled
 
 from benchmarks.parts.drafts import finished_cells
 from benchmarks.parts.stored import opened
-from tipbench.bench.judge.apply import Manner, apply_file
+from tipbench.bench.judge.apply import ApplyOptions, apply_file
 from tipbench.bench.judge.export import export_batch
 from tipbench.bench.judge.judges.catalog import person
-from tipbench.bench.judge.sample import Extent
+from tipbench.bench.judge.sample import BatchSize
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.tracking.store import RunDraft
 
@@ -34,7 +34,7 @@ def judged_experiment(database: Path) -> int:
         experiment = store.ensure_experiment(EXPERIMENT, {"tipbench.suite": suite.name})
         for start in range(0, len(drafts), _AT_ONCE):
             store.write_runs(experiment, drafts[start : start + _AT_ONCE])
-        judge, one_a_cell = person("person"), Extent(sample=1)
+        judge, one_a_cell = person("person"), BatchSize(sample=1)
         new_id = lambda: f"{next(ids):016x}"  # noqa: E731
         exported = export_batch(
             store, experiment, suite.rubric, judge, 0, new_id, now_ms, extent=one_a_cell, gold=suite.anchors
@@ -46,7 +46,7 @@ def judged_experiment(database: Path) -> int:
             if item["candidate"] not in known:  # the same few texts over and over would all score the same
                 item["scores"] = {name: drawn.randint(s["min"], s["max"]) for name, s in file["scales"].items()}
         # Items that stand in the file twice get two scores by chance, which would keep the batch from counting.
-        applied = apply_file(store, experiment, file, now_ms, Manner(accept_drift="scores are drawn at random"))
+        applied = apply_file(store, experiment, file, now_ms, ApplyOptions(accept_drift="scores are drawn at random"))
     if applied.runs != len(drafts) or not applied.accepted:
         raise SystemExit(f"{applied.runs} runs were judged, not {len(drafts)}; the figures would mean nothing")
     return len(drafts)

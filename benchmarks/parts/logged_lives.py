@@ -13,7 +13,7 @@ import numpy as np
 
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.log.decisions import DecisionLog
-from tipbench.recommender.policies.chance import OfEvent
+from tipbench.recommender.policies.chance import EventRng
 from tipbench.recommender.policies.interface import Choice, Policy, State
 from tipbench.recommender.records import Request, Reward
 from tipbench.recommender.replay.rounds import Round, Rounds, Wanted
@@ -57,15 +57,15 @@ class Logging:
     def __init__(self, policy: Policy[Any]) -> None:
         self._policy = policy
         self._state = policy.new_state()
-        self.kept: list[tuple[Request, Choice]] = []
+        self.user_state: list[tuple[Request, Choice]] = []
 
     def choose(self, request: Request) -> int:
         choice = chosen_by(self._policy, self._state, request)
-        self.kept.append((request, choice))
+        self.user_state.append((request, choice))
         return choice.place
 
     def learn(self, request: Request, reward: float) -> None:  # noqa: ARG002
-        self._policy.learn(self._state, self.kept[-1][1].seen, reward)
+        self._policy.learn(self._state, self.user_state[-1][1].seen, reward)
 
 
 class FrozenAfter:
@@ -85,7 +85,7 @@ class FrozenAfter:
 
 
 def chosen_by(policy: Policy[Any], state: State, request: Request) -> Choice:
-    return policy.choose(state, request, OfEvent(policy.name, request.user_id, request.event_id))
+    return policy.choose(state, request, EventRng(policy.name, request.user_id, request.event_id))
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def logged(users: list[User], policy: Policy[Any]) -> LoggedLives:
     for number, user in enumerate(users):
         server = Logging(policy)
         trajectory = user.served_by(server, policy)
-        for (request, choice), reward in zip(server.kept, trajectory.rewards.tolist(), strict=True):
+        for (request, choice), reward in zip(server.user_state, trajectory.rewards.tolist(), strict=True):
             rounds.append(Round(len(rounds), number, request, choice.place, choice.propensity, reward))
             propensities.append(choice.propensities)
         chosen.append(trajectory.chosen.tolist())
@@ -125,7 +125,7 @@ def write_log(folder: Path, users: Iterable[User], policy: Policy[Any]) -> None:
     for user in users:
         server = Logging(policy)
         rewards = user.served_by(server, policy).rewards.tolist()
-        for n, ((request, choice), reward) in enumerate(zip(server.kept, rewards, strict=True)):
+        for n, ((request, choice), reward) in enumerate(zip(server.user_state, rewards, strict=True)):
             log.decided(policy, request, choice, n)
             came = Reward(user_id=request.user_id, event_id=request.event_id, reward=reward)
             log.rewarded(policy.name, came, learned=True)

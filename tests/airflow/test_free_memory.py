@@ -11,19 +11,19 @@ from tipbench.core.errors import EngineError
 class Host(OllamaEngine):
     """An Ollama whose memory holds these models, one list a look, the last one for ever; and a clock beside it."""
 
-    def __init__(self, *looks: list[str]) -> None:
+    def __init__(self, *snapshots: list[str]) -> None:
         super().__init__("http://gpu1:11434", 1)
         self.now = 0.0
-        self.looks = list(looks)
+        self.snapshots = list(snapshots)
         self.said: list[str] = []
         self.unloaded: list[str] = []
 
     def unload(self, model: str) -> None:
         self.unloaded.append(model)
-        self.looks = [[]]
+        self.snapshots = [[]]
 
     def resident(self) -> list[ResidentModel]:
-        held = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+        held = self.snapshots.pop(0) if len(self.snapshots) > 1 else self.snapshots[0]
         return [ResidentModel(name) for name in held]
 
     def sleep(self, seconds: float) -> None:

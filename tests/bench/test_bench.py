@@ -9,7 +9,7 @@ import pytest
 import tipbench
 from tipbench import Bench, Context, Observer
 from tipbench.bench.collect.plan import Plan
-from tipbench.bench.judge.apply import Manner
+from tipbench.bench.judge.apply import ApplyOptions
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.records import Outcome
 from tipbench.core.errors import InvalidInput, NothingPending, NothingStored, Problems
@@ -86,7 +86,7 @@ def test_a_judge_of_ones_own(bench: Bench) -> None:
 
     with bench:
         bench.collect(**SMALL)
-        applied = bench.judge(Kind(), how=Manner(accept_drift="kind to everybody"))
+        applied = bench.judge(Kind(), how=ApplyOptions(accept_drift="kind to everybody"))
         assert (applied.judge, applied.runs) == ("kind", 4)
         with pytest.raises(NothingPending, match="waits for judge 'kind'"):
             bench.judge(Kind())

@@ -130,11 +130,11 @@ def test_writers_and_mlflows_pages_share_the_file(site: Site, http: httpx.Client
     statuses: Counter[int] = Counter()
 
     def hold_the_file() -> None:
-        with closing(sqlite3.connect(site.address.removeprefix("sqlite:///"), timeout=60)) as held:
-            held.execute("BEGIN IMMEDIATE")
+        with closing(sqlite3.connect(site.address.removeprefix("sqlite:///"), timeout=60)) as transaction:
+            transaction.execute("BEGIN IMMEDIATE")
             wrote.set()
             threading.Event().wait(5.5)
-            held.rollback()
+            transaction.rollback()
 
     def write_runs() -> None:
         store = RunStore(EmbeddedMlflow(site.address))

@@ -49,20 +49,22 @@ def test_a_gate_goes_on_without_its_server_and_comes_to_its_verdict(home: Path, 
         assert client.get(f"{ALL}/{gate}/outcome").status_code == 404
     first.kill()
     with serving() as second, second.client() as client:
-        held = ended(client, gate)
+        transaction = ended(client, gate)
         passed = bool(pictures)
-        assert (held["state"], held["exit_status"], held["passed"]) == ("finished", int(not passed), passed), held[
-            "log"
-        ]
-        assert held["progress"]["done"] == held["progress"]["cells"] == (300 if pictures else 100)
+        assert (transaction["state"], transaction["exit_status"], transaction["passed"]) == (
+            "finished",
+            int(not passed),
+            passed,
+        ), transaction["log"]
+        assert transaction["progress"]["done"] == transaction["progress"]["cells"] == (300 if pictures else 100)
         outcome = client.get(f"{ALL}/{gate}/outcome").json()
         assert outcome["gate"]["passed"] is passed
-        record = client.get(f"/api/recommend/gates/{held['gate']}").json()
+        record = client.get(f"/api/recommend/gates/{transaction['gate']}").json()
         assert record["verdict"] == outcome["gate"]
-        assert [one["id"] for one in client.get("/api/recommend/gates").json()["gates"]] == [held["gate"]]
+        assert [one["id"] for one in client.get("/api/recommend/gates").json()["gates"]] == [transaction["gate"]]
         assert ended(client, waits)["state"] == "finished"
         assert client.get("/api/recommend/promotions").json()["live"] == "egreedy"
-        look_at_everything(second, gate, held["gate"], pictures)
+        look_at_everything(second, gate, transaction["gate"], pictures)
 
 
 def look_at_everything(served: Served, simulation: str, gate: str, pictures: str | None) -> None:

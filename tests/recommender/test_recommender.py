@@ -14,7 +14,7 @@ from tipbench.recommender.policies.catalog import POLICIES, SERVED
 from tipbench.recommender.policies.ridge import Ridge
 from tipbench.recommender.records import Candidate, Source
 from tipbench.recommender.store.files import FileStore
-from tipbench.recommender.store.interface import Kept, Key
+from tipbench.recommender.store.interface import Key, UserState
 
 every_policy = pytest.mark.parametrize("name", POLICIES)
 
@@ -99,9 +99,9 @@ def test_a_reward_teaches_the_features_of_score_time(tmp_path: Path) -> None:
     recommender.reward("egreedy/v2", a_reward(reward=0.7))
     chosen = [candidate.id for candidate in request.candidates].index(answer.chosen)
     x = SERVED["egreedy/v2"].features.matrix(request)[chosen]
-    kept = FileStore(tmp_path / "state").look(Key("u1", "egreedy/v2"))
-    assert kept is not None
-    state = Ridge.of_data(kept.state, 12, 1.0)
+    user_state = FileStore(tmp_path / "state").look(Key("u1", "egreedy/v2"))
+    assert user_state is not None
+    state = Ridge.of_data(user_state.state, 12, 1.0)
     np.testing.assert_allclose(state.xx, np.outer(x, x), atol=1e-15)
     np.testing.assert_allclose(state.xr, 0.7 * x, atol=1e-15)
 
@@ -181,9 +181,9 @@ def test_a_state_of_other_features_is_refused_and_never_padded(tmp_path: Path) -
     recommender.score("egreedy", a_request("unrewarded"))
     recommender.reward("egreedy", a_reward())
     store = FileStore(tmp_path / "state")
-    with store.held(Key("u1", "egreedy")) as held:
-        assert held.kept
-        held.keep(replace(held.kept, feature_version="v2"))
+    with store.transaction(Key("u1", "egreedy")) as transaction:
+        assert transaction.user_state
+        transaction.keep(replace(transaction.user_state, feature_version="v2"))
     before, logged = (tmp_path / "state" / "u1_egreedy.json").read_bytes(), list(entries(tmp_path / "decisions"))
     clock.now += 8 * 86_400
     for act in (
@@ -203,9 +203,9 @@ def test_a_state_of_other_features_is_refused_and_never_padded(tmp_path: Path) -
 def test_a_state_that_does_not_fit_its_version_is_damaged(tmp_path: Path) -> None:
     recommender = a_recommender(tmp_path)
     recommender.score("egreedy", a_request())
-    with FileStore(tmp_path / "state").held(Key("u1", "egreedy")) as held:
-        assert held.kept
-        held.keep(replace(held.kept, state={**held.kept.state, "xr": [0.0] * 12}))
+    with FileStore(tmp_path / "state").transaction(Key("u1", "egreedy")) as transaction:
+        assert transaction.user_state
+        transaction.keep(replace(transaction.user_state, state={**transaction.user_state.state, "xr": [0.0] * 12}))
     with pytest.raises(StateDamaged, match="xr is not a list of 7 numbers; reset the user"):
         recommender.score("egreedy", a_request("e2"))
 
@@ -217,9 +217,9 @@ def test_a_state_that_does_not_fit_its_version_is_damaged(tmp_path: Path) -> Non
 def test_numbers_that_no_float_holds_are_damage(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
     recommender = a_recommender(tmp_path)
     recommender.score("egreedy", a_request())
-    with FileStore(tmp_path / "state").held(Key("u1", "egreedy")) as held:
-        assert held.kept
-        held.keep(replace(held.kept, state={**held.kept.state, **changes}))
+    with FileStore(tmp_path / "state").transaction(Key("u1", "egreedy")) as transaction:
+        assert transaction.user_state
+        transaction.keep(replace(transaction.user_state, state={**transaction.user_state.state, **changes}))
     with pytest.raises(StateDamaged, match=reason):
         recommender.score("egreedy", a_request("e2"))
 
@@ -231,10 +231,10 @@ def test_nothing_is_learned_from_features_that_nobody_saw(tmp_path: Path, featur
     recommender = a_recommender(tmp_path, store=store)
     recommender.score("egreedy", a_request())
     path = tmp_path / "state" / "u1_egreedy.json"
-    with store.held(Key("u1", "egreedy")) as held:
-        event = held.event("e1")
+    with store.transaction(Key("u1", "egreedy")) as transaction:
+        event = transaction.event("e1")
         assert event
-        held.put(replace(event, features=features))
+        transaction.put(replace(event, features=features))
     if float("inf") in features:
         path.write_text(path.read_text().replace("Infinity", "1e999"))
     before = path.read_bytes()
@@ -261,8 +261,8 @@ def test_reset_forgets_what_every_policy_knows_of_one_user(tmp_path: Path) -> No
 
 def test_reset_forgets_what_a_shadow_was_given_too(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "state")
-    with store.held(Key("u1", "egreedy-v2-shadow")) as held:
-        held.keep(Kept("v2", SERVED["egreedy/v2"].new_state().as_data()))
+    with store.transaction(Key("u1", "egreedy-v2-shadow")) as transaction:
+        transaction.keep(UserState("v2", SERVED["egreedy/v2"].new_state().as_data()))
     assert a_recommender(tmp_path).reset("u1") == ["egreedy-v2-shadow"]
     assert store.look(Key("u1", "egreedy-v2-shadow")) is None
 

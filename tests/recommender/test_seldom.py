@@ -5,13 +5,13 @@ import logging
 import pytest
 
 from tests.recommender.making import Clock
-from tipbench.recommender.seldom import Seldom
+from tipbench.recommender.seldom import RateLimitedLog
 
 LOG = logging.getLogger("tests.seldom")
 
 
 def test_what_happens_often_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    seldom = Seldom(LOG)
+    seldom = RateLimitedLog(LOG)
     for _ in range(100):
         seldom.say("it failed", ValueError("no"))
     assert caplog.messages == ["it failed: ValueError: no"]
@@ -19,7 +19,7 @@ def test_what_happens_often_is_said_once(caplog: pytest.LogCaptureFixture) -> No
 
 def test_the_next_time_it_says_how_often_it_was_silent(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    seldom = Seldom(LOG, clock)
+    seldom = RateLimitedLog(LOG, clock)
     for pause_s in (0, 1, 58, 2, 1):
         clock.now += pause_s
         seldom.say("it failed", ValueError("no"))
@@ -30,7 +30,7 @@ def test_the_next_time_it_says_how_often_it_was_silent(caplog: pytest.LogCapture
 
 
 def test_what_it_says_is_safe_to_print_and_short(caplog: pytest.LogCaptureFixture) -> None:
-    Seldom(LOG).say("it failed", ValueError("\x1b[31m\nforged line" + "x" * 5000))
+    RateLimitedLog(LOG).say("it failed", ValueError("\x1b[31m\nforged line" + "x" * 5000))
     assert "\x1b" not in caplog.messages[0]
     assert "\n" not in caplog.messages[0]
     assert len(caplog.messages[0]) < 400

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from tests.web.small_app import Clock, Site
-from tipbench.web.log import Seldom, log_config
+from tipbench.web.log import RateLimitedLogFilter, log_config
 
 
 def test_the_config_is_plain_data_but_for_its_formatter_and_its_filter() -> None:
@@ -25,7 +25,7 @@ def test_a_request_that_ends_in_nothing_still_has_its_line(site: Site, caplog: p
 
 
 def test_what_is_said_again_and_again_is_said_once_a_minute(clock: Clock) -> None:
-    seldom = Seldom(clock)
+    seldom = RateLimitedLogFilter(clock)
 
     def is_said(text: str) -> bool:
         return seldom.filter(logging.LogRecord("asyncio", logging.ERROR, "", 0, text, None, None))

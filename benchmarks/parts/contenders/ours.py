@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.parts.contenders.turns import Step, Task, take_turns
 from tipbench.recommender.features.interface import Features, Floats
 from tipbench.recommender.features.v2 import V2
-from tipbench.recommender.policies.chance import OfEvent
+from tipbench.recommender.policies.chance import EventRng
 from tipbench.recommender.policies.egreedy import EGreedy
 from tipbench.recommender.policies.interface import Generator, Policy
 from tipbench.recommender.policies.linucb import LinUcb
@@ -48,7 +48,7 @@ def made(name: str, task: Task) -> Step:
     def generator(request: Request) -> Generator:
         if policy.features is READY:
             return fixed
-        return OfEvent(policy.name, request.user_id, f"{request.event_id}-{next(events)}")
+        return EventRng(policy.name, request.user_id, f"{request.event_id}-{next(events)}")
 
     def step(number: int) -> int:
         request = requests[number]

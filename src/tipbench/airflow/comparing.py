@@ -8,7 +8,7 @@ from tipbench.airflow.place import TaskLog, shared_bench
 from tipbench.airflow.planning import planned_request
 from tipbench.bench.collect.grid import Grid
 from tipbench.bench.collect.plan import make_plan
-from tipbench.bench.compare.snapshot import Look
+from tipbench.bench.compare.snapshot import Snapshot
 from tipbench.bench.records import ModelInfo
 from tipbench.core.settings import Settings
 
@@ -20,11 +20,11 @@ def compare_all(planned: Mapping[str, Any], settings: Settings, say: Callable[[s
 
     options, suite = planned_request(planned)
     with shared_bench(options, settings, TaskLog(say)) as bench:
-        look = bench.snapshot()
-    board = leaderboard_of(look, suite.rubric)
+        snapshot = bench.snapshot()
+    board = leaderboard_of(snapshot, suite.rubric)
     say(as_markdown(board))
     models = [ModelInfo(**one) for one in planned["infos"]]
-    missing = _missing(models, Grid(options, suite, models), look)
+    missing = _missing(models, Grid(options, suite, models), snapshot)
     if missing:
         say(f"CELLS ARE MISSING: {', '.join(f'{count} of {model}' for model, count in missing.items())}.")
     in_short = headline(board)
@@ -38,7 +38,7 @@ def compare_all(planned: Mapping[str, Any], settings: Settings, say: Callable[[s
     }
 
 
-def _missing(models: Sequence[ModelInfo], grid: Grid, look: Look) -> dict[str, int]:
+def _missing(models: Sequence[ModelInfo], grid: Grid, snapshot: Snapshot) -> dict[str, int]:
     """Cells that were planned and have no answer in MLflow, by model, whatever its task has said of them."""
-    plan = make_plan(models, grid, look.cells, retry_failed=True)
+    plan = make_plan(models, grid, snapshot.cells, retry_failed=True)
     return dict(Counter(cell.model.name for cell in plan.to_do))

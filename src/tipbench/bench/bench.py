@@ -19,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tipbench.bench.compare.load_snapshot import take_look
-from tipbench.bench.compare.snapshot import Look, rubric_of
+from tipbench.bench.compare.load_snapshot import load_snapshot
+from tipbench.bench.compare.snapshot import Snapshot, rubric_of
 from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.options import Options, make_options
 from tipbench.bench.records import ModelInfo, Outcome
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from tipbench.bench.compare.html.page import Report
     from tipbench.bench.compare.leaderboard import Leaderboard
     from tipbench.bench.engines.catalog import Engines
-    from tipbench.bench.judge.apply import Applied, Manner
+    from tipbench.bench.judge.apply import Applied, ApplyOptions
     from tipbench.bench.judge.export import Exported
     from tipbench.bench.judge.judges.interface import Judge, JudgeName
-    from tipbench.bench.judge.sample import Extent
+    from tipbench.bench.judge.sample import BatchSize
     from tipbench.bench.judge.status import JudgeStatus
     from tipbench.bench.records import GoldItem
     from tipbench.bench.suites.suite import Suite
@@ -159,7 +159,7 @@ class Bench:
         `retry_failed` tries cells again that failed before; `fresh` sets aside what is stored of this grid. Without
         `wait`, LockTaken is raised while another process collects this experiment or uses the same engine.
         """
-        from tipbench.bench.collect.locks import collecting_alone
+        from tipbench.bench.collect.locks import exclusive_collection
         from tipbench.bench.engines.catalog import open_engines
 
         suite, settings, observer = self.fit(**options), self.context.settings, self.context.observer
@@ -167,7 +167,7 @@ class Bench:
             models = self._admit(suite, engines) if share is None else ()
             store = self._open_store(create=share is None)
             part = share.part if share else ()
-            with collecting_alone(
+            with exclusive_collection(
                 engines, self.options, store.address, settings.home, wait, observer.waiting, part=part
             ):
                 if share:
@@ -318,7 +318,7 @@ class Bench:
 
         return len(waiting_runs(stored_runs(self.store, self.experiment), judge, self.rubric))
 
-    def export(self, path: str | Path, judge: str = "person", size: "Extent | None" = None) -> "Exported":
+    def export(self, path: str | Path, judge: str = "person", size: "BatchSize | None" = None) -> "Exported":
         """Write what waits for this judge to a file, with anchors and repeats among it, and its schema beside it."""
         from tipbench.bench.judge.judges.catalog import person
         from tipbench.bench.judge.schema import schema, schema_path
@@ -332,7 +332,7 @@ class Bench:
         write_user_file(path, json_text({"$schema": f"./{schema_path(path).name}", **exported.file}))
         return exported
 
-    def new_batch(self, judge: "JudgeName", size: "Extent | None" = None, keep_file: bool = False) -> "Exported":
+    def new_batch(self, judge: "JudgeName", size: "BatchSize | None" = None, keep_file: bool = False) -> "Exported":
         """Record a batch of what waits for this judge; `keep_file`: in MLflow too, for a judge who comes for it later.
 
         Raises NothingPending if nothing waits.
@@ -354,17 +354,17 @@ class Bench:
             keep_file,
         )
 
-    def apply(self, scores: str | Path | Mapping[str, Any], how: "Manner | None" = None) -> "Applied":
+    def apply(self, scores: str | Path | Mapping[str, Any], how: "ApplyOptions | None" = None) -> "Applied":
         """Check a filled-in judge file and write its scores back, all or nothing. Processes do it one after the other.
 
         Raises JudgeFileError with every problem of the file.
         """
         from tipbench.bench.judge.apply import AS_IT_IS, apply_file
-        from tipbench.bench.judge.locks import judging_alone
+        from tipbench.bench.judge.locks import exclusive_judging
         from tipbench.bench.judge.verify import read_judge_file
 
         experiment, anchors, settings = self.experiment, self.anchors, self.context.settings
-        with judging_alone(self.store.address, experiment.name, settings, self.context.observer.waiting):
+        with exclusive_judging(self.store.address, experiment.name, settings, self.context.observer.waiting):
             data = dict(scores) if isinstance(scores, Mapping) else read_judge_file(Path(scores))
             return apply_file(self.store, experiment, data, self.now_ms, how or AS_IT_IS, anchors)
 
@@ -372,8 +372,8 @@ class Bench:
         self,
         name: "str | Judge",
         identity: str | None = None,
-        size: "Extent | None" = None,
-        how: "Manner | None" = None,
+        size: "BatchSize | None" = None,
+        how: "ApplyOptions | None" = None,
     ) -> "Applied":
         """Have a judge that runs by itself (lexical, command, webhook, model) score what waits for it, and apply that.
 
@@ -399,13 +399,13 @@ class Bench:
     @contextmanager
     def open_judge(self, name: "str | Judge", identity: str | None = None) -> Iterator["Judge"]:
         """A judge that runs by itself, with what it needs for as long as it judges."""
-        from tipbench.bench.judge.judges.open_judge import opened_judge
+        from tipbench.bench.judge.judges.open_judge import open_judge
 
         if not isinstance(name, str):
             yield name
             return
         context = self.context
-        with opened_judge(
+        with open_judge(
             name,
             self.rubric,
             self.options,
@@ -424,7 +424,7 @@ class Bench:
         return status_of_judges(self.store, self.experiment, self.rubric)
 
     def _apply_judged(
-        self, scored: dict[str, Any], how: "Manner | None" = None, batch_run: StoredRun | None = None
+        self, scored: dict[str, Any], how: "ApplyOptions | None" = None, batch_run: StoredRun | None = None
     ) -> "Applied":
         """Apply what a judge gave; it is kept until then: hours of work are not lost to an item that is missing."""
         from tipbench.core.files import make_private_folder, write_user_file
@@ -452,17 +452,17 @@ class Bench:
         """The leaderboard per (model, prompt). `refresh` reads everything again, whatever is cached."""
         from tipbench.bench.compare.leaderboard import leaderboard_of  # brings numpy
 
-        look = self.snapshot(refresh)
-        return leaderboard_of(look, self.rubric_for(look))
+        snapshot = self.snapshot(refresh)
+        return leaderboard_of(snapshot, self.rubric_for(snapshot))
 
     def report(self) -> "Report":
         """The leaderboard with what stands behind it: judges, drift, example texts. `as_html` makes a page of it."""
         from tipbench.bench.report import make_report
         from tipbench.core.text import utc_minute
 
-        look = self.snapshot()
-        rubric = self.rubric_for(look)
-        return make_report(self.store, look, rubric, self.compare(), utc_minute(self.context.clock() * 1000))
+        snapshot = self.snapshot()
+        rubric = self.rubric_for(snapshot)
+        return make_report(self.store, snapshot, rubric, self.compare(), utc_minute(self.context.clock() * 1000))
 
     def scores(self) -> "DataFrame":
         """Every single score, and each cell's as it counts (kind = cell), as `compare --scores` writes them.
@@ -472,21 +472,21 @@ class Bench:
         from tipbench.bench.compare.frames import frame_of
         from tipbench.bench.compare.scores import all_scores
 
-        look = self.snapshot()
-        return frame_of(all_scores(self.store, look, self.rubric_for(look)))
+        snapshot = self.snapshot()
+        return frame_of(all_scores(self.store, snapshot, self.rubric_for(snapshot)))
 
-    def snapshot(self, refresh: bool = False) -> Look:
+    def snapshot(self, refresh: bool = False) -> Snapshot:
         """All that comparing reads of the experiment; what was cached counts as long as nothing was written since."""
         return self.snapshot_of(self.experiment, refresh)
 
-    def snapshot_of(self, experiment: Experiment, refresh: bool = False) -> Look:
+    def snapshot_of(self, experiment: Experiment, refresh: bool = False) -> Snapshot:
         """The same of any experiment of the store that was found just now."""
         folder = snapshot_folder(self.context.settings.home)
-        return take_look(self.store, experiment, folder, refresh, self.context.clock, finish_applying)
+        return load_snapshot(self.store, experiment, folder, refresh, self.context.clock, finish_applying)
 
-    def rubric_for(self, look: Look) -> Rubric:
+    def rubric_for(self, snapshot: Snapshot) -> Rubric:
         """The rubric of the suite that was named or collected with, else the one stored with the experiment."""
-        return self.suite.rubric if self._named_suite or self._suite else rubric_of(look)
+        return self.suite.rubric if self._named_suite or self._suite else rubric_of(snapshot)
 
     # What the experiment consists of
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tipbench.bench.compare.snapshot import Look, no_cells
+from tipbench.bench.compare.snapshot import Snapshot, no_cells
 from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.judge.status import JudgeStatus, judge_status
 from tipbench.bench.suites.read_rubric import parse_rubric
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from tipbench.bench.compare.leaderboard import Leaderboard
 
 
-def make_report(store: RunStore, look: Look, rubric: Rubric, board: "Leaderboard", made_at: str) -> "Report":
+def make_report(store: RunStore, snapshot: Snapshot, rubric: Rubric, board: "Leaderboard", made_at: str) -> "Report":
     """Add to a leaderboard how far its judges can be trusted, and texts to look at."""
     from tipbench.bench.compare.examples import pick_examples
     from tipbench.bench.compare.html.page import Report
     from tipbench.bench.compare.reliability import judged_batches
 
-    batches = applied_batches(store, batch_runs(store, look.experiment), rubric.digest)
+    batches = applied_batches(store, batch_runs(store, snapshot.experiment), rubric.digest)
     verdicts = effective_verdicts(batches)
     shown = [verdicts[judge] for judge in board.judges if judge in verdicts]
-    cells = {cell.run_id: cell for cell in look.cells}
+    cells = {cell.run_id: cell for cell in snapshot.cells}
 
     def text_of(run_id: str, candidate: int) -> str:
-        found = store.runs(look.experiment, {KIND: CELL, "tipbench.cell_key": cells[run_id].key})
+        found = store.runs(snapshot.experiment, {KIND: CELL, "tipbench.cell_key": cells[run_id].key})
         texts = [stored_candidates(store, run).texts for run in found if run.run_id == run_id]
         if not texts or candidate >= len(texts[0]):
             raise StoredDataDamaged(f"candidate {candidate} of run {run_id} was judged and is gone; try --refresh")
@@ -40,7 +40,7 @@ def make_report(store: RunStore, look: Look, rubric: Rubric, board: "Leaderboard
         board=board,
         batches=judged_batches(batches),
         alpha=judge_status(batches, rubric).alpha,
-        examples=pick_examples(look.cells, shown, text_of),
+        examples=pick_examples(snapshot.cells, shown, text_of),
         made_at=made_at,
     )
 

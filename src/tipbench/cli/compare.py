@@ -18,7 +18,7 @@ from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
 from tipbench.bench.compare.report import FORMATS
 from tipbench.bench.compare.rows import Rows, make_rows
 from tipbench.bench.compare.scores import all_scores, check_scores_file, write_scores
-from tipbench.bench.compare.snapshot import Look, rubric_of
+from tipbench.bench.compare.snapshot import Snapshot, rubric_of
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.cli.against import AGAINST_FORMATS, show_against
 from tipbench.cli.console import bench_of, err, note, out
@@ -90,9 +90,9 @@ def command(
         check_scores_file(scores)
     _check_together(form, by, against, named, min_gain)
     with _without_collecting_garbage(), bench_of(options) as bench:
-        look = bench.snapshot(refresh)
-        rubric = bench.rubric_for(look)
-        board = leaderboard_of(look, rubric)
+        snapshot = bench.snapshot(refresh)
+        rubric = bench.rubric_for(snapshot)
+        board = leaderboard_of(snapshot, rubric)
         before = _rows_of(bench, against, rubric, refresh) if against else None
         gated = _gated(board, named, min_gain or 0.0, against, before) if named else None
         if by:
@@ -100,7 +100,7 @@ def command(
         if against and before:
             _show_changes(board, against, before, form, gated)
         elif form == "html":
-            _echo_html(bench, look, rubric, board)
+            _echo_html(bench, snapshot, rubric, board)
         else:
             show_leaderboard(board, form)
         if by:
@@ -108,7 +108,7 @@ def command(
         if gated:
             _show_gated(gated, out if form == "table" else err)
         if scores:
-            lines = all_scores(bench.store, look, rubric)
+            lines = all_scores(bench.store, snapshot, rubric)
             write_scores(scores, lines)
             kinds = Counter(line["kind"] for line in lines)
             note(
@@ -146,14 +146,14 @@ def _check_together(form: str, by: str | None, against: str | None, named: str |
 
 
 def _rows_of(bench: Bench, other: str, rubric: Rubric, refresh: bool) -> Rows:
-    look = bench.snapshot_of(bench.store.experiment(other), refresh)
-    theirs = rubric_of(look)
+    snapshot = bench.snapshot_of(bench.store.experiment(other), refresh)
+    theirs = rubric_of(snapshot)
     if theirs.digest != rubric.digest:
         raise InvalidInput(
             f"'{other}' is judged by another rubric ({theirs.name} {theirs.digest[:12]} instead of {rubric.name} "
             f"{rubric.digest[:12]}), so its scores mean something else; judge one of the two anew"
         )
-    return make_rows(look.cells, rubric)
+    return make_rows(snapshot.cells, rubric)
 
 
 def _show_changes(board: Leaderboard, other: str, before: Rows, form: str, gated: Gated | None) -> None:
@@ -178,8 +178,8 @@ def _show_gated(gated: Gated, console: Console) -> None:
     console.print(f"Gate: {printable(gated.sentence)}", style=style, soft_wrap=True)
 
 
-def _echo_html(bench: Bench, look: Look, rubric: Rubric, board: Leaderboard) -> None:
+def _echo_html(bench: Bench, snapshot: Snapshot, rubric: Rubric, board: Leaderboard) -> None:
     from tipbench.bench.compare.html.page import as_html
     from tipbench.bench.report import make_report  # brings what judges need
 
-    click.echo(as_html(make_report(bench.store, look, rubric, board, utc_minute(time.time() * 1000))))
+    click.echo(as_html(make_report(bench.store, snapshot, rubric, board, utc_minute(time.time() * 1000))))

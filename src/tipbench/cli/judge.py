@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from tipbench.bench.judge.apply import Manner
+from tipbench.bench.judge.apply import ApplyOptions
 from tipbench.bench.judge.judges.catalog import PERSON, check_judge, person
-from tipbench.bench.judge.sample import EVERYTHING, Extent
+from tipbench.bench.judge.sample import EVERYTHING, BatchSize
 from tipbench.cli.console import bench_of, hint, out
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.judge_report import show_applied, show_exported, show_status
@@ -87,8 +87,8 @@ def command(
     options = gather({**given, "suite": suite})
     if run_name:
         check_judge(run_name, Settings())
-    manner = Manner(partial, dry_run, replace, _accepted(accept_drift))
-    size = Extent(sample, limit)
+    manner = ApplyOptions(partial, dry_run, replace, _accepted(accept_drift))
+    size = BatchSize(sample, limit)
     if export:
         person(judge_name or PERSON)
     with bench_of(options) as bench:
@@ -103,7 +103,7 @@ def command(
         if apply:
             applied = bench.apply(apply, manner)
         else:
-            size = Extent(sample or EVERYTHING.sample, limit)
+            size = BatchSize(sample or EVERYTHING.sample, limit)
             applied = bench.judge(run_name or "", judge_name, size, manner)
         show_applied(applied, manner)
         if not manner.dry_run:

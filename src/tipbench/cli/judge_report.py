@@ -8,7 +8,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from tipbench.bench.judge.apply import Applied, Manner
+from tipbench.bench.judge.apply import Applied, ApplyOptions
 from tipbench.bench.judge.drift import ENOUGH
 from tipbench.bench.judge.export import Exported
 from tipbench.bench.judge.sample import seconds_for
@@ -45,7 +45,7 @@ def show_exported(path: Path, exported: Exported, then: str) -> None:
     )
 
 
-def show_applied(applied: Applied, manner: Manner) -> None:
+def show_applied(applied: Applied, manner: ApplyOptions) -> None:
     _show_drift(applied)
     if not applied.changed:
         out.print("The same scores were applied before; nothing changed.")

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tipbench.bench.compare.leaderboard import Leaderboard
-from tipbench.bench.compare.leaderboard_row import MOST_LEVELS, Standing
+from tipbench.bench.compare.leaderboard_row import MOST_LEVELS, LeaderboardRow
 from tipbench.bench.compare.messages import (
     effect_sentences,
     figure,
@@ -35,7 +35,7 @@ class Column(NamedTuple):
 
     title: str
     matters: int
-    value: Callable[[Standing], str | Text]
+    value: Callable[[LeaderboardRow], str | Text]
     right: bool = True
 
 
@@ -136,7 +136,7 @@ def _mean_column(name: str, matters: int) -> Column:
     return Column(name.replace("_", " "), matters, lambda one: figure(one.means.get(name)))
 
 
-def interval_bar(standing: Standing, scale: Interval, width: int = _BAR) -> Text:
+def interval_bar(standing: LeaderboardRow, scale: Interval, width: int = _BAR) -> Text:
     """The composite's scale as a line, its interval as a thick one, the mean as a cross."""
     interval, mean = standing.intervals.get("composite"), standing.composite
     if interval is None or mean is None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tipbench.bench.bench import Bench, check_export_path
-from tipbench.bench.judge.apply import Manner
+from tipbench.bench.judge.apply import ApplyOptions
 from tipbench.bench.judge.judges.catalog import PERSON
 from tipbench.bench.options import Options
 from tipbench.cli.collect import show_summary
@@ -117,5 +117,5 @@ def _run_judge(bench: Bench, name: str) -> _Judged:
     except JudgeLater as later:
         note(f"{str(later)[0].upper()}{str(later)[1:]}.")
         return _Judged(f"batch {later.batch} waits for the {name} judge", later.items)
-    show_applied(applied, Manner())
+    show_applied(applied, ApplyOptions())
     return _Judged(applied.in_short)

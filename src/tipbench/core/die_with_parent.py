@@ -13,7 +13,7 @@ import sys
 _END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
-def tied(*arguments: str) -> list[str]:
+def tied_to_parent(*arguments: str) -> list[str]:
     """The command line of tipbench with these arguments, tied to this process."""
     return [sys.executable, "-m", __name__, str(os.getpid()), *arguments]
 

@@ -14,12 +14,12 @@ import numpy as np
 from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateError
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.log.decisions import DecisionLog
-from tipbench.recommender.policies.chance import OfEvent
+from tipbench.recommender.policies.chance import EventRng
 from tipbench.recommender.policies.interface import Choice, Policy
 from tipbench.recommender.records import Request, Reward
 from tipbench.recommender.shadows.runner import Served, Shadows
 from tipbench.recommender.states import known_state
-from tipbench.recommender.store.interface import Event, Held, Kept, Key, Store
+from tipbench.recommender.store.interface import Event, Key, Store, Transaction, UserState
 
 REWARD_WINDOW_S = 7 * 86_400.0
 Status = Literal["applied", "duplicate", "late"]
@@ -99,20 +99,20 @@ class Recommender:
         policy = self._policy(policy_name)
         shadowed = self._shadows.any_on and policy.name == self._live_if_known()
         digest = _digest(request)
-        with self._store.held(Key(request.user_id, policy.name), request.event_id) as held:
-            event = held.event(request.event_id)
+        with self._store.transaction(Key(request.user_id, policy.name), request.event_id) as transaction:
+            event = transaction.event(request.event_id)
             if event and event.request != digest:
                 raise Conflict(
                     f"the event {request.event_id!r} was scored for another request; take a new event id for this one"
                 )
-            kept = held.kept or _first(policy)
-            state = known_state(policy, kept)
-            choice = policy.choose(state, request, OfEvent(policy.name, request.user_id, request.event_id))
+            user_state = transaction.user_state or _first(policy)
+            state = known_state(policy, user_state)
+            choice = policy.choose(state, request, EventRng(policy.name, request.user_id, request.event_id))
             if event:
                 return _repeated(policy, request, event, choice)
             self._decisions.decided(policy, request, choice, state.n)
-            held.put(self._event(request, digest, choice, state.n))
-            held.keep(kept)
+            transaction.put(self._event(request, digest, choice, state.n))
+            transaction.keep(user_state)
         if shadowed:
             self._shadows.offer(Served(request, policy.name, choice))
         return _answer(policy, request, choice, state.n)
@@ -120,27 +120,27 @@ class Recommender:
     def reward(self, policy_name: str, reward: Reward) -> Outcome:
         """Learns from the features that the event was chosen by, once."""
         policy = self._policy(policy_name)
-        with self._store.held(Key(reward.user_id, policy.name), reward.event_id) as held:
-            event = held.event(reward.event_id)
+        with self._store.transaction(Key(reward.user_id, policy.name), reward.event_id) as transaction:
+            event = transaction.event(reward.event_id)
             if event is None:
                 raise NotFound(
                     f"no event {reward.event_id!r} of the user {reward.user_id!r} is known to {policy.name}; "
                     "score it first, and reward it within its time"
                 )
-            kept = held.kept or _first(policy)
-            state = known_state(policy, kept)
+            user_state = transaction.user_state or _first(policy)
+            state = known_state(policy, user_state)
             if event.reward is not None:
-                return Outcome(self._again(held, kept, event, reward), state.n)
+                return Outcome(self._again(transaction, user_state, event, reward), state.n)
             if event.late or event.features is None or self._now_ms - event.scored_ms > self._window_ms:
                 self._decisions.rewarded(policy.name, reward, learned=False)
-                held.put(replace(event, reward=reward.reward, late=True, features=None))
-                held.keep(replace(kept, late=kept.late + 1))
+                transaction.put(replace(event, reward=reward.reward, late=True, features=None))
+                transaction.keep(replace(user_state, late=user_state.late + 1))
                 return Outcome("late", state.n)
             seen = _seen(policy, event.features)
             self._decisions.rewarded(policy.name, reward, learned=True)
             policy.learn(state, seen, reward.reward)
-            held.put(replace(event, reward=reward.reward, features=None))
-            held.keep(replace(kept, state=state.as_data(), updated_ms=self._now_ms))
+            transaction.put(replace(event, reward=reward.reward, features=None))
+            transaction.keep(replace(user_state, state=state.as_data(), updated_ms=self._now_ms))
         return Outcome("applied", state.n)
 
     def reward_served(self, reward: Reward) -> tuple[str, Outcome]:
@@ -160,8 +160,8 @@ class Recommender:
         """What a policy has learned about a user; about somebody new, nothing yet."""
         policy = self._policy(policy_name)
         key = Key(user_id, policy.name)
-        kept = self._store.look(key) or _first(policy)
-        state = known_state(policy, kept)
+        user_state = self._store.look(key) or _first(policy)
+        state = known_state(policy, user_state)
         return Stats(
             user_id=user_id,
             policy=policy.name,
@@ -170,9 +170,9 @@ class Recommender:
             epsilon=policy.epsilon(state),
             mean_reward=state.reward_sum / state.n if state.n else None,
             waiting=self._store.waiting(key),
-            duplicates=kept.duplicates,
-            late=kept.late,
-            updated_ms=kept.updated_ms,
+            duplicates=user_state.duplicates,
+            late=user_state.late,
+            updated_ms=user_state.updated_ms,
             learned=policy.explained(state),
         )
 
@@ -200,13 +200,13 @@ class Recommender:
             raise NotFound(f"there is no policy {name!r}; there are {', '.join(self._policies)}")
         return self._policies[name]
 
-    def _again(self, held: Held, kept: Kept, event: Event, reward: Reward) -> Status:
+    def _again(self, transaction: Transaction, user_state: UserState, event: Event, reward: Reward) -> Status:
         if event.reward != reward.reward:
             raise Conflict(
                 f"the event {event.id!r} has the reward {event.reward} already, and {reward.reward} is another; "
                 "the first one stands"
             )
-        held.keep(replace(kept, duplicates=kept.duplicates + 1))
+        transaction.keep(replace(user_state, duplicates=user_state.duplicates + 1))
         return "late" if event.late else "duplicate"
 
     def _event(self, request: Request, digest: str, choice: Choice, n: int) -> Event:
@@ -233,8 +233,8 @@ def _digest(request: Request) -> str:
     return blake2b(request.model_dump_json().encode(), digest_size=16).hexdigest()
 
 
-def _first(policy: Policy[Any]) -> Kept:
-    return Kept(policy.features.version, policy.new_state().as_data())
+def _first(policy: Policy[Any]) -> UserState:
+    return UserState(policy.features.version, policy.new_state().as_data())
 
 
 def _seen(policy: Policy[Any], features: tuple[float, ...]) -> Floats:

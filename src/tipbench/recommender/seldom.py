@@ -11,7 +11,7 @@ _EVERY_S = 60.0
 _LONGEST = 300
 
 
-class Seldom:
+class RateLimitedLog:
     """Of all its threads, one says something, and how often nobody did since the last time."""
 
     def __init__(self, log: logging.Logger, now: Callable[[], float] = time.monotonic) -> None:

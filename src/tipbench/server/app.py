@@ -25,8 +25,8 @@ from tipbench.server.views.drafts import Drafts
 from tipbench.server.views.judging import JudgingDesk
 from tipbench.server.views.recommender import open_room
 from tipbench.server.views.run_requests import RunRequests
-from tipbench.server.views.snapshots import Looks
-from tipbench.server.views.store_provider import Place
+from tipbench.server.views.snapshots import SnapshotMemoryCache
+from tipbench.server.views.store_provider import StoreProvider
 from tipbench.web.access import Access
 from tipbench.web.answers import JsonAnswer
 from tipbench.web.authentication import csrf_token
@@ -57,14 +57,14 @@ def admin_server(
     """Over the store at the address. It has begun to watch jobs when it is there, and ends with its app."""
     home = settings.home
     hosts = [host, *_hosts(settings)]
-    place = Place(address, settings, clock, _new_id)
-    looks = Looks(place)
-    boards = Boards(place, looks)
+    place = StoreProvider(address, settings, clock, _new_id)
+    snapshots = SnapshotMemoryCache(place)
+    boards = Boards(place, snapshots)
     drafts = Drafts(home / "server" / "drafts.db")
-    desk = JudgingDesk(place, looks, drafts)
+    desk = JudgingDesk(place, snapshots, drafts)
     runner = open_runner(address, home, settings, clock, _new_id)
     room = open_room(settings, clock, _new_id)
-    requests = RunRequests(place, looks, runner.is_here)
+    requests = RunRequests(place, snapshots, runner.is_here)
     mlflow = MlflowPages(address, home / "server", settings, render_notice)
 
     @asynccontextmanager

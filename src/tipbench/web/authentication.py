@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from tipbench.web.access import Access
 from tipbench.web.bearer import CHALLENGE, by_bearer
 from tipbench.web.errors import Errors
-from tipbench.web.guard import Refusing
+from tipbench.web.guard import Guard
 from tipbench.web.origin import SAFE_METHODS, is_same_origin
 from tipbench.web.paths import API, LOGIN, PathRules, covered, covers, is_plain, local_path
 from tipbench.web.sessions import cookie_name
@@ -28,7 +28,7 @@ _NOT_FOR_JUDGES = "this is for admins only"
 NOT_FROM_HERE = "this did not come from one of this server's own pages; reload the page and try again"
 
 
-class Gate(Refusing):
+class Gate(Guard):
     """Middleware. Leaves `visitor`, `session`, `csrf` and `csrf_shown` in `request.state`."""
 
     def __init__(self, app: ASGIApp, access: Access, rules: PathRules, errors: Errors) -> None:

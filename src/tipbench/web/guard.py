@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 
-class Refusing(ABC):
+class Guard(ABC):
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 

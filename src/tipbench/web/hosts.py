@@ -10,10 +10,10 @@ from starlette.types import ASGIApp
 from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import shown
 from tipbench.web.errors import Errors
-from tipbench.web.guard import Refusing
+from tipbench.web.guard import Guard
 
 
-class AllowedHosts(Refusing):
+class AllowedHosts(Guard):
     """Middleware: refuse requests for other hosts than localhost, IP addresses and the allowed names."""
 
     def __init__(self, app: ASGIApp, names: Collection[str], errors: Errors) -> None:

@@ -11,14 +11,14 @@ from tipbench.core.errors import TipbenchError
 from tipbench.web.attempts import Attempts
 from tipbench.web.bearer import CHALLENGE, by_bearer
 from tipbench.web.errors import Errors
-from tipbench.web.guard import Refusing
+from tipbench.web.guard import Guard
 from tipbench.web.key import ServiceKey
 from tipbench.web.paths import PathRules, covered, is_plain
 
 _log = logging.getLogger(__name__)
 
 
-class KeyGate(Refusing):
+class KeyGate(Guard):
     """Middleware. It stands before the router, so without the key nobody learns what there is."""
 
     def __init__(self, app: ASGIApp, key: ServiceKey, attempts: Attempts, rules: PathRules, errors: Errors) -> None:

@@ -29,7 +29,7 @@ class Printable(logging.Formatter):
         return printable(super().format(record))
 
 
-class Seldom(logging.Filter):
+class RateLimitedLogFilter(logging.Filter):
     """The same text once a minute: out of file handles, asyncio says so tens of thousands of times a second."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -83,7 +83,7 @@ def log_config() -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"line": {"()": Printable, "fmt": "%(asctime)s %(levelname)s %(message)s"}},
-        "filters": {"seldom": {"()": Seldom}},
+        "filters": {"seldom": {"()": RateLimitedLogFilter}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}},
         "root": {"handlers": ["stderr"], "level": "WARNING"},
         "loggers": {

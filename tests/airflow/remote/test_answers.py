@@ -53,20 +53,20 @@ def answers_of(airflow: StandIn, address: str, every_s: float = 10.0) -> Answers
 
 def looked_twice(airflow: StandIn, address: str) -> list[str]:
     answers = answers_of(airflow, address)
-    return [*answers.look(), *answers.look()]
+    return [*answers.snapshot(), *answers.snapshot()]
 
 
 def test_a_run_whose_batch_is_applied_is_answered(airflow: StandIn, address: str, store: RunStore) -> None:
     waiting(airflow, address)
     waiting(airflow, address, "r2", batch="b2")
     answers = answers_of(airflow, address)
-    assert [*answers.look(), *answers.look()] == []
+    assert [*answers.snapshot(), *answers.snapshot()] == []
     score(store, "b1")
     airflow.paths()
-    assert answers.look() == ["r1"]
+    assert answers.snapshot() == ["r1"]
     assert airflow.paths() == ["GET /~/hitlDetails", "PATCH /r1/taskInstances/wait_for_judge/-1/hitlDetails"]
     assert airflow.answered == {"r1": {"chosen_options": ["The scores are applied"], "params_input": {"scores": ""}}}
-    assert answers.look() == []
+    assert answers.snapshot() == []
 
 
 def test_nobody_is_answered_at_once(airflow: StandIn, address: str, store: RunStore) -> None:
@@ -74,10 +74,10 @@ def test_nobody_is_answered_at_once(airflow: StandIn, address: str, store: RunSt
     score(store, "b1")
     waiting(airflow, address)
     answers = answers_of(airflow, address)
-    assert answers.look() == []
+    assert answers.snapshot() == []
     airflow.questions[0]["task_instance"]["queued_when"] = moment(300)
-    assert answers.look() == []
-    assert answers.look() == ["r1"]
+    assert answers.snapshot() == []
+    assert answers.snapshot() == ["r1"]
 
 
 @pytest.mark.parametrize("elsewhere", ["http://evil:5000", "sqlite:////etc/passwd", "", None])

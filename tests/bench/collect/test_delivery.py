@@ -47,10 +47,10 @@ def test_a_cell_that_comes_while_the_delivery_looks_for_the_end_is_not_left_behi
     store: RunStore, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delivery = Delivery(journal, store, lambda: store.ensure_experiment("tip-bench-x", {}))
-    read, looks = journal.waiting, iter([True])
+    read, snapshots = journal.waiting, iter([True])
 
     def waiting(most: int) -> list[tuple[Entry, int]]:
-        if next(looks, False):  # it finds nothing, and then both the last cell and the end come
+        if next(snapshots, False):  # it finds nothing, and then both the last cell and the end come
             journal.append(entry("last"))
             delivery._no_more.set()
             return []

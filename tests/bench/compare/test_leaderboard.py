@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.bench.compare.made_cells import board, cell, counted, empty, failed, provisional
-from tipbench.bench.compare.leaderboard_row import Standing
+from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.records import StoredCell
 
 
-def only(*cells: StoredCell) -> Standing:
+def only(*cells: StoredCell) -> LeaderboardRow:
     (standing,) = board(*cells).standings
     return standing
 
 
-def counts(standing: Standing) -> Mapping[str, int]:
+def counts(standing: LeaderboardRow) -> Mapping[str, int]:
     return {name: getattr(standing, name) for name in ("scored", "judged", "pending", "failed", "empty")}
 
 

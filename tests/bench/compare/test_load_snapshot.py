@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.bench.compare.conftest import NAME, a_cell_draft, apply_batch, patient, store_batch
 from tests.bench.tracking.records_made import RUBRIC, an_answer
 from tests.bench.tracking.shared_mlflow import SharedMlflow
-from tipbench.bench.compare.load_snapshot import take_look
-from tipbench.bench.compare.snapshot import Look, rubric_of
+from tipbench.bench.compare.load_snapshot import load_snapshot
+from tipbench.bench.compare.snapshot import Snapshot, rubric_of
 from tipbench.bench.tracking.batches import accept_drift, batch_runs
 from tipbench.bench.tracking.embedded import EmbeddedMlflow
 from tipbench.bench.tracking.interface import Experiment, StoredRun
@@ -24,17 +24,17 @@ from tipbench.core.errors import StoredDataDamaged, TrackingUnreachable
 TIME = 1_000_000.0
 
 
-def look(store: RunStore, looks: Path, refresh: bool = False, at: float = TIME) -> Look:
-    return take_look(store, store.experiment(NAME), looks, refresh, lambda: at)
+def snapshot(store: RunStore, snapshots: Path, refresh: bool = False, at: float = TIME) -> Snapshot:
+    return load_snapshot(store, store.experiment(NAME), snapshots, refresh, lambda: at)
 
 
-def read_anew(store: RunStore, looks: Path) -> Look:
-    return look(store, looks / "of somebody who was never here")
+def read_anew(store: RunStore, snapshots: Path) -> Snapshot:
+    return snapshot(store, snapshots / "of somebody who was never here")
 
 
 @pytest.mark.usefixtures("experiment")
 def test_what_a_look_holds(store: RunStore, tmp_path: Path) -> None:
-    seen = look(store, tmp_path)
+    seen = snapshot(store, tmp_path)
     assert [(cell.key, cell.failure is None) for cell in seen.cells] == [
         ("a", True), ("b", True), ("c", False), ("d", True),
     ]  # fmt: skip
@@ -55,23 +55,23 @@ def test_the_order_of_runs_changes_nothing(
     api.shuffle = None
     expected = read_anew(store, tmp_path)
     api.shuffle = order
-    assert look(store, tmp_path, refresh=True) == expected
+    assert snapshot(store, tmp_path, refresh=True) == expected
 
 
 @pytest.mark.usefixtures("experiment")
 def test_what_has_not_changed_is_not_read_again(api: SharedMlflow, store: RunStore, tmp_path: Path) -> None:
-    first = look(store, tmp_path)
+    first = snapshot(store, tmp_path)
     api.searches = 0
-    assert look(store, tmp_path) == first
+    assert snapshot(store, tmp_path) == first
     assert api.searches == 0
-    assert look(store, tmp_path, refresh=True) == first
+    assert snapshot(store, tmp_path, refresh=True) == first
     assert api.searches > 0
 
 
 @pytest.mark.usefixtures("experiment")
 def test_a_database_file_is_always_read(api: SharedMlflow, tmp_path: Path) -> None:
     store = RunStore(EmbeddedMlflow(api.address))
-    assert look(store, tmp_path / "looks") == look(store, tmp_path / "looks")
+    assert snapshot(store, tmp_path / "looks") == snapshot(store, tmp_path / "looks")
     assert not (tmp_path / "looks").exists()
     store.close()
 
@@ -109,13 +109,13 @@ def test_every_kind_of_write_is_noticed(
     tmp_path: Path,
     write: Callable[[RunStore, Experiment], object],
 ) -> None:
-    look(store, tmp_path)
+    snapshot(store, tmp_path)
     write(store, experiment)
     api.searches = 0
-    assert look(store, tmp_path) == read_anew(store, tmp_path)
+    assert snapshot(store, tmp_path) == read_anew(store, tmp_path)
     assert api.searches > 0
     api.searches = 0
-    look(store, tmp_path)  # and kept again
+    snapshot(store, tmp_path)  # and kept again
     assert api.searches == 0
 
 
@@ -129,22 +129,22 @@ def test_what_is_written_while_somebody_reads_is_not_missed(
         other.write_run(experiment, a_cell_draft(an_answer(key="e")))
 
     api.during_search = write  # the batches are read by then, and the cells are not
-    look(store, tmp_path)
+    snapshot(store, tmp_path)
     api.searches = 0
-    assert len(look(store, tmp_path).cells) == 5
+    assert len(snapshot(store, tmp_path).cells) == 5
     assert api.searches > 0
 
 
 def test_nothing_is_trusted_or_kept_while_somebody_writes(
     api: SharedMlflow, store: RunStore, experiment: Experiment, tmp_path: Path
 ) -> None:
-    look(store, tmp_path)
+    snapshot(store, tmp_path)
     other = RunStore(api)
     with other.session():
         for number in range(3):
             other.write_run(experiment, a_cell_draft(an_answer(key=f"e{number}")))
-            assert len(look(store, tmp_path).cells) == 5 + number
-    assert look(store, tmp_path) == read_anew(store, tmp_path)
+            assert len(snapshot(store, tmp_path).cells) == 5 + number
+    assert snapshot(store, tmp_path) == read_anew(store, tmp_path)
 
 
 def test_a_killed_writer_is_forgotten_after_half_an_hour(
@@ -152,12 +152,12 @@ def test_a_killed_writer_is_forgotten_after_half_an_hour(
 ) -> None:
     Marks(api).writing(experiment.id).__enter__()  # and then no more of it
     for at in (TIME, TIME + ABANDONED_S - 1):
-        look(store, tmp_path, at=at)
+        snapshot(store, tmp_path, at=at)
         assert len(writers(store.experiment(NAME))) == 1
-    look(store, tmp_path, at=TIME + ABANDONED_S)
+    snapshot(store, tmp_path, at=TIME + ABANDONED_S)
     assert writers(store.experiment(NAME)) == {}
     api.searches = 0
-    look(store, tmp_path)
+    snapshot(store, tmp_path)
     assert api.searches == 0
 
 
@@ -166,12 +166,12 @@ def test_a_writer_that_goes_on_is_not_forgotten_beside_one_that_does_not(
 ) -> None:
     for key in ("gone", "alive"):
         api.tag_experiment(experiment.id, f"tipbench.writing:{key}", "1")
-    look(store, tmp_path)
+    snapshot(store, tmp_path)
     api.tag_experiment(experiment.id, "tipbench.writing:alive", "2")
-    look(store, tmp_path, at=TIME + ABANDONED_S)
+    snapshot(store, tmp_path, at=TIME + ABANDONED_S)
     assert writers(store.experiment(NAME)) == {"tipbench.writing:alive": "2"}
-    look(store, tmp_path, at=TIME)  # a clock that was set back makes nobody older
-    look(store, tmp_path, at=TIME + ABANDONED_S - 1)
+    snapshot(store, tmp_path, at=TIME)  # a clock that was set back makes nobody older
+    snapshot(store, tmp_path, at=TIME + ABANDONED_S - 1)
     assert len(writers(store.experiment(NAME))) == 1
 
 
@@ -182,7 +182,7 @@ def test_a_reader_who_may_not_take_marks_away_reads_everything(
     api.refuses_marks = True
     for at in (TIME, TIME + ABANDONED_S, TIME + 2 * ABANDONED_S):
         api.searches = 0
-        assert len(look(store, tmp_path, at=at).cells) == 4
+        assert len(snapshot(store, tmp_path, at=at).cells) == 4
         assert api.searches > 0
 
 
@@ -190,7 +190,7 @@ def test_runs_of_a_version_without_marks_are_read_each_time(api: SharedMlflow, s
     store.ensure_experiment(NAME, {})
     for _ in range(2):
         api.searches = 0
-        assert look(store, tmp_path).cells == ()
+        assert snapshot(store, tmp_path).cells == ()
         assert api.searches > 0
 
 
@@ -200,7 +200,7 @@ def test_a_rubric_that_is_gone_is_told_to_whoever_needs_it(
     [run] = [run for run in batch_runs(store, experiment) if run.tags["tipbench.batch"] == "one"]
     (Path(run.artifact_uri) / "rubric.md").unlink()
     for _ in range(2):
-        seen = look(store, tmp_path)
+        seen = snapshot(store, tmp_path)
         assert len(seen.cells) == 4
         with pytest.raises(StoredDataDamaged, match=r"rubric\.md"):
             rubric_of(seen)
@@ -214,7 +214,7 @@ def test_a_server_that_goes_away_is_an_error(
 
     monkeypatch.setattr(api, "get_file", away)
     with pytest.raises(TrackingUnreachable):
-        look(store, tmp_path)
+        snapshot(store, tmp_path)
 
 
 @pytest.mark.usefixtures("experiment")
@@ -226,14 +226,14 @@ def test_one_that_goes_away_after_everything_was_read_is_none(
 
     found = store.experiment(NAME)
     monkeypatch.setattr(api, "find_experiment", away)
-    assert len(take_look(store, found, tmp_path / "looks").cells) == 4
+    assert len(load_snapshot(store, found, tmp_path / "looks").cells) == 4
     assert not (tmp_path / "looks").exists()  # it is not kept
 
 
 def test_before_a_batch_is_applied_the_newest_cell_carries_the_rubric(store: RunStore, tmp_path: Path) -> None:
     experiment = store.ensure_experiment(NAME, {})
     store.write_run(experiment, a_cell_draft(an_answer()))
-    seen = look(store, tmp_path)
+    seen = snapshot(store, tmp_path)
     assert seen.rubric is not None
     assert (seen.rubric.run_id, seen.rubric.text) == (seen.cells[0].run_id, RUBRIC.text)
     assert store.runs(experiment, {KIND: "batch"}) == []

@@ -11,7 +11,7 @@ from tests.bench.engines.stand_in import Reply, StandIn
 from tests.core.test_locks import held_elsewhere
 from tipbench.bench.engines.embedded import EmbeddedEngine
 from tipbench.bench.engines.ollama import OllamaEngine
-from tipbench.bench.engines.residency import sole_use, unload_left
+from tipbench.bench.engines.residency import exclusive_use, unload_left
 from tipbench.bench.engines.scripted import ScriptedEngine
 from tipbench.core.errors import EngineError, LockTaken
 from tipbench.core.paths import lock_path
@@ -26,7 +26,7 @@ def engine(stand_in: StandIn) -> Iterator[OllamaEngine]:
 
 
 def cut_short(engine: OllamaEngine, home: Path) -> Path:
-    with pytest.raises(KeyboardInterrupt), sole_use(engine, ["tiny:1b"], home, True, print):
+    with pytest.raises(KeyboardInterrupt), exclusive_use(engine, ["tiny:1b"], home, True, print):
         raise KeyboardInterrupt
     return lock_path(home, "engine", engine.address)
 
@@ -85,14 +85,14 @@ def test_the_embedded_engine_is_for_one_collection_at_a_time(home: Path, tmp_pat
     model = ["embedded/smollm2:135m"]
     said: list[str] = []
     with (
-        sole_use(engine, model, home, False, said.append),
+        exclusive_use(engine, model, home, False, said.append),
         pytest.raises(LockTaken, match="another collection is using the embedded engine"),
-        sole_use(EmbeddedEngine(tmp_path), model, home, False, said.append),
+        exclusive_use(EmbeddedEngine(tmp_path), model, home, False, said.append),
     ):
         pass
-    with pytest.raises(ZeroDivisionError), sole_use(engine, model, home, False, said.append):
+    with pytest.raises(ZeroDivisionError), exclusive_use(engine, model, home, False, said.append):
         raise ZeroDivisionError
     started = time.monotonic()
-    with sole_use(EmbeddedEngine(tmp_path), model, home, False, said.append):
+    with exclusive_use(EmbeddedEngine(tmp_path), model, home, False, said.append):
         assert time.monotonic() - started < 1, "what was loaded has gone with its process"
     assert said == []

@@ -9,14 +9,14 @@ import pytest
 from tests.integration.filling import filled
 from tipbench.bench.bench import Bench
 from tipbench.bench.compare.leaderboard import leaderboard_of
-from tipbench.bench.compare.load_snapshot import take_look
-from tipbench.bench.compare.snapshot import Look
-from tipbench.bench.judge.apply import Applied, Manner, apply_file
+from tipbench.bench.compare.load_snapshot import load_snapshot
+from tipbench.bench.compare.snapshot import Snapshot
+from tipbench.bench.judge.apply import Applied, ApplyOptions, apply_file
 from tipbench.bench.judge.export import export_batch
 from tipbench.bench.judge.judges.interface import Judge, JudgeName
 from tipbench.bench.judge.judges.lexical import LexicalJudge
 from tipbench.bench.judge.pending import pending_runs
-from tipbench.bench.judge.sample import Extent
+from tipbench.bench.judge.sample import BatchSize
 from tipbench.bench.judge.verify import read_judge_file
 from tipbench.bench.report import current_rubric
 from tipbench.bench.suites.load import load_suite
@@ -44,20 +44,20 @@ def _export(
 ) -> FILE:
     gold = SUITE.anchors if anchors else ()
     now = (work.context.new_id, work.now_ms)
-    return export_batch(work.store, experiment, rubric, JudgeName(judge), 0, *now, Extent(sample), gold).file
+    return export_batch(work.store, experiment, rubric, JudgeName(judge), 0, *now, BatchSize(sample), gold).file
 
 
 def _apply(work: Bench, experiment: Experiment, file: FILE, **manner: Any) -> Applied:
-    return apply_file(work.store, experiment, file, work.now_ms, Manner(**manner), SUITE.anchors)
+    return apply_file(work.store, experiment, file, work.now_ms, ApplyOptions(**manner), SUITE.anchors)
 
 
-def _run_judge(work: Bench, rubric: Rubric, judge: Judge, size: Extent) -> Applied:
+def _run_judge(work: Bench, rubric: Rubric, judge: Judge, size: BatchSize) -> Applied:
     work.rubric, work.anchors = rubric, ()
     return work.judge(judge, size=size)
 
 
-def _look(work: Bench, experiment: Experiment) -> Look:
-    return take_look(work.store, experiment, work.context.settings.home)
+def _look(work: Bench, experiment: Experiment) -> Snapshot:
+    return load_snapshot(work.store, experiment, work.context.settings.home)
 
 
 def _judged(store: RunStore, experiment: Experiment) -> int:
@@ -230,7 +230,7 @@ def test_partial_never_takes_back_what_was_applied(work: Bench, experiment: Expe
 
 
 def test_a_judged_run_that_is_gone_holds_nobody_up(work: Bench, experiment: Experiment) -> None:
-    _run_judge(work, RUBRIC, LexicalJudge(RUBRIC), Extent(5))
+    _run_judge(work, RUBRIC, LexicalJudge(RUBRIC), BatchSize(5))
     work.store.remove_run(stored_runs(work.store, experiment)[0])
     applied = _apply(work, experiment, filled(_export(work, experiment)))
     assert (applied.counted, applied.settled.gone) == (True, 1)
@@ -265,7 +265,7 @@ def test_a_judge_answers_for_its_own_batch_alone(work: Bench, experiment: Experi
     anas = filled(_export(work, experiment))
     for answer in ({}, anas, {"batch": anas["batch"]}):
         with pytest.raises(JudgeFailed, match="is not the batch that it was given"):
-            _run_judge(work, RUBRIC, Echo(lambda _, given=answer: given), Extent(1))  # type: ignore[misc]
+            _run_judge(work, RUBRIC, Echo(lambda _, given=answer: given), BatchSize(1))  # type: ignore[misc]
     assert _judged(work.store, experiment) == 0
 
 
@@ -276,7 +276,7 @@ def test_what_a_judge_gave_is_kept_when_it_can_not_be_applied(work: Bench, exper
         return scored
 
     with pytest.raises(JudgeFailed, match="not filled in"):
-        _run_judge(work, RUBRIC, Echo(forgetful), Extent(1))
+        _run_judge(work, RUBRIC, Echo(forgetful), BatchSize(1))
     [kept] = (work.context.settings.home / "judged").glob("*.json")
     assert _apply(work, experiment, read_judge_file(kept), partial=True).counted
     assert _judged(work.store, experiment) == 11
@@ -319,7 +319,7 @@ def test_a_run_that_is_gone_is_found_before_anything_is_written(
 
 
 def test_provisional_scores_leave_a_cell_pending_and_its_metrics_alone(work: Bench, experiment: Experiment) -> None:
-    _run_judge(work, RUBRIC, LexicalJudge(RUBRIC), Extent(5))
+    _run_judge(work, RUBRIC, LexicalJudge(RUBRIC), BatchSize(5))
     for run in stored_runs(work.store, experiment):
         assert run.tags["judge_pending"] == "true"
         assert "composite" not in run.metrics
@@ -331,7 +331,7 @@ def test_a_provisional_judge_with_another_rubric_does_not_hide_counted_scores(
     work: Bench, experiment: Experiment
 ) -> None:
     _apply(work, experiment, filled(_export(work, experiment)))
-    _run_judge(work, STRICTER, LexicalJudge(STRICTER), Extent(5))
+    _run_judge(work, STRICTER, LexicalJudge(STRICTER), BatchSize(5))
     assert current_rubric(work.store, experiment).digest == RUBRIC.digest
     assert leaderboard_of(_look(work, experiment), RUBRIC).provisional is False
 
@@ -427,7 +427,7 @@ class TestDrift:
     def test_anchors_of_a_batch_in_quarantine_are_not_borrowed(self, work: Bench, experiment: Experiment) -> None:
         _apply(work, experiment, _shifted(_export(work, experiment, sample=1, anchors=True), "tone", 2))
         now = (work.context.new_id, work.now_ms)
-        extent = Extent(1, limit=7)
+        extent = BatchSize(1, limit=7)
         few = export_batch(work.store, experiment, RUBRIC, JudgeName("ana"), 3, *now, extent, SUITE.anchors).file
         applied = _apply(work, experiment, filled(few))
         assert (applied.drift.borrowed, applied.counted) == (0, True)
@@ -437,7 +437,7 @@ class TestDrift:
         for number, known in enumerate((0, 1)):
             file = export_batch(
                 *(work.store, experiment, RUBRIC, JudgeName("ana"), number, work.context.new_id, work.now_ms),
-                Extent(1, limit=7),
+                BatchSize(1, limit=7),
                 gold,
             ).file
             applied = _apply(work, experiment, filled(file))
@@ -450,16 +450,16 @@ class TestDrift:
 
         own = [replace(anchor, id=f"own-{anchor.id}", private=True) for anchor in SUITE.anchors]
         now = (work.context.new_id, work.now_ms)
-        file = export_batch(work.store, experiment, RUBRIC, JudgeName("ana"), 0, *now, Extent(1), own).file
+        file = export_batch(work.store, experiment, RUBRIC, JudgeName("ana"), 0, *now, BatchSize(1), own).file
         [run] = batch_runs(work.store, experiment)
         manifest = work.store.text(run, "manifest.json") or ""
         assert '"reference": {}' in manifest
         assert '"relevance"' not in manifest
         for missing in ((), [replace(anchor, candidate="Another text.") for anchor in own]):
             with pytest.raises(InvalidInput, match="16 anchors of a team's own file, which is not on this machine"):
-                apply_file(work.store, experiment, filled(file), work.now_ms, Manner(), missing)
+                apply_file(work.store, experiment, filled(file), work.now_ms, ApplyOptions(), missing)
         assert _judged(work.store, experiment) == 0
-        here = apply_file(work.store, experiment, filled(file), work.now_ms, Manner(), own)
+        here = apply_file(work.store, experiment, filled(file), work.now_ms, ApplyOptions(), own)
         assert here.drift.assessable
 
 

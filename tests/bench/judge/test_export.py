@@ -13,7 +13,7 @@ import pytest
 from tipbench.bench.bench import Bench
 from tipbench.bench.judge.export import Exported, export_batch
 from tipbench.bench.judge.judges.interface import JudgeName
-from tipbench.bench.judge.sample import ANCHORS, REPEATS, Extent
+from tipbench.bench.judge.sample import ANCHORS, REPEATS, BatchSize
 from tipbench.bench.records import Batch
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.tracking.batches import batch_runs, read_batch
@@ -27,7 +27,7 @@ RUBRIC = SUITE.rubric
 
 def _export(work: Bench, experiment: Experiment, judge: str = "ana", seed: int = 0, **extent: int) -> Exported:
     now = (work.context.new_id, work.now_ms)
-    chosen = Extent(**{"sample": 5, **extent})
+    chosen = BatchSize(**{"sample": 5, **extent})
     return export_batch(work.store, experiment, RUBRIC, JudgeName(judge), seed, *now, chosen, SUITE.anchors)
 
 
@@ -140,7 +140,7 @@ def test_two_batches_have_no_slot_in_common_and_the_same_candidates(work: Bench,
 def test_the_default_fits_into_two_hours(work: Bench, collected: Callable[..., Experiment]) -> None:
     experiment = collected(models="scripted/a,scripted/b,scripted/c,scripted/d", n_scenarios=0)
     now = (work.context.new_id, work.now_ms)
-    exported = export_batch(work.store, experiment, RUBRIC, JudgeName("ana"), 0, *now, Extent(), SUITE.anchors)
+    exported = export_batch(work.store, experiment, RUBRIC, JudgeName("ana"), 0, *now, BatchSize(), SUITE.anchors)
     assert (exported.sample, exported.candidates, exported.left_out) == (1, 96, 96 * 4)
     assert exported.items * 45 < 7200
 
@@ -156,7 +156,9 @@ def test_a_limit_takes_whole_cells_and_others_next_time(work: Bench, experiment:
 def test_private_anchors_go_first(work: Bench, experiment: Experiment) -> None:
     own = tuple(replace(anchor, id=f"own-{anchor.id}", private=True) for anchor in SUITE.anchors[-4:])
     now = (work.context.new_id, work.now_ms)
-    export_batch(*(work.store, experiment, RUBRIC, JudgeName("ana"), 0, *now), Extent(5), (*SUITE.anchors[:30], *own))
+    export_batch(
+        *(work.store, experiment, RUBRIC, JudgeName("ana"), 0, *now), BatchSize(5), (*SUITE.anchors[:30], *own)
+    )
     used = {slot.of for slot in _batch(work, experiment).slots if slot.kind == "anchor"}
     assert {anchor.id for anchor in own} <= used
 

@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from tipbench.core.die_with_parent import tied
+from tipbench.core.die_with_parent import tied_to_parent
 
 _STARTER = """
 import subprocess, time
@@ -40,12 +40,12 @@ def test_a_killed_starter_takes_it_along(early: bool) -> None:
 
 
 def test_it_is_tipbench_and_gives_its_exit_status() -> None:
-    told = subprocess.run(tied("--version"), capture_output=True, text=True, check=True)
+    told = subprocess.run(tied_to_parent("--version"), capture_output=True, text=True, check=True)
     assert told.stdout.startswith("tipbench")
-    assert subprocess.run(tied("no-such-command"), capture_output=True, check=False).returncode == 2
+    assert subprocess.run(tied_to_parent("no-such-command"), capture_output=True, check=False).returncode == 2
 
 
 def test_whoever_was_left_alone_does_not_begin() -> None:
-    python, option, module, _, *rest = tied("--version")
+    python, option, module, _, *rest = tied_to_parent("--version")
     told = subprocess.run([python, option, module, "1", *rest], capture_output=True, check=True)
     assert told.stdout == b""

@@ -8,7 +8,7 @@ import psycopg
 
 from tests.integration.postgres_server import DATABASE, USER, PostgresServer
 from tipbench.recommender.store.files import FileStore
-from tipbench.recommender.store.interface import Event, Kept, Key, Movable
+from tipbench.recommender.store.interface import Event, Key, Movable, UserState
 from tipbench.recommender.store.postgresql import PostgresStore
 
 _numbers = itertools.count(1)
@@ -20,10 +20,10 @@ class Where(NamedTuple):
     kind: str
     place: str
 
-    def open(self, alone: bool = False, durable: bool = True) -> Movable:
+    def open(self, exclusive: bool = False, durable: bool = True) -> Movable:
         if self.kind == "files":
-            return FileStore(Path(self.place), durable, alone)
-        return PostgresStore(self.place, alone)
+            return FileStore(Path(self.place), durable, exclusive)
+        return PostgresStore(self.place, exclusive)
 
 
 def connection_url(server: PostgresServer) -> str:
@@ -38,6 +38,6 @@ def new_schema(server: PostgresServer) -> str:
     return f"{url}&options=-c%20search_path%3D{name}"
 
 
-def content(store: Movable) -> dict[Key, tuple[Kept | None, list[Event]]]:
+def content(store: Movable) -> dict[Key, tuple[UserState | None, list[Event]]]:
     """All that is in it."""
     return {key: (store.look(key), store.events(key)) for key in list(store.keys())}

@@ -25,7 +25,7 @@ class Killed(BaseException):
 
 @pytest.fixture
 def source(tmp_path: Path) -> Iterator[FileStore]:
-    store = FileStore(tmp_path / "source", alone=True)
+    store = FileStore(tmp_path / "source", exclusive=True)
     for number, key in enumerate(KEYS):
         store.write(key, replace(KEPT, late=number), [replace(EVENT, id=f"e{count}") for count in range(number)])
     yield store
@@ -34,7 +34,7 @@ def source(tmp_path: Path) -> Iterator[FileStore]:
 
 @pytest.fixture
 def destination(tmp_path: Path) -> Iterator[FileStore]:
-    store = FileStore(tmp_path / "destination", alone=True)
+    store = FileStore(tmp_path / "destination", exclusive=True)
     yield store
     store.close()
 
@@ -64,8 +64,8 @@ def test_everything_is_there_and_the_source_says_where(source: FileStore, destin
 
 def test_there_and_back_what_changed_meanwhile_counts(source: FileStore, destination: FileStore) -> None:
     move(source, destination, FIRST, _unseen)
-    with destination.held(KEYS[2]) as held:
-        held.keep(replace(KEPT, late=99))
+    with destination.transaction(KEYS[2]) as transaction:
+        transaction.keep(replace(KEPT, late=99))
     destination.clear("u5", ["egreedy"])
     now = content(destination)
     assert move(destination, source, SECOND, _unseen) == (11, 6)
@@ -75,8 +75,8 @@ def test_there_and_back_what_changed_meanwhile_counts(source: FileStore, destina
 
 
 def test_states_of_others_are_not_overwritten(source: FileStore, destination: FileStore) -> None:
-    for key, kept in ((KEYS[3], replace(KEPT, late=-1)), (Key("somebody", "egreedy"), KEPT)):
-        destination.write(key, kept, [])
+    for key, user_state in ((KEYS[3], replace(KEPT, late=-1)), (Key("somebody", "egreedy"), KEPT)):
+        destination.write(key, user_state, [])
         before = content(destination)
         with pytest.raises(Conflict, match=f"such as that of {key.user_id} with {key.policy}, and"):
             move(source, destination, FIRST, _unseen)
@@ -95,7 +95,7 @@ def test_what_was_moved_elsewhere_is_not_replaced(source: FileStore, destination
     move(source, destination, FIRST, _unseen)
     with pytest.raises(StateRefused, match=f"moved to {destination.folder} already"):
         move(source, destination, SECOND, _unseen)
-    another = FileStore(tmp_path / "another", alone=True)
+    another = FileStore(tmp_path / "another", exclusive=True)
     another.write(KEYS[0], KEPT, [])
     with pytest.raises(Conflict, match=f"were moved to {destination.folder}, which is not {another.folder}"):
         move(another, source, SECOND, _unseen)
@@ -121,7 +121,7 @@ def test_what_is_read_back_is_compared(
     source: FileStore, destination: FileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = destination.write
-    monkeypatch.setattr(destination, "write", lambda key, kept, events: write(key, kept, events[1:]))
+    monkeypatch.setattr(destination, "write", lambda key, user_state, events: write(key, user_state, events[1:]))
     with pytest.raises(StateDamaged, match="not the same"):
         move(source, destination, FIRST, _unseen)
     assert source.mark is None
@@ -150,8 +150,8 @@ def test_cut_off_while_writing_it_goes_on(
         with pytest.raises(Killed):
             move(source, destination, FIRST, _unseen)
     assert len(content(destination)) == writes
-    with source.held(KEYS[0]) as held:  # it was served from again in the meantime
-        held.keep(replace(KEPT, late=55))
+    with source.transaction(KEYS[0]) as transaction:  # it was served from again in the meantime
+        transaction.keep(replace(KEPT, late=55))
     source.clear("u1", ["egreedy", "egreedy/v2"])
     assert move(source, destination, SECOND, _unseen) == (10, 5)
     assert content(destination) == content(source)
@@ -180,7 +180,7 @@ def test_cut_off_between_the_marks_never_two_can_be_served(
             move(source, destination, FIRST, _unseen)
     before = content(source)
     assert (_can_be_served(source), _can_be_served(destination)) == ((True, True), (True, False), (False, False))[marks]
-    again = FileStore(source.folder, alone=True), FileStore(destination.folder, alone=True)
+    again = FileStore(source.folder, exclusive=True), FileStore(destination.folder, exclusive=True)
     assert move(*again, SECOND, _unseen) == (12, 6)
     assert content(again[1]) == before
     assert not _can_be_served(again[0])
@@ -194,7 +194,7 @@ def test_a_half_filled_store_is_neither_moved_from_nor_filled_by_another(
         patched.setattr(destination, "write", _dies_after(3, destination.write))
         with pytest.raises(Killed):
             move(source, destination, FIRST, _unseen)
-    third = FileStore(tmp_path / "third", alone=True)
+    third = FileStore(tmp_path / "third", exclusive=True)
     with pytest.raises(StateRefused, match=f"only a part of the states of {source.folder}; go on with that first"):
         move(destination, third, SECOND, _unseen)
     third.write(KEYS[0], KEPT, [])
@@ -207,7 +207,7 @@ def test_a_half_filled_store_is_neither_moved_from_nor_filled_by_another(
 
 def _two_homes(tmp_path: Path) -> tuple[FileStore, FileStore]:
     """With a history of promotions each."""
-    left, entered = (FileStore(tmp_path / name / "state", alone=True) for name in ("left", "entered"))
+    left, entered = (FileStore(tmp_path / name / "state", exclusive=True) for name in ("left", "entered"))
     return left, entered
 
 

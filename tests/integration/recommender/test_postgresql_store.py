@@ -22,7 +22,7 @@ from tipbench.core.errors import InvalidInput, StateDamaged, StateRefused, Store
 from tipbench.recommender.store import postgresql_connections, postgresql_tables
 from tipbench.recommender.store.interface import Event, Key
 from tipbench.recommender.store.postgresql import PostgresStore
-from tipbench.recommender.store.postgresql_connections import MOST, PATIENCE_S, Place
+from tipbench.recommender.store.postgresql_connections import MOST, PATIENCE_S, DatabaseUrl
 from tipbench.recommender.store.postgresql_tables import REMEMBERED
 
 KEY = Key("u1", "egreedy/v2")
@@ -49,14 +49,14 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 def _keep(store: PostgresStore, late: int) -> None:
-    with store.held(KEY) as held:
-        held.keep(replace(KEPT, late=late))
+    with store.transaction(KEY) as transaction:
+        transaction.keep(replace(KEPT, late=late))
 
 
 def _late(store: PostgresStore) -> int:
-    kept = store.look(KEY)
-    assert kept is not None
-    return kept.late
+    user_state = store.look(KEY)
+    assert user_state is not None
+    return user_state.late
 
 
 def _stop(server: PostgresServer) -> None:
@@ -83,7 +83,7 @@ def _wait_for(url: str) -> None:
 
 
 def test_a_restart_of_the_server_is_not_noticed(postgres: PostgresServer, url: str, store: PostgresStore) -> None:
-    with store.held(KEY), store.held(Key("u2", "egreedy")), store.held(Key("u3", "egreedy")):
+    with store.transaction(KEY), store.transaction(Key("u2", "egreedy")), store.transaction(Key("u3", "egreedy")):
         pass  # so that several connections are there
     _stop(postgres)
     _start(postgres)
@@ -114,8 +114,8 @@ def test_a_connection_lost_inside_a_block_stores_nothing(url: str, store: Postgr
     _keep(store, 1)
 
     def lose() -> None:
-        with store.held(KEY) as held:
-            held.keep(replace(KEPT, late=2))
+        with store.transaction(KEY) as transaction:
+            transaction.keep(replace(KEPT, late=2))
             _sql(url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'")
 
     with pytest.raises(StoreUnreachable, match="terminating connection"):
@@ -150,7 +150,11 @@ def test_who_holds_a_user_too_long_keeps_the_others_waiting_for_seconds_only(
     assert "'4s'" in postgresql_tables.SET_UP
     monkeypatch.setattr(postgresql_tables, "SET_UP", postgresql_tables.SET_UP.replace("'4s'", "'300ms'"))
     store = PostgresStore(url)
-    with store.held(KEY), pytest.raises(StoreUnreachable, match=r"held this user .* try again"), store.held(KEY):
+    with (
+        store.transaction(KEY),
+        pytest.raises(StoreUnreachable, match=r"held this user .* try again"),
+        store.transaction(KEY),
+    ):
         pass
     _keep(store, 4)
     assert _late(store) == 4
@@ -163,8 +167,8 @@ def test_who_is_frozen_while_holding_a_user_loses_it(url: str, monkeypatch: pyte
     with closing(PostgresStore(url)) as store:
 
         def freeze() -> None:
-            with store.held(KEY) as held:
-                held.keep(KEPT)
+            with store.transaction(KEY) as transaction:
+                transaction.keep(KEPT)
                 time.sleep(1)
 
         with pytest.raises(StoreUnreachable, match="idle-in-transaction timeout"):
@@ -178,10 +182,10 @@ def test_when_all_connections_are_lent_one_waits_for_the_next(store: PostgresSto
     inside, leave = threading.Barrier(MOST + 1), threading.Event()
 
     def hold(number: int) -> None:
-        with store.held(Key(f"u{number}", "egreedy")) as held:
+        with store.transaction(Key(f"u{number}", "egreedy")) as transaction:
             inside.wait(10)
             leave.wait(10)
-            held.keep(KEPT)
+            transaction.keep(KEPT)
 
     threads = [threading.Thread(target=hold, args=(number,)) for number in range(MOST)]
     for thread in threads:
@@ -232,9 +236,10 @@ def test_what_is_no_address_is_refused_without_being_shown(url: str) -> None:
 
 def test_what_is_shown_of_an_address() -> None:
     assert (
-        Place.of(f"postgresql://u:{PASSWORD}@db:5433/states?sslmode=require").address == "postgresql://db:5433/states"
+        DatabaseUrl.of(f"postgresql://u:{PASSWORD}@db:5433/states?sslmode=require").address
+        == "postgresql://db:5433/states"
     )
-    assert Place.of(f"postgres://u:{PASSWORD}@db").address == "postgresql://db/u"
+    assert DatabaseUrl.of(f"postgres://u:{PASSWORD}@db").address == "postgresql://db/u"
 
 
 def test_a_database_that_is_not_there(postgres: PostgresServer) -> None:
@@ -317,14 +322,14 @@ def test_moved_while_nobody_was_connected_is_found_by_the_next_connection(
 @pytest.mark.parametrize("text", ["\x00", "a\x00b", "\ud800"])
 def test_text_that_postgresql_can_not_hold_changes_nothing(store: PostgresStore, text: str) -> None:
     def put(event: Event) -> None:
-        with store.held(KEY) as held:
-            held.keep(KEPT)
-            held.put(event)
+        with store.transaction(KEY) as transaction:
+            transaction.keep(KEPT)
+            transaction.put(event)
 
     for event in (replace(EVENT, chosen=text), replace(EVENT, id=text)):
         with pytest.raises(InvalidInput):
             put(event)
-    with pytest.raises(InvalidInput), store.held(KEY, text):
+    with pytest.raises(InvalidInput), store.transaction(KEY, text):
         pass
     with pytest.raises(ValueError, match="1 validation error"):
         a_request(event_id=text)
@@ -337,12 +342,12 @@ def test_the_oldest_events_are_forgotten_and_the_cost_stays(url: str) -> None:
     def put(store: PostgresStore, first: int, count: int) -> float:
         before = time.perf_counter()
         for number in range(first, first + count):
-            with store.held(KEY, f"e{number}") as held:
-                held.put(replace(EVENT, id=f"e{number}"))
+            with store.transaction(KEY, f"e{number}") as transaction:
+                transaction.put(replace(EVENT, id=f"e{number}"))
         return time.perf_counter() - before
 
-    with closing(PostgresStore(url, alone=True)) as alone:
-        alone.write(KEY, KEPT, [replace(EVENT, id=f"e{number}") for number in range(REMEMBERED)])
+    with closing(PostgresStore(url, exclusive=True)) as exclusive:
+        exclusive.write(KEY, KEPT, [replace(EVENT, id=f"e{number}") for number in range(REMEMBERED)])
     with closing(PostgresStore(url)) as store:
         early = put(store, REMEMBERED, 100)
         assert [event.id for event in store.events(KEY)] == [f"e{number}" for number in range(100, REMEMBERED + 100)]

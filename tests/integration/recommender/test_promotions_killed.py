@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from tipbench.recommender.promotion.files import FilePromotions
-from tipbench.recommender.promotion.interface import lineage
+from tipbench.recommender.promotion.interface import live_history
 
 _WRITER = """
 import sys
@@ -39,4 +39,4 @@ def test_killed_at_random_moments_the_history_is_whole(tmp_path: Path) -> None:
         writer.stdout.close()
         acts = promotions.history()
         assert told[-1] <= len(acts) <= told[-1] + 1
-        assert lineage(acts, "here")[-1] == ("egreedy", "egreedy/v2")[len(acts) % 2]
+        assert live_history(acts, "here")[-1] == ("egreedy", "egreedy/v2")[len(acts) % 2]

@@ -19,11 +19,11 @@ from tests.integration.recommender.writing import POLICY, USER, acknowledged, as
 from tests.recommender.making import a_recommender
 from tipbench.core.errors import InvalidInput, LockTaken, StateRefused, TipbenchError
 from tipbench.recommender.records import Source
-from tipbench.recommender.store.interface import Event, Kept, Key, Mark, Store
+from tipbench.recommender.store.interface import Event, Key, Mark, Store, UserState
 from tipbench.recommender.store.moving import move
 
 KEY = Key("u1", "egreedy/v2")
-KEPT = Kept("v2", {"n": 3, "reward_sum": 1.5, "xx": [0.1, -0.0, 1e300, 5e-324], "xr": []}, duplicates=1, late=2)
+KEPT = UserState("v2", {"n": 3, "reward_sum": 1.5, "xx": [0.1, -0.0, 1e300, 5e-324], "xr": []}, duplicates=1, late=2)
 EVENT = Event(
     id="e1",
     scored_ms=1_800_000_000_123,
@@ -54,18 +54,18 @@ def store(where: Where) -> Iterator[Store]:
     store.close()
 
 
-def _stored(store: Store, event: Event, kept: Kept = KEPT) -> None:
-    with store.held(KEY, event.id) as held:
-        held.put(event)
-        held.keep(kept)
+def _stored(store: Store, event: Event, user_state: UserState = KEPT) -> None:
+    with store.transaction(KEY, event.id) as transaction:
+        transaction.put(event)
+        transaction.keep(user_state)
 
 
 def test_what_was_put_and_kept_is_there_for_the_next_one(store: Store) -> None:
     _stored(store, EVENT)
-    with store.held(KEY) as held:
-        assert held.kept == KEPT
-        assert held.event("e1") == EVENT
-        assert held.event("e2") is None
+    with store.transaction(KEY) as transaction:
+        assert transaction.user_state == KEPT
+        assert transaction.event("e1") == EVENT
+        assert transaction.event("e2") is None
     assert store.look(KEY) == KEPT
     assert store.events(KEY) == [EVENT]
     assert store.waiting(KEY) == 1
@@ -73,9 +73,9 @@ def test_what_was_put_and_kept_is_there_for_the_next_one(store: Store) -> None:
 
 
 def test_nobody_yet(store: Store) -> None:
-    with store.held(KEY, "e1") as held:
-        assert held.kept is None
-        assert held.event("e1") is None
+    with store.transaction(KEY, "e1") as transaction:
+        assert transaction.user_state is None
+        assert transaction.event("e1") is None
     assert store.look(KEY) is None
     assert store.events(KEY) == []
     assert store.waiting(KEY) == 0
@@ -93,12 +93,12 @@ def test_every_number_comes_back_as_it_was(store: Store, numbers: list[float]) -
         reward=numbers[3],
         features=tuple(numbers),
     )
-    kept = replace(KEPT, state={"n": 3, "reward_sum": numbers[4], "xx": numbers, "sums": [[1.0, numbers[0], 2]]})
-    _stored(store, event, kept)
+    user_state = replace(KEPT, state={"n": 3, "reward_sum": numbers[4], "xx": numbers, "sums": [[1.0, numbers[0], 2]]})
+    _stored(store, event, user_state)
     assert repr(store.events(KEY)) == repr([event])  # which tells zeros and integers apart
     found = store.look(KEY)
     assert found is not None
-    assert repr({**found.state}) == repr(kept.state)
+    assert repr({**found.state}) == repr(user_state.state)
 
 
 def test_an_event_that_changes_is_still_one_event(store: Store) -> None:
@@ -108,18 +108,18 @@ def test_an_event_that_changes_is_still_one_event(store: Store) -> None:
     rewarded = replace(events[1], reward=-0.5, features=None, source=None)
     late = replace(events[2], late=True)
     _stored(store, rewarded)
-    with store.held(KEY) as held:  # without having asked for it
-        held.put(late)
-        assert held.event("e2") == late
+    with store.transaction(KEY) as transaction:  # without having asked for it
+        transaction.put(late)
+        assert transaction.event("e2") == late
     found = sorted(store.events(KEY), key=lambda event: event.id)
     assert found == [events[0], rewarded, late, events[3]]
     assert store.waiting(KEY) == 2
 
 
 def test_several_at_once(store: Store) -> None:
-    with store.held(KEY) as held:
+    with store.transaction(KEY) as transaction:
         for number in range(3):
-            held.put(replace(EVENT, id=f"e{number}"))
+            transaction.put(replace(EVENT, id=f"e{number}"))
     assert [event.id for event in store.events(KEY)] == ["e0", "e1", "e2"]
     assert store.look(KEY) is None
 
@@ -127,9 +127,9 @@ def test_several_at_once(store: Store) -> None:
 def test_policies_and_users_are_apart(store: Store) -> None:
     _stored(store, EVENT)
     for key in (Key("u1", "egreedy"), Key("u2", "egreedy/v2")):
-        with store.held(key, "e1") as held:
-            assert held.kept is None
-            assert held.event("e1") is None
+        with store.transaction(key, "e1") as transaction:
+            assert transaction.user_state is None
+            assert transaction.event("e1") is None
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -138,10 +138,10 @@ def test_a_block_that_raises_leaves_no_trace(store: Store, known: bool) -> None:
         _stored(store, EVENT)
 
     def fault() -> None:
-        with store.held(KEY, "e1") as held:
-            held.put(replace(EVENT, id="e2"))
-            held.put(replace(EVENT, reward=1.0))
-            held.keep(replace(KEPT, late=9))
+        with store.transaction(KEY, "e1") as transaction:
+            transaction.put(replace(EVENT, id="e2"))
+            transaction.put(replace(EVENT, reward=1.0))
+            transaction.keep(replace(KEPT, late=9))
             raise RuntimeError("fault")
 
     with pytest.raises(RuntimeError, match="fault"):
@@ -156,22 +156,22 @@ def test_one_at_a_time_and_who_only_looks_does_not_wait(store: Store) -> None:
     inside, leave = threading.Event(), threading.Event()
 
     def first() -> None:
-        with store.held(KEY) as held:
+        with store.transaction(KEY) as transaction:
             inside.set()
             leave.wait(10)
-            held.keep(KEPT)
+            transaction.keep(KEPT)
             said.append("first")
 
     def second() -> None:
-        with store.held(KEY) as held:
-            assert held.kept == KEPT
+        with store.transaction(KEY) as transaction:
+            assert transaction.user_state == KEPT
             said.append("second")
 
     threads = [threading.Thread(target=first), threading.Thread(target=second)]
     threads[0].start()
     assert inside.wait(10)
     threads[1].start()
-    with store.held(Key("another", "egreedy")):  # is not kept waiting
+    with store.transaction(Key("another", "egreedy")):  # is not kept waiting
         assert store.look(KEY) is None
         assert store.waiting(KEY) == 0
     time.sleep(0.1)
@@ -185,9 +185,9 @@ def test_one_at_a_time_and_who_only_looks_does_not_wait(store: Store) -> None:
 def test_forgetting_a_user(store: Store) -> None:
     others = [Key("u1", "linucb"), Key("u1", "shadow"), Key("u2", "egreedy/v2")]
     for key in (KEY, *others):
-        with store.held(key) as held:
-            held.put(EVENT)
-            held.keep(KEPT)
+        with store.transaction(key) as transaction:
+            transaction.put(EVENT)
+            transaction.keep(KEPT)
     assert store.clear("u1", ["linucb", "egreedy", "egreedy/v2"]) == ["linucb", "egreedy/v2"]
     assert sorted(store.keys()) == sorted(others[1:])
     assert store.events(KEY) == []
@@ -198,17 +198,17 @@ def test_forgetting_a_user(store: Store) -> None:
 
 def test_who_waits_for_a_user_that_is_forgotten_meanwhile_begins_anew(store: Store) -> None:
     _stored(store, EVENT)
-    seen: list[Kept | None] = []
+    seen: list[UserState | None] = []
 
     def wait() -> None:
-        with store.held(KEY, "e1") as held:
-            seen.append(held.kept)
-            assert held.event("e1") is None
-            held.keep(replace(KEPT, late=7))
+        with store.transaction(KEY, "e1") as transaction:
+            seen.append(transaction.user_state)
+            assert transaction.event("e1") is None
+            transaction.keep(replace(KEPT, late=7))
 
     cleared = threading.Thread(target=store.clear, args=("u1", [KEY.policy]))
     waiting = threading.Thread(target=wait)
-    with store.held(KEY):
+    with store.transaction(KEY):
         cleared.start()
         time.sleep(0.1)
         waiting.start()
@@ -229,9 +229,9 @@ def test_users_who_are_forgotten_while_they_come(store: Store) -> None:
         while time.monotonic() < over:
             with_id += 1
             event = replace(EVENT, id=f"{number}-{with_id}")
-            with store.held(KEY, event.id) as held:
-                held.put(event)
-                held.keep(KEPT)
+            with store.transaction(KEY, event.id) as transaction:
+                transaction.put(event)
+                transaction.keep(KEPT)
 
     def forget(_: int) -> None:
         while time.monotonic() < over:
@@ -257,7 +257,7 @@ def test_users_who_are_forgotten_while_they_come(store: Store) -> None:
 @pytest.mark.parametrize("user_id", ["", "../u", "a b", "ü", "\x00", "\ud800", "u" * 65])
 def test_no_store_takes_a_user_that_another_could_not_hold(store: Store, user_id: str) -> None:
     key = Key(user_id, "egreedy")
-    with pytest.raises(InvalidInput), store.held(key):
+    with pytest.raises(InvalidInput), store.transaction(key):
         pass
     for ask in (store.look, store.waiting, store.events):
         with pytest.raises(InvalidInput):
@@ -267,7 +267,7 @@ def test_no_store_takes_a_user_that_another_could_not_hold(store: Store, user_id
 
 
 def test_written_as_a_whole(where: Where) -> None:
-    store = where.open(alone=True)
+    store = where.open(exclusive=True)
     events = [replace(EVENT, id=f"e{number}", reward=None if number % 3 else 0.25) for number in range(450)]
     store.write(KEY, KEPT, events[:7])
     store.write(KEY, replace(KEPT, late=5), events)
@@ -281,32 +281,32 @@ def test_a_store_in_use_is_not_moved_and_one_that_is_moved_is_not_used(where: Wh
     store, other = where.open(), where.open()
     other.close()
     with pytest.raises(LockTaken, match="in use"):
-        where.open(alone=True)
+        where.open(exclusive=True)
     store.close()
-    alone = where.open(alone=True)
+    exclusive = where.open(exclusive=True)
     for again in (False, True):
         with pytest.raises(LockTaken, match="in use" if again else "being moved"):
             where.open(again)
-    alone.close()
+    exclusive.close()
     where.open().close()
 
 
 def test_a_marked_store_says_where_its_states_are(where: Where) -> None:
-    alone = where.open(alone=True)
+    exclusive = where.open(exclusive=True)
     marks = (
         Mark("INCOMPLETE", "files", "/srv/state", 1_800_000_000_000),
         Mark("MOVED", "postgresql", "postgresql://db/name", 1_800_000_000_000),
     )
     for mark in (*marks, marks[0], None):
-        alone.set_mark(mark)
-        assert alone.mark == mark
-    alone.set_mark(marks[1])
-    alone.close()
+        exclusive.set_mark(mark)
+        assert exclusive.mark == mark
+    exclusive.set_mark(marks[1])
+    exclusive.close()
     with pytest.raises(StateRefused, match="2027-01-15 08:00 UTC; set TIPBENCH_STATE=postgresql, or"):
         where.open()
-    alone = where.open(alone=True)
-    alone.set_mark(marks[0])
-    alone.close()
+    exclusive = where.open(exclusive=True)
+    exclusive.set_mark(marks[0])
+    exclusive.close()
     with pytest.raises(StateRefused, match=f"go on with: tipbench recommend move files {where.kind}"):
         where.open()
 
@@ -314,14 +314,14 @@ def test_a_marked_store_says_where_its_states_are(where: Where) -> None:
 def test_there_and_back(postgres: PostgresServer, tmp_path: Path) -> None:
     places = (Where("files", str(tmp_path / "state")), Where("postgresql", new_schema(postgres)))
     keys = [Key(f"u{number}", policy) for number in range(20) for policy in ("egreedy", "linucb")]
-    files, database = (where.open(alone=True) for where in places)
+    files, database = (where.open(exclusive=True) for where in places)
     for number, key in enumerate(keys):
         files.write(key, replace(KEPT, late=number), [replace(EVENT, id=f"e{count}") for count in range(number)])
     before = content(files)
     assert move(files, database, 1, lambda *_: None) == (40, 20)
     assert content(database) == before
-    with database.held(keys[3]) as held:
-        held.keep(replace(KEPT, duplicates=77))
+    with database.transaction(keys[3]) as transaction:
+        transaction.keep(replace(KEPT, duplicates=77))
     database.clear("u7", ["egreedy"])
     changed = content(database)
     assert move(database, files, 2, lambda *_: None) == (39, 20)
@@ -339,10 +339,10 @@ def test_eight_processes_lose_and_double_nothing(where: Where, tmp_path: Path) -
         process.join(200)
         assert process.exitcode == 0
     store = where.open()
-    kept = store.look(Key(USER, POLICY))
-    assert kept is not None
-    assert kept.duplicates == 0
-    assert_learned_once(kept.state, range(REWARDS))
+    user_state = store.look(Key(USER, POLICY))
+    assert user_state is not None
+    assert user_state.duplicates == 0
+    assert_learned_once(user_state.state, range(REWARDS))
     store.close()
 
 
@@ -363,16 +363,16 @@ def test_what_was_acknowledged_survives_a_kill(where: Where, tmp_path: Path) -> 
         told = acknowledged(tmp_path)
         assert told == [*range(len(told))]
         store = where.open()
-        kept = store.look(Key(USER, POLICY))
-        assert kept is not None
-        assert kept.state["n"] - len(told) in (0, 1)
+        user_state = store.look(Key(USER, POLICY))
+        assert user_state is not None
+        assert user_state.state["n"] - len(told) in (0, 1)
         recommender = a_recommender(tmp_path, store=store)
         learn(recommender, len(told))  # which was on its way
         with (tmp_path / "acknowledged").open("a") as file:
             file.write(f"{len(told)}\n")
         done = len(told) + 1
-        kept = store.look(Key(USER, POLICY))
-        assert kept is not None
-        assert_learned_once(kept.state, range(done))
+        user_state = store.look(Key(USER, POLICY))
+        assert user_state is not None
+        assert_learned_once(user_state.state, range(done))
         recommender.close()
     assert done > KILLS

@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from tests.recommender.served_events import Clock, Serving, source, tip
 from tipbench.core.errors import Conflict, StateDamaged
 from tipbench.core.paths import decisions_folder
-from tipbench.recommender.log.reward_statistics import Earnings, EarningsReader
+from tipbench.recommender.log.reward_statistics import RewardStatistics, RewardStatisticsReader
 from tipbench.recommender.log.segmented_log import SegmentLog, entries, segments
 from tipbench.recommender.store.files import FileStore
-from tipbench.recommender.store.interface import Held, Key
+from tipbench.recommender.store.interface import Key, Transaction
 
 A, B = tip(1, source(1)), tip(2, source(2))
 
 
-def read(folder: Path) -> Earnings:
-    return EarningsReader(folder).read()
+def read(folder: Path) -> RewardStatistics:
+    return RewardStatisticsReader(folder).read()
 
 
-def rewards_by_run(earnings: Earnings) -> dict[str, list[float]]:
+def rewards_by_run(earnings: RewardStatistics) -> dict[str, list[float]]:
     """In order; nothing for what got none."""
     found: dict[str, list[float]] = {}
     for number, reward in zip(earnings.source.tolist(), earnings.reward.tolist(), strict=True):
@@ -111,9 +111,9 @@ class DyingStore(FileStore):
     dies = False
 
     @contextmanager
-    def held(self, key: Key, event_id: str | None = None) -> Iterator[Held]:
-        with super().held(key, event_id) as held:
-            yield held
+    def transaction(self, key: Key, event_id: str | None = None) -> Iterator[Transaction]:
+        with super().transaction(key, event_id) as transaction:
+            yield transaction
             if self.dies:
                 self.dies = False
                 raise Killed
@@ -156,7 +156,7 @@ def test_a_torn_last_line_is_left_out_until_it_is_whole(tmp_path: Path) -> None:
     [path] = segments(one.log)
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
-    reader = EarningsReader(one.log)
+    reader = RewardStatisticsReader(one.log)
     assert rewards_by_run(reader.read()) == {source(1).run_id: []}
     path.write_bytes(whole)
     assert rewards_by_run(reader.read()) == {source(1).run_id: [1.0]}
@@ -170,7 +170,7 @@ def test_a_file_that_was_taken_away_counts_no_more_and_its_rewards_stand_alone(t
     second = Serving(tmp_path, clock)
     second.reward("u1", "e1", 1.0)
     second.serve("u2", "e2", [B])
-    reader = EarningsReader(first.log)
+    reader = RewardStatisticsReader(first.log)
     assert rewards_by_run(reader.read()) == {source(1).run_id: [1.0], source(2).run_id: []}
     segments(first.log)[0].unlink()
     for found in (reader.read(), read(first.log)):
@@ -191,7 +191,7 @@ def test_a_line_of_something_else_is_refused_with_its_file(tmp_path: Path, entry
     log = SegmentLog(tmp_path, lambda: 0.0)
     log.append(entry)
     log.close()
-    reader = EarningsReader(tmp_path)
+    reader = RewardStatisticsReader(tmp_path)
     for _ in range(2):
         with pytest.raises(StateDamaged, match=r"19700101T000000-\d+-0001.jsonl holds a line of another kind"):
             reader.read()
@@ -228,7 +228,7 @@ def test_whatever_happens_reading_on_comes_to_the_same_as_reading_anew(steps: li
     with TemporaryDirectory() as folder:
         clock = Clock()
         serving = [Serving(Path(folder), clock) for _ in range(2)]
-        reader = EarningsReader(serving[0].log)
+        reader = RewardStatisticsReader(serving[0].log)
         served: dict[tuple[str, str], int] = {}
         rewarded: dict[tuple[str, str], float] = {}
         for step in steps:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from tipbench.recommender.policies.chance import OfEvent, drawn, mostly_best
+from tipbench.recommender.policies.chance import EventRng, drawn, mostly_best
 
 scores_of_any_kind = st.lists(st.floats(-100, 100), min_size=1, max_size=200).map(np.array)
 
@@ -62,12 +62,12 @@ def test_the_standard_librarys_generator_will_do() -> None:
 
 
 def test_an_event_has_its_own_chance_and_always_the_same() -> None:
-    first = OfEvent("egreedy", "u1", "e1").random()
-    assert OfEvent("egreedy", "u1", "e1").random() == first == 0.43170113489769657
-    others = {OfEvent(*words).random() for words in (("egreedy/v2", "u1", "e1"), ("egreedy", "u", "1e1"))}
+    first = EventRng("egreedy", "u1", "e1").random()
+    assert EventRng("egreedy", "u1", "e1").random() == first == 0.43170113489769657
+    others = {EventRng(*words).random() for words in (("egreedy/v2", "u1", "e1"), ("egreedy", "u", "1e1"))}
     assert len(others | {first}) == 3
 
 
 def test_events_are_spread_evenly() -> None:
-    draws = [OfEvent("egreedy", f"u{user}", f"e{event}").random() for user in range(100) for event in range(100)]
+    draws = [EventRng("egreedy", f"u{user}", f"e{event}").random() for user in range(100) for event in range(100)]
     assert chisquare(np.histogram(draws, bins=50, range=(0, 1))[0]).pvalue > 0.001

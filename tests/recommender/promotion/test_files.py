@@ -141,8 +141,8 @@ def test_a_frozen_writer_is_not_waited_for(
 ) -> None:
     promotions.append(V2, 0)
     monkeypatch.setattr(marks, "PATIENCE_S", 0.1)
-    with path.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with path.open() as transaction:
+        fcntl.flock(transaction, fcntl.LOCK_EX)
         with pytest.raises(StoreUnreachable, match=r"held .* try again, and see whether a process is frozen"):
             promotions.history()
         with pytest.raises(StoreUnreachable):

@@ -11,7 +11,7 @@ from tipbench import __version__
 from tipbench.core.errors import StateDamaged, StateRefused
 from tipbench.core.paths import gates_folder
 from tipbench.recommender.promotion.gate_records import keep_gate, read_gate, read_gates
-from tipbench.recommender.promotion.immutable_records import keep_record
+from tipbench.recommender.promotion.immutable_records import write_record
 
 
 def test_a_record_has_what_was_agreed(home: Path) -> None:
@@ -44,6 +44,6 @@ def test_an_edited_verdict_is_refused(home: Path) -> None:
 
 
 def test_the_form_of_another_tipbench_is_refused(home: Path) -> None:
-    name = keep_record(gates_folder(home), {"schema": 2, "made_ms": 1})
+    name = write_record(gates_folder(home), {"schema": 2, "made_ms": 1})
     with pytest.raises(StateRefused, match=f"gate {name} was kept in a form .*; remove it from recommender/gates"):
         read_gate(home, name)

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tipbench.core.errors import InvalidInput, NotFound, StateDamaged
-from tipbench.recommender.promotion.immutable_records import keep_record, read_record, read_records
+from tipbench.recommender.promotion.immutable_records import read_record, read_records, write_record
 
 CONTENT = {"schema": 1, "passed": False, "gain": 0.1, "reasons": ["naïve"], "none": None, "whole": 2.0}
 
 
 def test_what_was_kept_is_read_and_the_same_has_one_id(tmp_path: Path) -> None:
     folder = tmp_path / "made" / "for it"
-    name = keep_record(folder, CONTENT)
-    assert keep_record(folder, dict(reversed(CONTENT.items()))) == name
+    name = write_record(folder, CONTENT)
+    assert write_record(folder, dict(reversed(CONTENT.items()))) == name
     assert read_record(folder, name) == {"id": name, **CONTENT}
     assert [path.name for path in folder.iterdir()] == [f"{name}.json"]
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -30,7 +30,7 @@ def test_what_was_kept_is_read_and_the_same_has_one_id(tmp_path: Path) -> None:
     [{"passed": True}, {"gain": 0.11}, {"more": 1}, {"id": "0" * 16}, {"whole": 2}, {"gain": float("nan")}],
 )
 def test_an_edited_one_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    name = keep_record(tmp_path, CONTENT)
+    name = write_record(tmp_path, CONTENT)
     path = tmp_path / f"{name}.json"
     path.write_text(json.dumps({**json.loads(path.read_bytes()), **change}), encoding="utf-8")
     with pytest.raises(StateDamaged, match=f"{path} was changed after it was written.*remove it"):
@@ -68,7 +68,7 @@ def test_no_id_leaves_the_folder(name: str) -> None:
 
 
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
-    name = keep_record(tmp_path, CONTENT)
+    name = write_record(tmp_path, CONTENT)
     (tmp_path / "notes.json").write_text("mine", encoding="utf-8")
     (tmp_path / f".{name}.json.0000.part").write_text("half", encoding="utf-8")
     assert [record["id"] for record in read_records(tmp_path)] == [name]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.recommender.gates import BACK, LINUCB, V2, promoted, rolled_back
 from tipbench.core.errors import StateDamaged
-from tipbench.recommender.promotion.interface import Act, lineage, read_acts
+from tipbench.recommender.promotion.interface import Act, live_history, read_acts
 
 
 def test_an_act_is_written_as_agreed_and_read_back() -> None:
@@ -34,7 +34,7 @@ def test_an_act_is_written_as_agreed_and_read_back() -> None:
     ],
 )
 def test_rollbacks_undo_promotions_from_the_last_to_the_first(acts: list[Act], live: list[str]) -> None:
-    assert lineage(acts, "here") == live
+    assert live_history(acts, "here") == live
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_rollbacks_undo_promotions_from_the_last_to_the_first(acts: list[Act], l
 )
 def test_acts_that_do_not_follow_from_each_other_are_damage(acts: list[Act], number: int) -> None:
     with pytest.raises(StateDamaged, match=f"act {number} in here .* bring a backup of it back"):
-        lineage(acts, "here")
+        live_history(acts, "here")
 
 
 _JSON = st.recursive(

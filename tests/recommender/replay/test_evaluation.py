@@ -8,7 +8,7 @@ import pytest
 
 from tests.recommender.replay.logs import ANYTHING, log_of_chance, some_rounds
 from tipbench.recommender.policies.catalog import POLICIES
-from tipbench.recommender.policies.chance import OfEvent
+from tipbench.recommender.policies.chance import EventRng
 from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Estimated, evaluated
 from tipbench.recommender.replay.rounds import rounds_of
 from tipbench.recommender.replay.training import first_part, trained
@@ -26,7 +26,7 @@ def test_columns_are_what_the_frozen_candidate_would_have_done(name: str) -> Non
     rest = list(rounds.read(~learned))
     for place, one in enumerate(rest):
         state: Any = known.states.get(one.user, candidate.new_state())
-        choice = candidate.choose(state, one.request, OfEvent("any", "chance", "will-do"))
+        choice = candidate.choose(state, one.request, EventRng("any", "chance", "will-do"))
         expected = known.model.expected(one.user, known.model.features.matrix(one.request))
         assert found.columns.users[place] == one.user
         assert found.columns.rewards[place] == one.reward

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.recommender.waiting import LONG_S, wait_until
-from tipbench.recommender.shadows.background import THREADS, Aside, Counts, Done
+from tipbench.recommender.shadows.background import THREADS, BackgroundExecutor, Counts, Done
 
 Doing = Callable[[], object]
 Publish = Callable[[Done[Doing, object]], None]
@@ -36,12 +36,12 @@ class Place:
         self.published: list[Done[Doing, object]] = []
         self.complaints: list[Exception] = []
         self.goes_on = threading.Event()
-        self.made: list[Aside[Doing, object]] = []
+        self.made: list[BackgroundExecutor[Doing, object]] = []
 
     def aside(
         self, longest_s: float = LONG_S, most_waiting: int = 100, publish: Publish | None = None
-    ) -> Aside[Doing, object]:
-        aside = Aside(
+    ) -> BackgroundExecutor[Doing, object]:
+        aside = BackgroundExecutor(
             "aside",
             lambda item: item(),
             publish or self.published.append,

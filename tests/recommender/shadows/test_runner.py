@@ -18,7 +18,7 @@ from tipbench.core.errors import InvalidInput
 from tipbench.recommender.features.v1 import V1
 from tipbench.recommender.features.v2 import V2
 from tipbench.recommender.log.segmented_log import entries
-from tipbench.recommender.policies.chance import OfEvent
+from tipbench.recommender.policies.chance import EventRng
 from tipbench.recommender.policies.egreedy import EGreedy
 from tipbench.recommender.policies.interface import Choice, Generator, Policy
 from tipbench.recommender.policies.ridge import Ridge
@@ -28,7 +28,7 @@ from tipbench.recommender.shadows.background import LONGEST_S, MOST_WAITING, THR
 from tipbench.recommender.shadows.runner import SHADOWS, Shadow, Shadows, open_shadows
 from tipbench.recommender.shadows.signals import Signal
 from tipbench.recommender.store.files import FileStore
-from tipbench.recommender.store.interface import Kept, Key
+from tipbench.recommender.store.interface import Key, UserState
 
 NAME = "egreedy-v2-shadow"
 POLICY = SHADOWS[NAME].policy
@@ -118,7 +118,7 @@ def test_a_signal_says_what_the_policy_would_have_shown(serve: Serve) -> None:
     answer = one.recommender.score("egreedy", request)
     one.settled()
     (signal,) = one.signals()
-    expected = POLICY.choose(POLICY.new_state(), request, OfEvent(NAME, "u1", "e1"))
+    expected = POLICY.choose(POLICY.new_state(), request, EventRng(NAME, "u1", "e1"))
     ids = [candidate.id for candidate in request.candidates]
     assert 0 <= signal.pop("latency_ms") < 1000 * LONG_S
     assert 0 <= signal.pop("waited_ms") < 1000 * LONG_S
@@ -191,8 +191,8 @@ def test_states_and_decisions_are_the_same_to_the_byte_with_a_shadow_and_without
             one.recommender.reward("egreedy", a_reward(f"e{number}", 0.5, f"u{number % 3}"))
         one.settled()
         one.recommender.close()
-        kept = {path.name: path.read_bytes() for path in (one.folder / "state").rglob("*") if path.is_file()}
-        folders.append((kept, list(entries(one.folder / "decisions"))))
+        user_state = {path.name: path.read_bytes() for path in (one.folder / "state").rglob("*") if path.is_file()}
+        folders.append((user_state, list(entries(one.folder / "decisions"))))
     assert folders[0] == folders[1]
     assert sorted(name for name in folders[0][0] if "egreedy" in name) == [f"u{user}_egreedy.json" for user in range(3)]
 
@@ -202,14 +202,14 @@ def test_a_state_that_was_put_there_for_it_is_read_and_left_as_it_is(serve: Serv
     state = POLICY.new_state()
     for place in range(10):
         POLICY.learn(state, V2.matrix(a_request(profile=a_profile()))[place], place / 10)
-    with FileStore(one.folder / "state").held(Key("u1", NAME)) as held:
-        held.keep(Kept("v2", state.as_data()))
+    with FileStore(one.folder / "state").transaction(Key("u1", NAME)) as transaction:
+        transaction.keep(UserState("v2", state.as_data()))
     path = one.folder / "state" / f"u1_{NAME}.json"
     before = path.read_bytes()
     request = a_request(profile=a_profile())
     one.recommender.score("egreedy", request)
     one.settled()
-    expected = POLICY.choose(state, request, OfEvent(NAME, "u1", "e1"))
+    expected = POLICY.choose(state, request, EventRng(NAME, "u1", "e1"))
     assert one.signals()[0]["scores"] == expected.scores.tolist()
     assert len(set(one.signals()[0]["scores"])) == 10
     assert path.read_bytes() == before
@@ -217,8 +217,8 @@ def test_a_state_that_was_put_there_for_it_is_read_and_left_as_it_is(serve: Serv
 
 def test_a_state_of_other_features_is_refused_and_counted(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     one = serve()
-    with FileStore(one.folder / "state").held(Key("u1", NAME)) as held:
-        held.keep(Kept("v1", EGreedy("egreedy", V1).new_state().as_data()))
+    with FileStore(one.folder / "state").transaction(Key("u1", NAME)) as transaction:
+        transaction.keep(UserState("v1", EGreedy("egreedy", V1).new_state().as_data()))
     one.recommender.score("egreedy", a_request())
     one.settled()
     assert one.counts == Counts(offered=1, failed=1)

@@ -12,12 +12,12 @@ from tipbench.core.errors import StateDamaged
 from tipbench.core.paths import signals_folder
 from tipbench.recommender.log.segmented_log import SegmentLog
 from tipbench.recommender.shadows.runner import open_shadows
-from tipbench.recommender.shadows.statistics import DAY_MS, AgreementReader, ShadowDay
+from tipbench.recommender.shadows.statistics import DAY_MS, ShadowDay, ShadowStatisticsReader
 from tipbench.recommender.store.files import FileStore
 
 
 def days(home: Path) -> list[ShadowDay]:
-    return AgreementReader(signals_folder(home)).read()
+    return ShadowStatisticsReader(signals_folder(home)).read()
 
 
 def dropped(full: int = 0, late: int = 0, failed: int = 0) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def test_drops_are_counted_on_from_where_each_process_was(tmp_path: Path) -> Non
 
 
 def test_it_reads_on_from_where_it_was_and_begins_anew_when_a_file_is_gone(tmp_path: Path) -> None:
-    reader = AgreementReader(signals_folder(tmp_path))
+    reader = ShadowStatisticsReader(signals_folder(tmp_path))
     log = SegmentLog(signals_folder(tmp_path), lambda: 0.0)
     log.append(a_signal(0))
     assert [day.signals for day in reader.read()] == [1]
@@ -111,6 +111,6 @@ def test_other_signals_are_none_of_its_business(tmp_path: Path) -> None:
 def test_what_a_foreign_line_holds_is_told_shortly_and_without_control_characters(tmp_path: Path) -> None:
     signal(tmp_path, {"schema": 1, "signal": "shadow:x", "at_ms": "\x1b[2J" * 1000})
     with pytest.raises(StateDamaged) as told:
-        AgreementReader(signals_folder(tmp_path)).read()
+        ShadowStatisticsReader(signals_folder(tmp_path)).read()
     assert "\x1b" not in str(told.value)
     assert len(str(told.value)) < 500 + len(str(tmp_path))

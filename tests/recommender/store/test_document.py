@@ -12,11 +12,11 @@ from pydantic_core import from_json, to_json
 from tipbench.core.errors import StateDamaged
 from tipbench.recommender.records import Source
 from tipbench.recommender.store.document import MOST_SETTLED, MOST_WAITING, Document
-from tipbench.recommender.store.interface import Event, Kept, Key
+from tipbench.recommender.store.interface import Event, Key, UserState
 
 KEY = Key("u1", "egreedy/v2")
 PATH = Path("u1_egreedy_v2.json")
-KEPT = Kept("v2", {"n": 1, "xx": [0.1, 1e-300]}, duplicates=2, late=3, updated_ms=4)
+KEPT = UserState("v2", {"n": 1, "xx": [0.1, 1e-300]}, duplicates=2, late=3, updated_ms=4)
 EVENT = Event("e1", 5, "d", "t1", 0.1, 0.25, 0.3, 0, (1.0, 1 / 3), Source(run_id="0" * 32, cell="a" * 64))
 
 
@@ -31,7 +31,7 @@ def test_what_was_put_is_there_again() -> None:
     document.put(replace(EVENT, id="e2", source=None, reward=-0.5, features=None))
     document.keep(KEPT)
     again = stored(document)
-    assert (again.key, again.kept, again.changed) == (KEY, KEPT, False)
+    assert (again.key, again.user_state, again.changed) == (KEY, KEPT, False)
     assert (
         again.events() == document.events() == [EVENT, replace(EVENT, id="e2", source=None, reward=-0.5, features=None)]
     )
@@ -47,7 +47,7 @@ def test_numbers_come_back_exactly(values: list[float]) -> None:
     document.keep(replace(KEPT, state={"xx": values}))
     again = stored(document)
     assert again.event("e1") == document.event("e1")
-    assert again.kept == document.kept
+    assert again.user_state == document.user_state
 
 
 def test_the_oldest_of_too_many_that_wait_are_late_from_now_on() -> None:
@@ -115,11 +115,11 @@ def changed(**changes: Any) -> bytes:
         (changed(user_id="u2"), "it is about 'u2'"),
         (changed(policy="linucb"), "with 'linucb'"),
         (changed(event_columns=["id"]), "other columns"),
-        (changed(kept={"version": 1}), "can't be used"),
-        (changed(kept=vars(KEPT) | {"state": [1]}), "of another kind"),
-        (changed(kept=vars(KEPT) | {"late": None}), "of another kind"),
-        (changed(kept=vars(KEPT) | {"duplicates": "1"}), "of another kind"),
-        (changed(kept=vars(KEPT) | {"updated_ms": 0.5}), "of another kind"),
+        (changed(user_state={"version": 1}), "can't be used"),
+        (changed(user_state=vars(KEPT) | {"state": [1]}), "of another kind"),
+        (changed(user_state=vars(KEPT) | {"late": None}), "of another kind"),
+        (changed(user_state=vars(KEPT) | {"duplicates": "1"}), "of another kind"),
+        (changed(user_state=vars(KEPT) | {"updated_ms": 0.5}), "of another kind"),
         (changed(events=[[]]), "can't be used"),
         (changed(events=["an event of a dozen letters"[:12]]), "can't be used"),
         (changed(events=7), "can't be used"),

@@ -19,39 +19,39 @@ KEY = Key("u1", "egreedy/v2")
 def test_a_file_for_each_user_and_policy(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "state")
     for policy in ("egreedy", "egreedy/v2", "linucb"):
-        with store.held(Key("u1", policy)) as held:
-            held.keep(KEPT)
+        with store.transaction(Key("u1", policy)) as transaction:
+            transaction.keep(KEPT)
     names = sorted(path.name for path in (tmp_path / "state").glob("*"))
     assert names == [".locks", "u1_egreedy.json", "u1_egreedy_v2.json", "u1_linucb.json"]
 
 
 def test_nobody_else_may_read_them(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "state")
-    with store.held(KEY) as held:
-        held.keep(KEPT)
+    with store.transaction(KEY) as transaction:
+        transaction.keep(KEPT)
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "state" / "u1_egreedy_v2.json").stat().st_mode) == 0o600
 
 
 def test_who_only_looks_writes_nothing(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    with store.held(KEY) as held:
-        assert held.kept is None
-        assert held.event("e1") is None
+    with store.transaction(KEY) as transaction:
+        assert transaction.user_state is None
+        assert transaction.event("e1") is None
     assert store.look(KEY) is None
     assert list(tmp_path.glob("*.json")) == []
 
 
 def test_a_block_that_raises_changes_nothing(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    with store.held(KEY) as held:
-        held.keep(KEPT)
+    with store.transaction(KEY) as transaction:
+        transaction.keep(KEPT)
     before = (tmp_path / "u1_egreedy_v2.json").read_bytes()
 
     def fault() -> None:
-        with store.held(KEY) as held:
-            held.keep(replace(KEPT, late=9))
-            held.put(EVENT)
+        with store.transaction(KEY) as transaction:
+            transaction.keep(replace(KEPT, late=9))
+            transaction.put(EVENT)
             raise RuntimeError("fault")
 
     with pytest.raises(RuntimeError, match="fault"):
@@ -62,8 +62,8 @@ def test_a_block_that_raises_changes_nothing(tmp_path: Path) -> None:
 def test_what_a_killed_writer_left_is_overwritten(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     (tmp_path / ".u1_egreedy_v2.json.part").write_bytes(b"x" * 100_000)
-    with store.held(KEY) as held:
-        held.keep(KEPT)
+    with store.transaction(KEY) as transaction:
+        transaction.keep(KEPT)
     assert store.look(KEY) == KEPT
     assert [path.name for path in tmp_path.glob("*.*")] == [".locks", "u1_egreedy_v2.json"]
 
@@ -81,7 +81,7 @@ def test_who_is_forgotten_is_not_in_what_a_killed_writer_left(tmp_path: Path) ->
 @pytest.mark.parametrize("user_id", ["../u", "a/b", "", "..", "a\x00", "u" * 65, ".locks"])
 def test_no_user_id_leads_out_of_the_folder(tmp_path: Path, user_id: str) -> None:
     store = FileStore(tmp_path / "state")
-    with pytest.raises(InvalidInput, match="can't name a file"), store.held(Key(user_id, "egreedy")):
+    with pytest.raises(InvalidInput, match="can't name a file"), store.transaction(Key(user_id, "egreedy")):
         pass
     with pytest.raises(InvalidInput, match="can't name a file"):
         store.look(Key(user_id, "egreedy"))
@@ -93,7 +93,7 @@ def test_a_damaged_file_is_refused_and_left_as_it_is_until_it_is_cleared(tmp_pat
     store = FileStore(tmp_path)
     path = tmp_path / "u1_egreedy_v2.json"
     path.write_text("{}")
-    with pytest.raises(StateDamaged), store.held(KEY):
+    with pytest.raises(StateDamaged), store.transaction(KEY):
         pass
     with pytest.raises(StateDamaged):
         store.look(KEY)
@@ -105,8 +105,8 @@ def test_a_damaged_file_is_refused_and_left_as_it_is_until_it_is_cleared(tmp_pat
 def test_clearing_one_user_leaves_those_whose_names_begin_alike(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     for user_id in ("u1", "u1_egreedy", "u"):
-        with store.held(Key(user_id, "egreedy")) as held:
-            held.keep(KEPT)
+        with store.transaction(Key(user_id, "egreedy")) as transaction:
+            transaction.keep(KEPT)
     assert store.clear("u1", ["egreedy", "egreedy/v2", "linucb"]) == ["egreedy"]
     assert store.clear("u1", ["egreedy"]) == []
     assert set(store.keys()) == {Key("u1_egreedy", "egreedy"), Key("u", "egreedy")}
@@ -114,15 +114,15 @@ def test_clearing_one_user_leaves_those_whose_names_begin_alike(tmp_path: Path) 
 
 def test_a_disk_that_is_full_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FileStore(tmp_path)
-    with store.held(KEY) as held:
-        held.keep(KEPT)
+    with store.transaction(KEY) as transaction:
+        transaction.keep(KEPT)
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space"), store.held(KEY) as held:
-        held.keep(replace(KEPT, late=9))
+    with pytest.raises(OSError, match="No space"), store.transaction(KEY) as transaction:
+        transaction.keep(replace(KEPT, late=9))
     monkeypatch.undo()
     assert store.look(KEY) == KEPT
     assert not list(tmp_path.glob(".*.part"))
@@ -147,7 +147,7 @@ def test_what_is_no_plain_file_is_damaged_at_once_and_can_be_cleared(
 ) -> None:
     store = FileStore(tmp_path)
     make(tmp_path / "u1_egreedy_v2.json")
-    with pytest.raises(StateDamaged, match="no plain file"), store.held(KEY):
+    with pytest.raises(StateDamaged, match="no plain file"), store.transaction(KEY):
         pass
     with pytest.raises(StateDamaged, match="no plain file"):
         store.look(KEY)
@@ -169,8 +169,8 @@ def test_a_folder_in_the_place_of_a_state_is_left_to_whoever_put_it_there(tmp_pa
 def test_nothing_is_written_to_where_a_scratch_file_leads(tmp_path: Path, make: Callable[[Path], None]) -> None:
     store = FileStore(tmp_path)
     make(tmp_path / ".u1_egreedy_v2.json.part")
-    with pytest.raises(OSError, match=r"u1_egreedy_v2\.json"), store.held(KEY) as held:
-        held.keep(KEPT)
+    with pytest.raises(OSError, match=r"u1_egreedy_v2\.json"), store.transaction(KEY) as transaction:
+        transaction.keep(KEPT)
     assert store.look(KEY) is None
     assert not (tmp_path / "elsewhere").exists() or (tmp_path / "elsewhere").read_text() == "{}"
 
@@ -182,13 +182,13 @@ def test_nobody_waits_endlessly_for_somebody_who_is_frozen(
     monkeypatch.setattr("tipbench.recommender.store.status.PATIENCE_S", 0.2)
     store = FileStore(tmp_path)
     frozen = store if same_process else FileStore(tmp_path)  # which knows nothing of the first one's threads
-    with frozen.held(KEY):
-        with pytest.raises(StoreUnreachable, match="has held u1 for"), store.held(KEY):
+    with frozen.transaction(KEY):
+        with pytest.raises(StoreUnreachable, match="has held u1 for"), store.transaction(KEY):
             pass
         with pytest.raises(StoreUnreachable, match="has held u1 for"):
             store.clear("u1", [KEY.policy])
-    with store.held(KEY) as held:
-        held.keep(KEPT)
+    with store.transaction(KEY) as transaction:
+        transaction.keep(KEPT)
     assert store.look(KEY) == KEPT
 
 
@@ -197,9 +197,9 @@ def test_the_file_and_its_folder_are_synced_before_the_block_ends(
 ) -> None:
     synced: list[str] = []
     monkeypatch.setattr("os.fsync", lambda file: synced.append(Path(f"/proc/self/fd/{file}").readlink().name))
-    with FileStore(tmp_path / "durable").held(KEY) as held:
-        held.keep(KEPT)
+    with FileStore(tmp_path / "durable").transaction(KEY) as transaction:
+        transaction.keep(KEPT)
     assert synced == [".u1_egreedy_v2.json.part", "durable"]
-    with FileStore(tmp_path / "not", durable=False).held(KEY) as held:
-        held.keep(KEPT)
+    with FileStore(tmp_path / "not", durable=False).transaction(KEY) as transaction:
+        transaction.keep(KEPT)
     assert len(synced) == 2

@@ -17,12 +17,12 @@ from tipbench.server.api.parts import Parts
 from tipbench.server.api.recommend import router
 from tipbench.server.views.boards import Boards, RunFilter
 from tipbench.server.views.rewards_report import as_data
-from tipbench.server.views.snapshots import Looks
-from tipbench.server.views.store_provider import Place
+from tipbench.server.views.snapshots import SnapshotMemoryCache
+from tipbench.server.views.store_provider import StoreProvider
 
 
-def test_rewards_of_an_experiment(place: Place, looks: Looks) -> None:
-    boards = Boards(place, looks)
+def test_rewards_of_an_experiment(place: StoreProvider, snapshots: SnapshotMemoryCache) -> None:
+    boards = Boards(place, snapshots)
     app = FastAPI()
     app.include_router(router(cast(Parts, SimpleNamespace(boards=boards))))
     client = Client(app)

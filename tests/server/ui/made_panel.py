@@ -16,7 +16,7 @@ from tipbench.bench.compare.report import as_json
 from tipbench.bench.options import Options, make_options
 from tipbench.bench.records import ModelInfo, StoredCell
 from tipbench.core.errors import InvalidInput, RunnerUnreachable
-from tipbench.recommender.log.reward_statistics import EarningsReader
+from tipbench.recommender.log.reward_statistics import RewardStatisticsReader
 from tipbench.server.jobs.interface import Job, UnknownJob
 from tipbench.server.jobs.progress import FailedCell, Progress
 from tipbench.server.ui import (
@@ -96,7 +96,7 @@ class MadeBoards(Boards):
         return report(self.leaderboard(experiment), example(text, text), self.batches)
 
     def rewards(self, experiment: str) -> Rewards:
-        return rewards_of(self.leaderboard(experiment), EarningsReader(self.served).read())
+        return rewards_of(self.leaderboard(experiment), RewardStatisticsReader(self.served).read())
 
     def runs(self, experiment: str, wanted: RunFilter, offset: int, limit: int) -> RunPage:
         named = (wanted.model, wanted.prompt, wanted.scenario, wanted.state)

@@ -15,8 +15,8 @@ from tipbench.core.settings import Settings
 from tipbench.server.views.boards import Boards
 from tipbench.server.views.drafts import Drafts
 from tipbench.server.views.judging import JudgingDesk
-from tipbench.server.views.snapshots import Looks
-from tipbench.server.views.store_provider import Place
+from tipbench.server.views.snapshots import SnapshotMemoryCache
+from tipbench.server.views.store_provider import StoreProvider
 
 EXPERIMENT = "tip-bench-first"
 
@@ -46,20 +46,20 @@ def address(collected: Path, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def place(address: str) -> Iterator[Place]:
-    place = Place(address, Settings(), time.time, lambda: uuid.uuid4().hex[:16])
+def place(address: str) -> Iterator[StoreProvider]:
+    place = StoreProvider(address, Settings(), time.time, lambda: uuid.uuid4().hex[:16])
     yield place
     place.close()
 
 
 @pytest.fixture
-def looks(place: Place) -> Looks:
-    return Looks(place)
+def snapshots(place: StoreProvider) -> SnapshotMemoryCache:
+    return SnapshotMemoryCache(place)
 
 
 @pytest.fixture
-def boards(place: Place, looks: Looks) -> Boards:
-    return Boards(place, looks)
+def boards(place: StoreProvider, snapshots: SnapshotMemoryCache) -> Boards:
+    return Boards(place, snapshots)
 
 
 @pytest.fixture
@@ -70,5 +70,5 @@ def drafts(tmp_path: Path) -> Iterator[Drafts]:
 
 
 @pytest.fixture
-def desk(place: Place, looks: Looks, drafts: Drafts) -> JudgingDesk:
-    return JudgingDesk(place, looks, drafts)
+def desk(place: StoreProvider, snapshots: SnapshotMemoryCache, drafts: Drafts) -> JudgingDesk:
+    return JudgingDesk(place, snapshots, drafts)

@@ -15,7 +15,7 @@ from tipbench.recommender.log.segmented_log import SegmentLog
 from tipbench.recommender.promotion.gate_records import keep_gate
 from tipbench.recommender.promotion.interface import Act
 from tipbench.recommender.replay.record import keep_replay
-from tipbench.recommender.shadows.statistics import AgreementReader
+from tipbench.recommender.shadows.statistics import ShadowStatisticsReader
 from tipbench.recommender.simulation.arms import arm
 from tipbench.recommender.simulation.outcome import arm_data
 from tipbench.recommender.store.catalog import open_store
@@ -211,5 +211,5 @@ def made_room(runner: SimulationRunner | None = None, settings: Settings | None 
         gates=Gates(settings.home),
         replays=Replays(settings.home),
         promotions=promotions,
-        agreement=AgreementReader(signals_folder(settings.home)),
+        agreement=ShadowStatisticsReader(signals_folder(settings.home)),
     )

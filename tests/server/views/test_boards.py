@@ -8,22 +8,22 @@ import pytest
 
 from tests.integration.command import tipbench
 from tests.server.views.conftest import EXPERIMENT
-from tipbench.bench.compare.load_snapshot import take_look
-from tipbench.bench.compare.snapshot import Look
+from tipbench.bench.compare.load_snapshot import load_snapshot
+from tipbench.bench.compare.snapshot import Snapshot
 from tipbench.core.errors import InvalidInput, NotFound
 from tipbench.server.views import snapshots as looks_module
 from tipbench.server.views.boards import Boards, RunFilter
-from tipbench.server.views.snapshots import Looks
-from tipbench.server.views.store_provider import Place
+from tipbench.server.views.snapshots import SnapshotMemoryCache
+from tipbench.server.views.store_provider import StoreProvider
 
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The experiments that were read, in order."""
     found: list[str] = []
-    taken = take_look
+    taken = load_snapshot
 
-    def counted(store: Any, experiment: Any, *more: Any, **named: Any) -> Look:
+    def counted(store: Any, experiment: Any, *more: Any, **named: Any) -> Snapshot:
         found.append(experiment.name)
         return taken(store, experiment, *more, **named)
 
@@ -58,9 +58,9 @@ def test_an_unchanged_store_is_read_once(boards: Boards, reads: list[str]) -> No
     assert reads == [EXPERIMENT]
 
 
-def test_what_another_process_writes_is_seen(place: Place, address: str, reads: list[str]) -> None:
+def test_what_another_process_writes_is_seen(place: StoreProvider, address: str, reads: list[str]) -> None:
     clock = Clock()
-    boards = Boards(place, Looks(place, clock))
+    boards = Boards(place, SnapshotMemoryCache(place, clock))
     assert boards.experiments()[0].cells == 16
     more = ("--models", "scripted/c", "--prompts", "v1", "--n-scenarios", "1", "--mlflow-url", address)
     assert tipbench("collect", "--experiment", EXPERIMENT, *more).status == 0
@@ -70,10 +70,10 @@ def test_what_another_process_writes_is_seen(place: Place, address: str, reads: 
 
 
 def test_while_somebody_writes_elsewhere_an_experiment_is_not_read_all_the_time(
-    place: Place, address: str, reads: list[str]
+    place: StoreProvider, address: str, reads: list[str]
 ) -> None:
     clock = Clock()
-    boards = Boards(place, Looks(place, clock))
+    boards = Boards(place, SnapshotMemoryCache(place, clock))
     boards.leaderboard(EXPERIMENT)
     for number in range(3):
         other = ("--models", "scripted/c", "--prompts", "v1", "--n-scenarios", "1", "--mlflow-url", address)
@@ -114,9 +114,9 @@ def test_what_is_not_there(boards: Boards) -> None:
         boards.run(EXPERIMENT, "x")
 
 
-def test_before_the_first_run_there_is_nothing(tmp_path: Any, place: Place, address: str) -> None:
-    nowhere = Place(f"sqlite:///{tmp_path / 'none.db'}", place.settings, place.clock, place.new_id)
-    boards = Boards(nowhere, Looks(nowhere))
+def test_before_the_first_run_there_is_nothing(tmp_path: Any, place: StoreProvider, address: str) -> None:
+    nowhere = StoreProvider(f"sqlite:///{tmp_path / 'none.db'}", place.settings, place.clock, place.new_id)
+    boards = Boards(nowhere, SnapshotMemoryCache(nowhere))
     assert boards.experiments() == []
     with pytest.raises(NotFound):
         boards.leaderboard(EXPERIMENT)
@@ -124,9 +124,9 @@ def test_before_the_first_run_there_is_nothing(tmp_path: Any, place: Place, addr
     assert len(boards.experiments()) == 1
 
 
-def test_few_looks_stay_in_memory(place: Place, monkeypatch: pytest.MonkeyPatch, reads: list[str]) -> None:
+def test_few_looks_stay_in_memory(place: StoreProvider, monkeypatch: pytest.MonkeyPatch, reads: list[str]) -> None:
     monkeypatch.setattr(looks_module, "MOST_CELLS", 16)
-    boards = Boards(place, Looks(place))
+    boards = Boards(place, SnapshotMemoryCache(place))
     more = ("--models", "scripted/c", "--prompts", "v1", "--n-scenarios", "1", "--mlflow-url", place.address)
     assert tipbench("collect", "--experiment", "tip-bench-other", *more).status == 0
     boards.leaderboard(EXPERIMENT)
@@ -136,8 +136,8 @@ def test_few_looks_stay_in_memory(place: Place, monkeypatch: pytest.MonkeyPatch,
     assert reads == [EXPERIMENT, "tip-bench-other", EXPERIMENT]
 
 
-def test_who_wants_something_quick_does_not_wait_for_something_slow(looks: Looks) -> None:
-    kept = looks.find(EXPERIMENT)
+def test_who_wants_something_quick_does_not_wait_for_something_slow(snapshots: SnapshotMemoryCache) -> None:
+    kept = snapshots.find(EXPERIMENT)
     begun, go_on = threading.Event(), threading.Event()
 
     def slow() -> str:

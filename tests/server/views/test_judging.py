@@ -20,8 +20,8 @@ from tipbench.core.untrusted import json_text
 from tipbench.server.views.boards import Boards
 from tipbench.server.views.drafts import Drafts
 from tipbench.server.views.judging import JudgingDesk
-from tipbench.server.views.snapshots import Looks
-from tipbench.server.views.store_provider import Place
+from tipbench.server.views.snapshots import SnapshotMemoryCache
+from tipbench.server.views.store_provider import StoreProvider
 
 
 def started(desk: JudgingDesk, judge: str = "person") -> str:
@@ -67,12 +67,14 @@ def test_all_items_scored_one_by_one_change_the_leaderboard(desk: JudgingDesk, b
     assert desk.waiting("anna", EXPERIMENT).candidates == 32  # a second opinion, for whoever asks for it
 
 
-def test_what_was_given_outlives_the_server(desk: JudgingDesk, place: Place, looks: Looks, drafts: Drafts) -> None:
+def test_what_was_given_outlives_the_server(
+    desk: JudgingDesk, place: StoreProvider, snapshots: SnapshotMemoryCache, drafts: Drafts
+) -> None:
     batch = started(desk)
     slot = desk.sheet(batch, "person").items[0].slot
     desk.save(batch, "person", slot, {"scores": {"tone": 4}, "note": "kind"})
     desk.save(batch, "person", slot, {"flags": {"overlong": True}})
-    again = JudgingDesk(place, looks, drafts).sheet(batch, "person").items[0].given
+    again = JudgingDesk(place, snapshots, drafts).sheet(batch, "person").items[0].given
     assert (again.scores["tone"], again.scores["relevance"], again.flags["overlong"], again.note) == (
         4,
         None,
@@ -151,13 +153,15 @@ def cut_off(desk: JudgingDesk, monkeypatch: pytest.MonkeyPatch) -> str:
     return batch
 
 
-def restarted(place: Place, drafts: Drafts) -> tuple[JudgingDesk, Boards]:
+def restarted(place: StoreProvider, drafts: Drafts) -> tuple[JudgingDesk, Boards]:
     """What a server has that comes after it."""
-    looks = Looks(place)
-    return JudgingDesk(place, looks, drafts), Boards(place, looks)
+    snapshots = SnapshotMemoryCache(place)
+    return JudgingDesk(place, snapshots, drafts), Boards(place, snapshots)
 
 
-def test_a_hand_in_that_was_cut_off_is_ended_by_handing_in_again(cut_off: str, place: Place, drafts: Drafts) -> None:
+def test_a_hand_in_that_was_cut_off_is_ended_by_handing_in_again(
+    cut_off: str, place: StoreProvider, drafts: Drafts
+) -> None:
     desk, boards = restarted(place, drafts)
     assert desk.submit(cut_off, "person").counted
     assert boards.leaderboard(EXPERIMENT).judged == 16
@@ -165,7 +169,7 @@ def test_a_hand_in_that_was_cut_off_is_ended_by_handing_in_again(cut_off: str, p
 
 
 def test_a_hand_in_that_was_cut_off_is_ended_by_whoever_looks_next(
-    cut_off: str, place: Place, drafts: Drafts, caplog: pytest.LogCaptureFixture
+    cut_off: str, place: StoreProvider, drafts: Drafts, caplog: pytest.LogCaptureFixture
 ) -> None:
     desk, boards = restarted(place, drafts)
     assert boards.leaderboard(EXPERIMENT).judged == 16
@@ -181,7 +185,7 @@ def test_a_hand_in_that_was_cut_off_is_ended_by_whoever_looks_next(
 
 @pytest.mark.parametrize("words", [("compare", "--format", "json"), ("judge", "--export", "next.json")])
 def test_a_hand_in_that_was_cut_off_is_ended_by_a_command(
-    cut_off: str, words: tuple[str, ...], place: Place, drafts: Drafts, address: str, tmp_path: Path
+    cut_off: str, words: tuple[str, ...], place: StoreProvider, drafts: Drafts, address: str, tmp_path: Path
 ) -> None:
     done = tipbench(*words, "--experiment", EXPERIMENT, "--mlflow-url", address, cwd=tmp_path)
     if words[0] == "compare":
@@ -241,7 +245,7 @@ def test_a_drifted_batch_is_in_quarantine_until_an_admin_accepts_it(desk: Judgin
 
 
 def test_a_judge_elsewhere_calls_back_with_the_batchs_key(
-    desk: JudgingDesk, boards: Boards, place: Place, monkeypatch: pytest.MonkeyPatch
+    desk: JudgingDesk, boards: Boards, place: StoreProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch = started(desk)
     body = json.dumps(filled(desk.file(batch, "person"))).encode()
@@ -291,9 +295,9 @@ def test_nothing_on_the_desk_names_a_model_or_the_experiment(desk: JudgingDesk) 
     assert "scripted" not in told
 
 
-def test_before_the_first_run_nothing_waits(tmp_path: Any, place: Place, drafts: Drafts) -> None:
-    nowhere = Place(f"sqlite:///{tmp_path / 'none.db'}", place.settings, place.clock, place.new_id)
-    desk = JudgingDesk(nowhere, Looks(nowhere), drafts)
+def test_before_the_first_run_nothing_waits(tmp_path: Any, place: StoreProvider, drafts: Drafts) -> None:
+    nowhere = StoreProvider(f"sqlite:///{tmp_path / 'none.db'}", place.settings, place.clock, place.new_id)
+    desk = JudgingDesk(nowhere, SnapshotMemoryCache(nowhere), drafts)
     assert not desk.waiting("person").open
     assert desk.next_batch("person") is None
     with pytest.raises(NotFound):
@@ -301,12 +305,12 @@ def test_before_the_first_run_nothing_waits(tmp_path: Any, place: Place, drafts:
 
 
 def test_what_somebody_else_has_just_judged_is_no_error_that_names_the_experiment(
-    desk: JudgingDesk, looks: Looks, monkeypatch: pytest.MonkeyPatch
+    desk: JudgingDesk, snapshots: SnapshotMemoryCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch = started(desk, "anna")
-    before = looks.find(EXPERIMENT)
+    before = snapshots.find(EXPERIMENT)
     desk.submit_file(batch, "anna", json_text(filled(desk.file(batch, "anna"))).encode())
-    monkeypatch.setattr(looks, "of", lambda *_: before)
+    monkeypatch.setattr(snapshots, "of", lambda *_: before)
     assert desk.next_batch("anna") is None
 
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tipbench.server.views.record_index import KeptLines
+from tipbench.server.views.record_index import RecordIndex
 
 
 def test_each_is_read_once(tmp_path: Path) -> None:
@@ -13,7 +13,7 @@ def test_each_is_read_once(tmp_path: Path) -> None:
         asked.append(name)
         return f"line of {name}"
 
-    lines = KeptLines(tmp_path / "records", line_of)
+    lines = RecordIndex(tmp_path / "records", line_of)
     assert lines.read() == []
     (tmp_path / "records").mkdir()
     first, second = "0" * 16, "f" * 16

@@ -10,25 +10,25 @@ from tests.server.views.conftest import EXPERIMENT
 from tests.server.views.served_rows import a_board, candidate_of, serve
 from tipbench.core.paths import decisions_folder
 from tipbench.recommender.log.decisions import DecisionLog
-from tipbench.recommender.log.reward_statistics import Earnings, EarningsReader
+from tipbench.recommender.log.reward_statistics import RewardStatistics, RewardStatisticsReader
 from tipbench.recommender.policies.catalog import POLICIES
 from tipbench.recommender.records import Reward
 from tipbench.server.views.boards import Boards, RunFilter
 from tipbench.server.views.rewards import LEAST_EFFECTIVE, rewards_of
-from tipbench.server.views.store_provider import Place
+from tipbench.server.views.store_provider import StoreProvider
 from tipbench.statistics.bounded import bounded_interval
 
 BOARD = a_board()
 GOOD, POOR = (row.cells for row in BOARD.rows.rows)
 
 
-def earnings(folder: Path) -> Earnings:
-    return EarningsReader(folder).read()
+def earnings(folder: Path) -> RewardStatistics:
+    return RewardStatisticsReader(folder).read()
 
 
-def made(rewards: list[float], users: list[int], propensities: list[float]) -> Earnings:
+def made(rewards: list[float], users: list[int], propensities: list[float]) -> RewardStatistics:
     """Of the good row's first run."""
-    return Earnings(
+    return RewardStatistics(
         sources=(candidate_of(GOOD[0]).source,),  # type: ignore[arg-type]  # it has one
         source=np.zeros(len(rewards), dtype=np.int32),
         user=np.array(users, dtype=np.int32),
@@ -137,7 +137,7 @@ def test_weighting_takes_out_what_the_policy_preferred(tmp_path: Path) -> None:
     assert LEAST_EFFECTIVE <= row.weighted.effective < 1_000
 
 
-def test_the_server_reads_the_log_of_its_home(boards: Boards, place: Place) -> None:
+def test_the_server_reads_the_log_of_its_home(boards: Boards, place: StoreProvider) -> None:
     assert not boards.rewards(EXPERIMENT).rows
     cell = boards.runs(EXPERIMENT, RunFilter(model="scripted/b"), 0, 1).cells[0]
     log = serve(place.settings.home / "recommender", ("u1", candidate_of(cell), 1.0))

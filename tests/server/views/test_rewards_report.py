@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.recommender.served_events import source, tip
 from tests.server.views.served_rows import a_board, candidate_of, serve
-from tipbench.recommender.log.reward_statistics import EarningsReader
+from tipbench.recommender.log.reward_statistics import RewardStatisticsReader
 from tipbench.server.views.rewards import Rewards, rewards_of
 from tipbench.server.views.rewards_report import FORMATS, as_data, says, share, span
 from tipbench.statistics.bounded import Interval
@@ -25,7 +25,7 @@ def made(folder: Path, model: str = "good") -> Rewards:
         ("u2", tip(1, source(1)), 1.0),
         ("u2", tip(2), 1.0),
     )
-    return rewards_of(board, EarningsReader(log).read())
+    return rewards_of(board, RewardStatisticsReader(log).read())
 
 
 def test_every_format_tells_the_same(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_it_says_what_the_figures_can_not_tell_and_what_is_left_out(tmp_path: Pa
 
 
 def test_where_nothing_was_served_it_says_how_to_begin(tmp_path: Path) -> None:
-    rewards = rewards_of(a_board(), EarningsReader(tmp_path).read())
+    rewards = rewards_of(a_board(), RewardStatisticsReader(tmp_path).read())
     [sentence] = as_data(rewards)["says"]
     assert "Nothing of 'e' was served yet" in sentence
     assert "tipbench recommend tips" in sentence

@@ -11,13 +11,13 @@ from tests.server.views.conftest import EXPERIMENT
 from tipbench.bench.engines.weights import weights_path
 from tipbench.core.errors import InvalidInput, Problems
 from tipbench.server.views.run_requests import RunRequests
-from tipbench.server.views.snapshots import Looks
-from tipbench.server.views.store_provider import Place
+from tipbench.server.views.snapshots import SnapshotMemoryCache
+from tipbench.server.views.store_provider import StoreProvider
 
 
 @pytest.fixture
-def requests(place: Place, looks: Looks) -> RunRequests:
-    return RunRequests(place, looks)
+def requests(place: StoreProvider, snapshots: SnapshotMemoryCache) -> RunRequests:
+    return RunRequests(place, snapshots)
 
 
 def refused(requests: RunRequests, **given: object) -> str:
@@ -82,7 +82,9 @@ def test_an_engine_that_is_away_is_a_problem_like_others(requests: RunRequests) 
         assert part in told
 
 
-def test_an_experiment_of_somebody_else_is_left_alone(requests: RunRequests, tmp_path: Path, place: Place) -> None:
+def test_an_experiment_of_somebody_else_is_left_alone(
+    requests: RunRequests, tmp_path: Path, place: StoreProvider
+) -> None:
     place.store().ensure_experiment("somebody-elses", {})
     assert "not made by tipbench" in refused(requests, experiment="somebody-elses")
     place.store().ensure_experiment("summary-1", {"tipbench.suite": "summary"})
@@ -129,17 +131,17 @@ def test_a_request_points_only_where_an_admin_allows_it(requests: RunRequests, m
         assert requests.choices(ollama_url=allowed.url).engines[0].problem == ""
 
 
-def test_without_a_store_everything_is_to_be_done(place: Place, tmp_path: Path) -> None:
-    nowhere = Place(f"sqlite:///{tmp_path / 'none.db'}", place.settings, place.clock, place.new_id)
-    found = RunRequests(nowhere, Looks(nowhere)).estimate({"models": "scripted/a", "prompts": "v1"})
+def test_without_a_store_everything_is_to_be_done(place: StoreProvider, tmp_path: Path) -> None:
+    nowhere = StoreProvider(f"sqlite:///{tmp_path / 'none.db'}", place.settings, place.clock, place.new_id)
+    found = RunRequests(nowhere, SnapshotMemoryCache(nowhere)).estimate({"models": "scripted/a", "prompts": "v1"})
     assert (found.cells, found.stored) == (8, 0)
     assert not (tmp_path / "none.db").exists()
     assert tipbench("experiments").status == 2  # nor anywhere else
 
 
 @pytest.fixture
-def from_afar(place: Place, looks: Looks) -> RunRequests:
-    return RunRequests(place, looks, runs_here=False)
+def from_afar(place: StoreProvider, snapshots: SnapshotMemoryCache) -> RunRequests:
+    return RunRequests(place, snapshots, runs_here=False)
 
 
 def test_from_afar_models_and_judges_are_left_to_those_who_have_them(from_afar: RunRequests) -> None:

@@ -12,23 +12,23 @@ import pytest
 
 from tests.integration.filling import filled
 from tests.server.views.conftest import EXPERIMENT
-from tipbench.bench.compare.load_snapshot import take_look
-from tipbench.bench.compare.snapshot import Look
+from tipbench.bench.compare.load_snapshot import load_snapshot
+from tipbench.bench.compare.snapshot import Snapshot
 from tipbench.core.untrusted import json_text
 from tipbench.server.views import snapshots as looks_module
 from tipbench.server.views.boards import Boards
 from tipbench.server.views.judging import JudgingDesk
-from tipbench.server.views.snapshots import Looks
-from tipbench.server.views.store_provider import Place
+from tipbench.server.views.snapshots import SnapshotMemoryCache
+from tipbench.server.views.store_provider import StoreProvider
 
 
 class SlowReader:
     """Reads an experiment as it is, and is held up before anybody gets to see it."""
 
-    def __init__(self, looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, snapshots: SnapshotMemoryCache, monkeypatch: pytest.MonkeyPatch) -> None:
         self._has_read, self._go_on = threading.Event(), threading.Event()
         monkeypatch.setattr(looks_module, "take_look", self._take_look)
-        self._thread = threading.Thread(target=looks.find, args=(EXPERIMENT,))
+        self._thread = threading.Thread(target=snapshots.find, args=(EXPERIMENT,))
         self._thread.start()
         assert self._has_read.wait(30)
 
@@ -36,21 +36,21 @@ class SlowReader:
         self._go_on.set()
         self._thread.join()
 
-    def _take_look(self, *given: Any, **named: Any) -> Look:
-        look = take_look(*given, **named)
+    def _take_look(self, *given: Any, **named: Any) -> Snapshot:
+        snapshot = load_snapshot(*given, **named)
         if threading.current_thread() is self._thread:
             self._has_read.set()
             self._go_on.wait(30)
-        return look
+        return snapshot
 
 
 def test_who_began_to_read_before_scores_were_applied_hides_them_from_nobody(
-    desk: JudgingDesk, looks: Looks, boards: Boards, monkeypatch: pytest.MonkeyPatch
+    desk: JudgingDesk, snapshots: SnapshotMemoryCache, boards: Boards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = desk.next_batch("anna")
     assert opened
-    looks.forget(looks.find(EXPERIMENT).look.experiment.id)
-    reader = SlowReader(looks, monkeypatch)
+    snapshots.forget(snapshots.find(EXPERIMENT).snapshot.experiment.id)
+    reader = SlowReader(snapshots, monkeypatch)
     scored = json_text(filled(desk.file(opened.batch, "anna")))
     desk.submit_file(opened.batch, "anna", scored.encode())
     reader.end()
@@ -71,9 +71,11 @@ def test_a_database_that_was_put_in_the_place_of_another_is_another_one(boards: 
     assert boards.experiments()[0].cells == 15
 
 
-def test_an_experiment_that_was_renamed_without_a_mark_is_read_again(looks: Looks, place: Place) -> None:
-    found = looks.find(EXPERIMENT)
-    renamed = replace(found.look.experiment, name="tip-bench-second")
-    assert looks.of(place.store(), found.look.experiment) is found
+def test_an_experiment_that_was_renamed_without_a_mark_is_read_again(
+    snapshots: SnapshotMemoryCache, place: StoreProvider
+) -> None:
+    found = snapshots.find(EXPERIMENT)
+    renamed = replace(found.snapshot.experiment, name="tip-bench-second")
+    assert snapshots.of(place.store(), found.snapshot.experiment) is found
     found.version = None  # as from a server, which does not tell
-    assert looks.of(place.store(), renamed).look.experiment.name == "tip-bench-second"
+    assert snapshots.of(place.store(), renamed).snapshot.experiment.name == "tip-bench-second"

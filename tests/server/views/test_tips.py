@@ -10,7 +10,7 @@ from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates
 from tipbench.core.errors import InvalidInput, NotFound
 from tipbench.server.views.boards import Boards
-from tipbench.server.views.store_provider import Place
+from tipbench.server.views.store_provider import StoreProvider
 from tipbench.server.views.tips import Tips, best_rows, tips_of
 
 
@@ -19,7 +19,7 @@ def read(boards: Boards) -> Leaderboard:
     return boards.leaderboard(EXPERIMENT)
 
 
-def tips(place: Place, found: Leaderboard, category: str | None = None, places: tuple[int, ...] = (0,)) -> Tips:
+def tips(place: StoreProvider, found: Leaderboard, category: str | None = None, places: tuple[int, ...] = (0,)) -> Tips:
     store = place.store()
     return tips_of(store, store.experiment(EXPERIMENT), found, places, category)
 
@@ -48,7 +48,7 @@ def test_without_scores_there_is_no_best_row() -> None:
     assert len(best_rows(unjudged, 2)) == 2
 
 
-def test_each_text_names_the_run_and_the_cell_that_it_came_from(place: Place, read: Leaderboard) -> None:
+def test_each_text_names_the_run_and_the_cell_that_it_came_from(place: StoreProvider, read: Leaderboard) -> None:
     store = place.store()
     written = {
         run.run_id: stored_candidates(store, run).texts
@@ -67,7 +67,9 @@ def test_each_text_names_the_run_and_the_cell_that_it_came_from(place: Place, re
     assert found == tips(place, read)
 
 
-def test_a_category_is_what_scenarios_belong_together_by_or_what_was_named(place: Place, read: Leaderboard) -> None:
+def test_a_category_is_what_scenarios_belong_together_by_or_what_was_named(
+    place: StoreProvider, read: Leaderboard
+) -> None:
     def categories(category: str | None, of: Leaderboard = read) -> set[str]:
         return {tip.candidate.category for tip in tips(place, of, category).tips}
 
@@ -81,7 +83,7 @@ def test_a_category_is_what_scenarios_belong_together_by_or_what_was_named(place
     assert len(categories(None, each_for_itself)) == 8
 
 
-def test_what_has_no_text_is_left_out_and_counted(place: Place, read: Leaderboard) -> None:
+def test_what_has_no_text_is_left_out_and_counted(place: StoreProvider, read: Leaderboard) -> None:
     first, second, *others = read.rows.rows[0].cells
     found = board([failed(first), empty(second), *(counted(one, 5) for one in others)], EXPERIMENT)
     some = tips(place, found)
@@ -91,7 +93,7 @@ def test_what_has_no_text_is_left_out_and_counted(place: Place, read: Leaderboar
     }
 
 
-def test_a_run_that_is_gone_is_named(place: Place, read: Leaderboard) -> None:
+def test_a_run_that_is_gone_is_named(place: StoreProvider, read: Leaderboard) -> None:
     store = place.store()
     [run, *_] = store.runs(store.experiment(EXPERIMENT), {KIND: CELL})
     store.remove_run(run)

@@ -52,7 +52,7 @@ class Answers:
         self._closed.set()
         self._thread.join()
 
-    def look(self) -> list[str]:
+    def snapshot(self) -> list[str]:
         """One round; the runs that were answered.
 
         What is asked for the first time waits for the next round: an answer within seconds can make Airflow fail the
@@ -69,7 +69,7 @@ class Answers:
     def _watch(self) -> None:
         while not self._closed.wait(self._every_s):
             try:
-                for run_id in self.look():
+                for run_id in self.snapshot():
                     _log.info("run %s goes on: its scores are there", printable(run_id, 80))
                 self._said = ""
             except TipbenchError as error:

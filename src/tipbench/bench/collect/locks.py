@@ -5,14 +5,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tipbench.bench.engines.catalog import Engines, engine_name
-from tipbench.bench.engines.residency import sole_use
+from tipbench.bench.engines.residency import exclusive_use
 from tipbench.bench.options import Options
 from tipbench.core.locks import exclusive
 from tipbench.core.paths import lock_path
 
 
 @contextmanager
-def collecting_alone(
+def exclusive_collection(
     engines: Engines,
     options: Options,
     address: str,
@@ -31,5 +31,5 @@ def collecting_alone(
         stack.enter_context(exclusive(path, taken, wait, say))
         for name in sorted({engine_name(model) for model in options.model_names}):
             models = [model for model in options.model_names if engine_name(model) == name]
-            stack.enter_context(sole_use(engines.named(name), models, home, wait, say))
+            stack.enter_context(exclusive_use(engines.named(name), models, home, wait, say))
         yield

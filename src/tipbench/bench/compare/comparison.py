@@ -19,7 +19,7 @@ _ENOUGH_SHARED = 0.5  # of the scenarios; a row with fewer is not compared, or a
 
 
 @dataclass(frozen=True)
-class Place:
+class Rank:
     """Where a row stands among those that it was compared with."""
 
     top: bool | None  # may it be the best? None: that can't be told
@@ -42,7 +42,7 @@ class Needed:
 class Comparison:
     """Rows compared on the scenarios that all of them were scored on."""
 
-    places: tuple[Place | None, ...]  # for each row of `Rows`; None: not compared
+    places: tuple[Rank | None, ...]  # for each row of `Rows`; None: not compared
     scenarios: tuple[str, ...]
     unit: str  # what was taken for independent: "persona", or "scenario"
     units: int
@@ -73,12 +73,12 @@ def compare_rows(rows: Rows) -> Comparison:
         )
     group = top_group(chosen) if told else None
     likely = probability_best(by_unit) if told else ()
-    places: list[Place | None] = [None] * len(rows.rows)
+    places: list[Rank | None] = [None] * len(rows.rows)
     for order, index in enumerate(compared):
         if group:
-            places[index] = Place(bool(group.members[order]), float(group.p[order]), float(likely[order]))
+            places[index] = Rank(bool(group.members[order]), float(group.p[order]), float(likely[order]))
         else:
-            places[index] = Place(None, None, None)
+            places[index] = Rank(None, None, None)
     needed = _needed(chosen, compared, group.critical if group else None, places, len(scenarios) / chosen.units)
     told_by = (unit, chosen.units, LEVEL, told, clusters)
     return Comparison(tuple(places), tuple(scenarios), *told_by, tuple(notes), needed)
@@ -122,7 +122,7 @@ def shared_scenarios(rows: Rows) -> tuple[list[int], list[str], list[str]]:
 
 
 def _needed(
-    chosen: Paired, compared: Sequence[int], critical: float | None, places: Sequence[Place | None], per_unit: float
+    chosen: Paired, compared: Sequence[int], critical: float | None, places: Sequence[Rank | None], per_unit: float
 ) -> Needed | None:
     means = chosen.means
     first, second = sorted(range(len(compared)), key=lambda order: (-means[order], order))[:2]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tipbench.bench.compare.comparison import Comparison, compare_rows, in_order_of_means
 from tipbench.bench.compare.effects import GridEffects, grid_effects
-from tipbench.bench.compare.leaderboard_row import Standing, make_standings
+from tipbench.bench.compare.leaderboard_row import LeaderboardRow, make_leaderboard_rows
 from tipbench.bench.compare.rows import Rows, make_rows
-from tipbench.bench.compare.snapshot import Look
+from tipbench.bench.compare.snapshot import Snapshot
 from tipbench.bench.records import StoredCell
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.statistics.bounded import Interval
@@ -35,7 +35,7 @@ class Leaderboard:
     provisional: bool  # no counted judge has scored anything yet; the figures are a rule's
     other_rubrics: int  # cells scored by another rubric, which count as pending here
     uneven: bool  # rows were scored on different scenarios, so their means compare different things
-    standings: tuple[Standing, ...]
+    standings: tuple[LeaderboardRow, ...]
     rows: Rows = field(repr=False)  # behind the standings, in their order
     comparison: Comparison
     effects: GridEffects | str  # or why there are none
@@ -71,7 +71,7 @@ class Leaderboard:
         return sum(len(row.cells) - row.scored for row in self.rows.rows) + self.missing
 
     @property
-    def leader(self) -> Standing | None:
+    def leader(self) -> LeaderboardRow | None:
         """The row with the highest mean; None while nothing is scored. `top` says which rows may be the best."""
         return next((one for one in self.standings if one.composite is not None), None)
 
@@ -82,12 +82,12 @@ class Leaderboard:
         return frame_of([_line(self, one) for one in self.standings])
 
     @property
-    def top(self) -> tuple[Standing, ...]:
+    def top(self) -> tuple[LeaderboardRow, ...]:
         """Those that may be the best; empty where that can't be told."""
         return tuple(one for one in self.standings if one.place and one.place.top)
 
 
-def _line(board: Leaderboard, row: Standing) -> dict[str, Any]:
+def _line(board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:
     interval = row.intervals.get("composite")
     return {
         "model": row.model,
@@ -104,15 +104,15 @@ def _line(board: Leaderboard, row: Standing) -> dict[str, Any]:
     }
 
 
-def leaderboard_of(look: Look, rubric: Rubric) -> Leaderboard:
-    return leaderboard(look.experiment.name, look.cells, rubric, look.kappas(rubric.digest))
+def leaderboard_of(snapshot: Snapshot, rubric: Rubric) -> Leaderboard:
+    return leaderboard(snapshot.experiment.name, snapshot.cells, rubric, snapshot.kappas(rubric.digest))
 
 
 def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric, kappas: Kappas) -> Leaderboard:
     rows = make_rows(cells, rubric)
     rows = rows.in_order(in_order_of_means(rows))
     comparison = compare_rows(rows)
-    standings = make_standings(rows, comparison.places, rubric.digest)
+    standings = make_leaderboard_rows(rows, comparison.places, rubric.digest)
     judges = _judges(cells, rubric, rows.provisional)
     return Leaderboard(
         experiment=experiment,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from tipbench.bench.compare.comparison import Place
+from tipbench.bench.compare.comparison import Rank
 from tipbench.bench.compare.cost import Cost, cost_of, mean_known, pareto_front
 from tipbench.bench.compare.intervals import Wanted, intervals_of
 from tipbench.bench.compare.rows import Row, RowKey, Rows, row_key
@@ -27,7 +27,7 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Standing:
+class LeaderboardRow:
     """A (model, prompt) over the scenarios that it was scored on."""
 
     model: str
@@ -49,7 +49,7 @@ class Standing:
     diversity: float | None
     cost: Cost
     on_front: bool  # no other row is as good and as quick, and better in one of the two
-    place: Place | None  # None: it was not compared
+    place: Rank | None  # None: it was not compared
 
     @property
     def key(self) -> RowKey:
@@ -64,13 +64,13 @@ class Standing:
         return self.judged + self.pending + self.failed
 
 
-def make_standings(rows: Rows, places: Sequence[Place | None], rubric_digest: str) -> list[Standing]:
+def make_leaderboard_rows(rows: Rows, places: Sequence[Rank | None], rubric_digest: str) -> list[LeaderboardRow]:
     costs = [cost_of(row.cells) for row in rows.rows]
     every = zip(rows.rows, _intervals(rows), _slices(rows), places, costs, _fronts(rows, places, costs), strict=True)
     return [_standing(rows, rubric_digest, *one) for one in every]
 
 
-def _fronts(rows: Rows, places: Sequence[Place | None], costs: Sequence[Cost]) -> list[bool]:
+def _fronts(rows: Rows, places: Sequence[Rank | None], costs: Sequence[Cost]) -> list[bool]:
     """Rows that were not compared are on no front, unless none was."""
     compared = [place is not None for place in places]
     return pareto_front(
@@ -87,15 +87,15 @@ def _standing(
     row: Row,
     intervals: Mapping[str, Interval],
     slices: Mapping[str, Mapping[str, Slice]],
-    place: Place | None,
+    place: Rank | None,
     cost: Cost,
     on_front: bool,
-) -> Standing:
+) -> LeaderboardRow:
     first = row.cells[0]
     answered = [cell for cell in row.cells if cell.failure is None]
     judged = sum(cell.is_empty or cell.is_counted(rubric_digest) for cell in answered)
     asked = {cell.scenario for cell in row.cells}
-    return Standing(
+    return LeaderboardRow(
         model=first.model,
         prompt=first.prompt,
         prompt_digest=first.prompt_digest,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tipbench.bench.compare.snapshot import Look, RubricSeen
-from tipbench.bench.compare.snapshot_cache import KeptLook
+from tipbench.bench.compare.snapshot import RubricSeen, Snapshot
+from tipbench.bench.compare.snapshot_cache import SnapshotDiskCache
 from tipbench.bench.records import StoredCell
 from tipbench.bench.tracking.batches import batch_runs, deciding_batch, is_settled, summaries
 from tipbench.bench.tracking.interface import Experiment, StoredRun
@@ -25,14 +25,14 @@ _log = logging.getLogger(__name__)
 Finish = Callable[[RunStore, Experiment, int], object]  # ends what was begun and not ended, at this moment
 
 
-def take_look(
+def load_snapshot(
     store: RunStore,
     experiment: Experiment,
-    looks: Path,
+    snapshots: Path,
     refresh: bool = False,
     clock: Callable[[], float] = time.time,
     finish: Finish = lambda *_: None,
-) -> Look:
+) -> Snapshot:
     """What is in the experiment, which was found in the store just now: its marks are trusted.
 
     `looks` is the folder of what is kept; `refresh` reads everything again, whatever the marks say. `finish` is called
@@ -40,7 +40,7 @@ def take_look(
     """
     if not store.is_shared:
         return _read(store, experiment, finish, clock)
-    kept = KeptLook(looks, store.address, experiment.id)
+    kept = SnapshotDiskCache(snapshots, store.address, experiment.id)
     abandoned = _abandoned(kept, experiment, clock())
     if abandoned:
         # A mark that was set anew meanwhile belongs to somebody who writes; only a moment lies between this and that.
@@ -52,10 +52,10 @@ def take_look(
     known = kept.load(experiment, before) if before and not refresh else None
     if known:
         return known
-    look = _read(store, experiment, finish, clock)
+    snapshot = _read(store, experiment, finish, clock)
     if before and _is_still_in(before, store, experiment):
-        kept.save(look, before)
-    return look
+        kept.save(snapshot, before)
+    return snapshot
 
 
 def _is_still_in(before: str, store: RunStore, experiment: Experiment) -> bool:
@@ -66,7 +66,7 @@ def _is_still_in(before: str, store: RunStore, experiment: Experiment) -> bool:
     return False
 
 
-def _abandoned(kept: KeptLook, experiment: Experiment, now: float) -> list[str]:
+def _abandoned(kept: SnapshotDiskCache, experiment: Experiment, now: float) -> list[str]:
     """Marks of writers that were seen long ago, by this clock, and have not changed since."""
     found = writers(experiment)
     if not found:
@@ -77,7 +77,7 @@ def _abandoned(kept: KeptLook, experiment: Experiment, now: float) -> list[str]:
     return [key for key in found if now - since[key] >= ABANDONED_S]
 
 
-def _read(store: RunStore, experiment: Experiment, finish: Finish, clock: Callable[[], float]) -> Look:
+def _read(store: RunStore, experiment: Experiment, finish: Finish, clock: Callable[[], float]) -> Snapshot:
     batches = batch_runs(store, experiment)
     if not all(map(is_settled, batches)):
         try:
@@ -90,7 +90,7 @@ def _read(store: RunStore, experiment: Experiment, finish: Finish, clock: Callab
             )
         batches = batch_runs(store, experiment)
     cells = stored_cells(store, experiment)
-    return Look(experiment, cells, summaries(store, batches), _rubric(store, experiment, batches, cells))
+    return Snapshot(experiment, cells, summaries(store, batches), _rubric(store, experiment, batches, cells))
 
 
 def _rubric(

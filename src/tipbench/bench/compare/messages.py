@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from tipbench.bench.compare.effects import GridEffects, evidence, prompt_sentence
 from tipbench.bench.compare.leaderboard import Leaderboard
-from tipbench.bench.compare.leaderboard_row import Standing
+from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.core.identity import SHORT
 from tipbench.core.text import plural
 from tipbench.core.untrusted import printable
@@ -155,11 +155,11 @@ def warnings(board: Leaderboard) -> list[str]:
     return found
 
 
-def row_label(board: Leaderboard, standing: Standing) -> str:
+def row_label(board: Leaderboard, standing: LeaderboardRow) -> str:
     return f"{standing.model} × {prompt_label(board, standing)}"
 
 
-def prompt_label(board: Leaderboard, standing: Standing) -> str:
+def prompt_label(board: Leaderboard, standing: LeaderboardRow) -> str:
     """The prompt's version, with whatever else tells this row from others of the same model and version."""
     alike = [s for s in board.standings if (s.model, s.prompt) == (standing.model, standing.prompt)]
     label = standing.prompt

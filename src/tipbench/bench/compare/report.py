@@ -6,7 +6,7 @@ from typing import Any
 
 from tipbench.bench.compare.effects import FactorEffects, GridEffects
 from tipbench.bench.compare.leaderboard import Leaderboard
-from tipbench.bench.compare.leaderboard_row import Standing
+from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.compare.messages import (
     effect_sentences,
     figure,
@@ -60,11 +60,11 @@ def as_data(board: Leaderboard) -> dict[str, Any]:
     }
 
 
-def _name(standing: Standing) -> dict[str, str]:
+def _name(standing: LeaderboardRow) -> dict[str, str]:
     return {"model": standing.model, "prompt": standing.prompt, "prompt_digest": standing.prompt_digest}
 
 
-def _standing(board: Leaderboard, standing: Standing) -> dict[str, Any]:
+def _standing(board: Leaderboard, standing: LeaderboardRow) -> dict[str, Any]:
     place = standing.place
     return {
         **_name(standing),
@@ -133,7 +133,7 @@ def as_csv(board: Leaderboard) -> str:
     return csv_text([_flat(board, standing) for standing in board.standings]).rstrip("\n")
 
 
-def _flat(board: Leaderboard, standing: Standing) -> dict[str, Any]:
+def _flat(board: Leaderboard, standing: LeaderboardRow) -> dict[str, Any]:
     place = standing.place
     row: dict[str, Any] = {
         **_name(standing),
@@ -187,7 +187,7 @@ def as_markdown(board: Leaderboard) -> str:
     return "\n".join([*lines, *([""] if says else []), *(f"- {markdown_text(text)}" for text in says)])
 
 
-def mark(standing: Standing) -> str:
+def mark(standing: LeaderboardRow) -> str:
     """Whether a row may be the best: ● yes, nothing: no, ? can't be told."""
     if standing.composite is None:
         return "–"

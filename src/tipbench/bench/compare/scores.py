@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tipbench.bench.compare.rows import cell_scores
-from tipbench.bench.compare.snapshot import Look
+from tipbench.bench.compare.snapshot import Snapshot
 from tipbench.bench.records import StoredCell
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.batches import applied_batch, batch_runs
@@ -21,15 +21,15 @@ from tipbench.core.files import read_start, write_user_file
 from tipbench.core.untrusted import csv_text, json_text
 
 
-def all_scores(store: RunStore, look: Look, rubric: Rubric) -> list[dict[str, Any]]:
+def all_scores(store: RunStore, snapshot: Snapshot, rubric: Rubric) -> list[dict[str, Any]]:
     """The lines of all kinds."""
-    return [*_by_judges(store, look.experiment), *_of_cells(look, rubric)]
+    return [*_by_judges(store, snapshot.experiment), *_of_cells(snapshot, rubric)]
 
 
-def _of_cells(look: Look, rubric: Rubric) -> list[dict[str, Any]]:
+def _of_cells(snapshot: Snapshot, rubric: Rubric) -> list[dict[str, Any]]:
     empty, cells = [], []
-    scores = cell_scores(look.cells, rubric)
-    for cell in sorted(look.cells, key=lambda one: (one.model, one.prompt, one.scenario, one.repeat, one.run_id)):
+    scores = cell_scores(snapshot.cells, rubric)
+    for cell in sorted(snapshot.cells, key=lambda one: (one.model, one.prompt, one.scenario, one.repeat, one.run_id)):
         if cell.run_id not in scores:
             continue
         line = {**_where(cell), "rubric_digest": rubric.digest, **scores[cell.run_id]}

@@ -21,7 +21,7 @@ class RubricSeen:
 
 
 @dataclass(frozen=True)
-class Look:
+class Snapshot:
     """The same whatever order MLflow returned runs in. It holds no text that a model wrote, and no secret."""
 
     experiment: Experiment
@@ -36,13 +36,13 @@ class Look:
         return {batch.judge: batch.kappas for batch in in_order}
 
 
-def rubric_of(look: Look) -> Rubric:
+def rubric_of(snapshot: Snapshot) -> Rubric:
     """The rubric that the experiment is judged by."""
-    if look.rubric is None:
-        raise no_cells(look.experiment)
-    if look.rubric.problem:
-        raise StoredDataDamaged(look.rubric.problem)
-    return parse_rubric(look.rubric.text, f"rubric.md of run {look.rubric.run_id}")
+    if snapshot.rubric is None:
+        raise no_cells(snapshot.experiment)
+    if snapshot.rubric.problem:
+        raise StoredDataDamaged(snapshot.rubric.problem)
+    return parse_rubric(snapshot.rubric.text, f"rubric.md of run {snapshot.rubric.run_id}")
 
 
 def no_cells(experiment: Experiment) -> InvalidInput:

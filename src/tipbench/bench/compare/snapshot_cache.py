@@ -11,7 +11,7 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any
 
-from tipbench.bench.compare.snapshot import Look, RubricSeen
+from tipbench.bench.compare.snapshot import RubricSeen, Snapshot
 from tipbench.bench.records import JudgeNote, StoredCell
 from tipbench.bench.tracking.batches import BatchSummary
 from tipbench.bench.tracking.interface import Experiment
@@ -31,7 +31,7 @@ _FEW = (
 )  # of which there are few different ones: each stands once in a table
 
 
-class KeptLook:
+class SnapshotDiskCache:
     """The file of one experiment."""
 
     def __init__(self, folder: Path, address: str, experiment_id: str) -> None:
@@ -39,7 +39,7 @@ class KeptLook:
         self._cache = DiskCache(folder, MOST_FILES)
         self._name = f"{data_digest([address, experiment_id])[:32]}.json"
 
-    def load(self, experiment: Experiment, state: str) -> Look | None:
+    def load(self, experiment: Experiment, state: str) -> Snapshot | None:
         """What was seen while the experiment's marks were in this state; None when that was not kept."""
         data = self._content("look")
         if data is None:
@@ -47,7 +47,7 @@ class KeptLook:
         try:
             if data["state"] != state:
                 return None
-            return Look(
+            return Snapshot(
                 experiment,
                 _cells(data["cells"]),
                 tuple(BatchSummary(*batch) for batch in data["batches"]),
@@ -56,14 +56,14 @@ class KeptLook:
         except (KeyError, TypeError, ValueError, IndexError, AttributeError):
             return None
 
-    def save(self, look: Look, state: str) -> None:
-        if look.rubric and look.rubric.problem:
+    def save(self, snapshot: Snapshot, state: str) -> None:
+        if snapshot.rubric and snapshot.rubric.problem:
             return
         data = {
             "state": state,
-            "cells": _columns(look.cells),
-            "batches": [astuple(batch) for batch in look.batches],
-            "rubric": astuple(look.rubric) if look.rubric else None,
+            "cells": _columns(snapshot.cells),
+            "batches": [astuple(batch) for batch in snapshot.batches],
+            "rubric": astuple(snapshot.rubric) if snapshot.rubric else None,
         }
         self._write("look", data)
 

@@ -24,7 +24,7 @@ _RUSAGE_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 @contextmanager
-def sole_use(
+def exclusive_use(
     engine: Engine, models: Sequence[str], home: Path, wait: bool, say: Callable[[str], None]
 ) -> Iterator[None]:
     """Nobody else of ours uses this endpoint meanwhile. What one before may have left loaded is unloaded first."""
@@ -57,8 +57,8 @@ def _unload_left(engine: Engine, lock: IO[str], say: Callable[[str], None]) -> N
     """More than once: what the collection had asked for when it was killed may load its model again."""
     left = [] if _ends_with_us(engine) else _left_loaded(lock)
     told = ""
-    for look in range(_LOOKS if left else 0):
-        if look:
+    for snapshot in range(_LOOKS if left else 0):
+        if snapshot:
             time.sleep(_EVERY_S)
         if engine.resident():
             if not told:

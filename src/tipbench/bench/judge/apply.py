@@ -30,7 +30,7 @@ from tipbench.core.errors import InvalidInput, StoredDataDamaged
 
 
 @dataclass(frozen=True)
-class Manner:
+class ApplyOptions:
     """How a file shall be applied."""
 
     partial: bool = False  # take the runs that are there and scored completely
@@ -39,7 +39,7 @@ class Manner:
     accept_drift: str = ""  # by whom and why the batch counts, whatever the anchors say
 
 
-AS_IT_IS = Manner()
+AS_IT_IS = ApplyOptions()
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def apply_file(
     experiment: Experiment,
     data: dict[str, Any],
     now_ms: int,
-    manner: Manner = AS_IT_IS,
+    manner: ApplyOptions = AS_IT_IS,
     private: Iterable[GoldItem] = (),
 ) -> Applied:
     """Writes a judge file's scores to MLflow, all or nothing."""
@@ -147,7 +147,7 @@ def _of_runs_there(store: RunStore, experiment: Experiment, verdicts: list[Verdi
     return [verdict for verdict in verdicts if verdict.slot.run_id not in gone]
 
 
-def told_again(applied: AppliedBatch) -> Applied:
+def report_of_applied(applied: AppliedBatch) -> Applied:
     """What an apply told, from what it stored."""
     scored = [verdict for verdict in applied.verdicts if verdict.slot.kind == "candidate"]
     try:

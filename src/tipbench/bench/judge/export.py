@@ -9,7 +9,7 @@ from tipbench.bench.judge.blind import Blindfold
 from tipbench.bench.judge.file import BatchItem, judge_file
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.pending import pending_runs
-from tipbench.bench.judge.sample import WHAT_FITS, Extent, anchors_for, fitting_sample, limited, repeats_for, sampled
+from tipbench.bench.judge.sample import WHAT_FITS, BatchSize, anchors_for, fitting_sample, limited, repeats_for, sampled
 from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.records import Batch, GoldItem, Slot
 from tipbench.bench.suites.rubric import Rubric
@@ -48,7 +48,7 @@ def export_batch(
     seed: int,
     new_id: Callable[[], str],
     now_ms: int,
-    extent: Extent = WHAT_FITS,
+    extent: BatchSize = WHAT_FITS,
     gold: Sequence[GoldItem] = (),
     keep_file: bool = False,
 ) -> Exported:

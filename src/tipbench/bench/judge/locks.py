@@ -9,7 +9,7 @@ from tipbench.core.settings import Settings
 
 
 @contextmanager
-def judging_alone(address: str, experiment: str, settings: Settings, say: Callable[[str], None]) -> Iterator[None]:
+def exclusive_judging(address: str, experiment: str, settings: Settings, say: Callable[[str], None]) -> Iterator[None]:
     path = lock_path(settings.home, "judge", address, experiment)
     with exclusive(path, f"another process is writing scores into '{experiment}'", wait=True, notify=say):
         yield

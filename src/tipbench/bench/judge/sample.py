@@ -12,15 +12,15 @@ _FEWEST_ANCHORS = 4
 _Item = TypeVar("_Item")
 
 
-class Extent(NamedTuple):
+class BatchSize(NamedTuple):
     """How much of an experiment goes into a batch."""
 
     sample: int | None = None  # candidates of each cell; None: as many as fit into two hours
     limit: int | None = None  # candidates in all
 
 
-WHAT_FITS = Extent()
-EVERYTHING = Extent(sample=1_000_000)
+WHAT_FITS = BatchSize()
+EVERYTHING = BatchSize(sample=1_000_000)
 
 
 def anchors_for(candidates: int) -> int:

@@ -15,7 +15,7 @@ from tipbench.core.text import utc_minute
 from tipbench.core.untrusted import json_text, printable
 from tipbench.recommender.promotion.evidence import changed_since
 from tipbench.recommender.promotion.gate_records import read_gate
-from tipbench.recommender.promotion.interface import Act, lineage
+from tipbench.recommender.promotion.interface import Act, live_history
 from tipbench.recommender.store.catalog import open_store
 
 
@@ -30,7 +30,7 @@ def command(form: str) -> None:
     settings = Settings()
     with closing(open_store(settings)) as store:
         acts = store.promotions.history()
-        live = lineage(acts, store.promotions.address)[-1]
+        live = live_history(acts, store.promotions.address)[-1]
     if form == "json":
         click.echo(json_text({"live": live, "acts": [act.model_dump(by_alias=True) for act in acts]}))
         return

@@ -10,7 +10,7 @@ from tipbench.cli.leaderboard import empty_table
 from tipbench.core.paths import decisions_folder
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
-from tipbench.recommender.log.reward_statistics import EarningsReader
+from tipbench.recommender.log.reward_statistics import RewardStatisticsReader
 from tipbench.server.views.rewards import Rewards, rewards_of
 from tipbench.server.views.rewards_report import COLUMNS, FORMATS, caveats, headline, left_out, texts_of
 
@@ -33,7 +33,7 @@ def command(form: str, **given: Any) -> None:
     options = gather(given)
     with bench_of(options) as bench:
         board = bench.compare()
-        rewards = rewards_of(board, EarningsReader(decisions_folder(Settings().home)).read())
+        rewards = rewards_of(board, RewardStatisticsReader(decisions_folder(Settings().home)).read())
         if form == "table":
             _show(rewards)
         else:

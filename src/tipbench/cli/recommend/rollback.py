@@ -9,7 +9,7 @@ from tipbench.cli.console import out
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
 from tipbench.recommender.promotion.evidence import rollback
-from tipbench.recommender.promotion.interface import lineage
+from tipbench.recommender.promotion.interface import live_history
 from tipbench.recommender.store.catalog import open_store
 
 
@@ -32,7 +32,7 @@ def command(yes: bool) -> int:
             out.print(printable(f"Nothing was changed: {act.left} is live."))
             return 0
         store.promotions.append(act, decided.known)
-        left = len(lineage(store.promotions.history(), store.promotions.address)) - 1
+        left = len(live_history(store.promotions.history(), store.promotions.address)) - 1
     further = f"Rolling back once more goes further back; promotions that can be: {left}." if left else ""
     out.print(printable(f"{act.to} is live again, in place of {act.left}. {further}".rstrip()), soft_wrap=True)
     return 0

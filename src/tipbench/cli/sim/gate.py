@@ -9,7 +9,7 @@ from tipbench.cli.console import note
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.sim.flags import Flags, simulation_flags
 from tipbench.cli.sim.gate_report import Contest, in_short, next_step, show_gate
-from tipbench.cli.sim.going import carried_out, interrupted, write_out
+from tipbench.cli.sim.going import interrupted, run_with_progress, write_out
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.promotion.gate_records import keep_gate
@@ -45,7 +45,7 @@ def _gate(flags: Flags, candidate: str, incumbent: str | None, told: ProgressFil
     settings = Settings()
     contest = Contest(candidate, incumbent or live_now(settings), flags.world)
     request = flags.request("gate", flags.open_world(), (contest.candidate, contest.incumbent))
-    found = carried_out(request, flags, told)
+    found = run_with_progress(request, flags, told)
     try:
         kept_as = keep_gate(settings.home, found)
     except OSError:

@@ -19,14 +19,14 @@ from tipbench.core.text import duration
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.simulation.over_http import is_served
 from tipbench.recommender.simulation.request import SimulationRequest
-from tipbench.recommender.simulation.subprocess_runner import simulated_apart
+from tipbench.recommender.simulation.subprocess_runner import simulate_in_subprocess
 
 INTERRUPTED = 130
 _LINES = 10  # in a log, from the first life to the last
 Watcher = Callable[[int, int], None]
 
 
-def carried_out(request: SimulationRequest, flags: Flags, told: ProgressFile) -> dict[str, Any]:
+def run_with_progress(request: SimulationRequest, flags: Flags, told: ProgressFile) -> dict[str, Any]:
     plan = request.plan()
     if flags.out:
         _check_out(flags.out)
@@ -40,7 +40,7 @@ def carried_out(request: SimulationRequest, flags: Flags, told: ProgressFile) ->
             told.simulated(done, of)
 
         told.simulated(0, plan.lives)
-        return simulated_apart(request, flags.processes(plan.lives), flags.timeout, progress)
+        return simulate_in_subprocess(request, flags.processes(plan.lives), flags.timeout, progress)
 
 
 def write_out(found: dict[str, Any], flags: Flags) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from tipbench.cli.console import note
-from tipbench.cli.sim.replay_report import kept_line, show_replay
+from tipbench.cli.sim.replay_report import record_line, show_replay
 from tipbench.core.errors import InvalidInput
 from tipbench.core.paths import decisions_folder
 from tipbench.core.settings import Settings
@@ -54,7 +54,7 @@ def command(candidate: str, log: Path | None, share: float, form: str) -> int:
     kept_as = keep_replay(home, found, round(time.time() * 1000))
     if form == "json":
         click.echo(json_text(found))
-        note(kept_line(kept_as))
+        note(record_line(kept_as))
     else:
         show_replay(found, kept_as)
     return 0 if replay.verdict.passed else _FAILED

@@ -32,10 +32,10 @@ def show_replay(found: Mapping[str, Any], kept_as: str) -> None:
             style="dim",
             soft_wrap=True,
         )
-    out.print(kept_line(kept_as))
+    out.print(record_line(kept_as))
 
 
-def kept_line(kept_as: str) -> str:
+def record_line(kept_as: str) -> str:
     return f"Kept as replay {kept_as}."
 
 

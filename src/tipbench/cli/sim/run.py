@@ -7,7 +7,7 @@ import click
 
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.sim.flags import Flags, names, simulation_flags
-from tipbench.cli.sim.going import carried_out, interrupted, write_out
+from tipbench.cli.sim.going import interrupted, run_with_progress, write_out
 from tipbench.cli.sim.run_report import margin_text, show_run
 from tipbench.core.untrusted import json_text
 
@@ -43,7 +43,7 @@ def _run(flags: Flags, policies: str, personas: str | None, told: ProgressFile) 
     world = flags.open_world()
     if personas is not None:
         world = world.only(names(personas, "--personas"))
-    found = carried_out(flags.request("run", world, names(policies, "--policies")), flags, told)
+    found = run_with_progress(flags.request("run", world, names(policies, "--policies")), flags, told)
     if flags.form == "json":
         click.echo(json_text(found))
     else:

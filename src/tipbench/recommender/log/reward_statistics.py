@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tipbench.core.untrusted import shown
 from tipbench.recommender.log.events import Events, taken
-from tipbench.recommender.log.tailer import GrowingLog
+from tipbench.recommender.log.tailer import LogTailer
 from tipbench.recommender.records import Source
 
 _NOT_SERVED, _NO_SOURCE = -2, -1
@@ -23,7 +23,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Earnings:
+class RewardStatistics:
     """A place in the columns is something that was served."""
 
     sources: tuple[Source, ...]
@@ -38,10 +38,10 @@ class Earnings:
         return int((self.source == _NO_SOURCE).sum())
 
 
-class EarningsReader(GrowingLog):
+class RewardStatisticsReader(LogTailer):
     """Safe to be asked by many threads."""
 
-    def read(self) -> Earnings:
+    def read(self) -> RewardStatistics:
         """All that is in the log by now; nothing where there is no log."""
         with self._turn:
             self._read_on()
@@ -64,10 +64,10 @@ class _Events(Events):
         self._source = array("i")
         self._propensity = array("d")
 
-    def earnings(self) -> Earnings:
+    def earnings(self) -> RewardStatistics:
         source = np.array(self._source, dtype=np.int32)
         served = source != _NOT_SERVED
-        return Earnings(
+        return RewardStatistics(
             sources=tuple(Source(run_id=run_id, cell=cell) for run_id, cell in self._sources),
             source=source[served],
             user=np.array(self._user, dtype=np.int32)[served],

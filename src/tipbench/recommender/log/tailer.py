@@ -7,7 +7,7 @@ from pathlib import Path
 from tipbench.recommender.log.segmented_log import segments
 
 
-class GrowingLog(ABC):
+class LogTailer(ABC):
     """Safe to be asked by many threads, if they take `_turn` for it."""
 
     def __init__(self, folder: Path) -> None:

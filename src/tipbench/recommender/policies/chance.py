@@ -28,7 +28,7 @@ def mostly_best(scores: Floats, epsilon: float) -> Floats:
     return propensities
 
 
-class OfEvent:
+class EventRng:
     """Chance that is the same for the same event, on every machine: a request that is sent again is answered as before.
 
     Each number is a digest of the event and of how many were drawn before: a fifth of the time that seeding a usual

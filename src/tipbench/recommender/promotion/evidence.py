@@ -10,7 +10,7 @@ from tipbench.core.errors import Conflict, InvalidInput, NotFound, StateRefused
 from tipbench.core.untrusted import printable, shown
 from tipbench.recommender.policies.catalog import SERVED
 from tipbench.recommender.promotion.gate_records import GateRecord, read_gate, read_gates
-from tipbench.recommender.promotion.interface import Act, Promotions, lineage
+from tipbench.recommender.promotion.interface import Act, Promotions, live_history
 from tipbench.recommender.replay.record import ReplayRecord, read_replays
 from tipbench.recommender.simulation.arms import arm
 from tipbench.recommender.simulation.draws import SIMULATOR
@@ -69,7 +69,7 @@ def promotion(policy: str, promotions: Promotions, search: GateSearch, at_ms: in
     if policy not in SERVED:
         raise NotFound(f"no policy {shown(policy)} can be served; there are {', '.join(SERVED)}")
     acts = promotions.history()
-    live = lineage(acts, promotions.address)[-1]
+    live = live_history(acts, promotions.address)[-1]
     if policy == live:
         raise Conflict(f"{policy} is live already; 'tipbench recommend promotions' says since when")
     wanted = Wanted(arm_data(arm(policy)), _live_data(live), search.world, search.world_file)
@@ -92,7 +92,7 @@ def promotion(policy: str, promotions: Promotions, search: GateSearch, at_ms: in
 def rollback(promotions: Promotions, at_ms: int) -> Decided:
     """To the policy that was live before the last one that was promoted and is not taken back yet."""
     acts = promotions.history()
-    *before, live = lineage(acts, promotions.address)
+    *before, live = live_history(acts, promotions.address)
     if not before:
         raise Conflict(f"{live} is live as it was in the beginning, so there is nothing to go back to")
     to = before[-1]
@@ -210,21 +210,21 @@ def _live_data(live: str) -> dict[str, Any]:
     return arm_data(arm(live))
 
 
-def _of_candidate(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    if held.get("name") != wanted["name"]:
-        return [f"it was held for {shown(held.get('name'))}, and not for {wanted['name']}"]
-    return _of_arm("the candidate", held, wanted)
+def _of_candidate(transaction: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    if transaction.get("name") != wanted["name"]:
+        return [f"it was held for {shown(transaction.get('name'))}, and not for {wanted['name']}"]
+    return _of_arm("the candidate", transaction, wanted)
 
 
-def _of_incumbent(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    if held.get("name") != wanted["name"]:
-        return [f"it was won over {shown(held.get('name'))}, and {wanted['name']} is live now"]
-    return _of_arm("the incumbent", held, wanted)
+def _of_incumbent(transaction: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    if transaction.get("name") != wanted["name"]:
+        return [f"it was won over {shown(transaction.get('name'))}, and {wanted['name']} is live now"]
+    return _of_arm("the incumbent", transaction, wanted)
 
 
-def _of_arm(who: str, held: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def _of_arm(who: str, transaction: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     """Parameters one by one."""
-    then, now = _flat(held), _flat(wanted)
+    then, now = _flat(transaction), _flat(wanted)
     return [
         f"{who}'s {name} was {shown(then.get(name))}, and is {shown(now.get(name))} now"
         for name in sorted({*then, *now})

@@ -16,7 +16,7 @@ from pathlib import Path
 from tipbench.core.errors import StateDamaged
 from tipbench.core.files import fsync_dir, open_regular
 from tipbench.core.locks import lock_until
-from tipbench.recommender.promotion.interface import Act, is_act, lineage, read_acts, was_changed
+from tipbench.recommender.promotion.interface import Act, is_act, live_history, read_acts, was_changed
 from tipbench.recommender.store import status as marks
 
 PROMOTIONS = "promotions.jsonl"  # the file's name, beside the folder of states
@@ -51,7 +51,7 @@ class FilePromotions:
             acts = self._acts(whole)
             if len(acts) != known:
                 raise was_changed(acts, self.address)
-            lineage((*acts, act), self.address)
+            live_history((*acts, act), self.address)
             if len(whole) < len(content):
                 _log.warning(
                     "%s ended with an act that was not written to its end, because its writer was killed; it never "

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tipbench.core.errors import StateRefused
 from tipbench.core.paths import gates_folder
 from tipbench.core.version import __version__
-from tipbench.recommender.promotion.immutable_records import keep_record, read_record, read_records
+from tipbench.recommender.promotion.immutable_records import read_record, read_records, write_record
 from tipbench.recommender.simulation.gate import RULES
 
 SCHEMA = 1
@@ -87,7 +87,7 @@ def keep_gate(home: Path, result: Mapping[str, Any], clock: Callable[[], float] 
         "verdict": result["gate"],
         "outcome": {key: value for key, value in result.items() if key != "gate"},
     }
-    return keep_record(gates_folder(home), content)
+    return write_record(gates_folder(home), content)
 
 
 def read_gate(home: Path, name: str) -> GateRecord:

@@ -20,7 +20,7 @@ _DIGITS = 16
 _ID = re.compile(r"[0-9a-f]{16}")
 
 
-def keep_record(folder: Path, content: Mapping[str, Any]) -> str:
+def write_record(folder: Path, content: Mapping[str, Any]) -> str:
     """Its id."""
     name = data_digest(content)[:_DIGITS]
     path = private_folder(folder) / f"{name}.json"

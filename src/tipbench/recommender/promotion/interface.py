@@ -58,7 +58,7 @@ class Promotions(Protocol):
 
 def read_acts(lines: Iterable[str | bytes], address: str) -> tuple[Act, ...]:
     acts = tuple(_act(line, number, address) for number, line in enumerate(lines, 1))
-    lineage(acts, address)
+    live_history(acts, address)
     return acts
 
 
@@ -70,7 +70,7 @@ def is_act(line: bytes) -> bool:
     return True
 
 
-def lineage(acts: Sequence[Act], address: str) -> list[str]:
+def live_history(acts: Sequence[Act], address: str) -> list[str]:
     """The policies that are live one in place of the other, the last one now: a rollback takes the last one off."""
     live = [FIRST]
     for number, act in enumerate(acts, 1):
@@ -89,7 +89,7 @@ def lineage(acts: Sequence[Act], address: str) -> list[str]:
 
 def was_changed(acts: Sequence[Act], address: str) -> Conflict:
     return Conflict(
-        f"somebody else was quicker: {lineage(acts, address)[-1]} is live now; look at it with 'tipbench recommend "
+        f"somebody else was quicker: {live_history(acts, address)[-1]} is live now; look at it with 'tipbench recommend "
         "promotions', and try again"
     )
 

@@ -9,7 +9,7 @@ from tipbench.core.errors import StateDamaged, StateRefused
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import shown
 from tipbench.recommender.policies.catalog import SERVED
-from tipbench.recommender.promotion.interface import Act, Promotions, lineage
+from tipbench.recommender.promotion.interface import Act, Promotions, live_history
 from tipbench.recommender.store.catalog import open_store
 
 
@@ -44,7 +44,7 @@ class LivePolicy:
             self._seen = seen._replace(until=until)
             return seen.live
         acts = self._promotions.history()
-        live = lineage(acts, self._promotions.address)[-1]
+        live = live_history(acts, self._promotions.address)[-1]
         self._check(acts, live, seen.acts if seen else ())
         self._seen = _Seen(mark, acts, live, until)
         return live

@@ -1,6 +1,6 @@
 """The history in the database of states, so that all machines that serve from it agree on who is live."""
 
-from tipbench.recommender.promotion.interface import Act, lineage, read_acts, was_changed
+from tipbench.recommender.promotion.interface import Act, live_history, read_acts, was_changed
 from tipbench.recommender.store.postgresql_connections import Connections
 
 _LAST = "SELECT max(number) FROM tipbench_promotions"
@@ -30,7 +30,7 @@ class PostgresPromotions:
         acts = self.history()
         if len(acts) != known:
             raise was_changed(acts, self.address)
-        lineage((*acts, act), self.address)
+        live_history((*acts, act), self.address)
         with self._connections.begun(_ADD, [known + 1, act.as_json(), known]) as cursor:
             added = cursor.rowcount
         if not added:

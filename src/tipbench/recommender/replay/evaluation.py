@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tipbench.recommender.features.interface import Floats
-from tipbench.recommender.policies.chance import OfEvent
+from tipbench.recommender.policies.chance import EventRng
 from tipbench.recommender.policies.interface import Policy
 from tipbench.recommender.replay.estimators import Estimate, Weights, doubly_robust, estimate, ips, snips, weights
 from tipbench.recommender.replay.rounds import Rounds
@@ -75,7 +75,7 @@ def _columns(rounds: Rounds, candidate: Policy[Any], known: Trained, rest: NDArr
         profile = one.request.profile_features
         told += profile is not None and bool(profile.categories)
         state = known.states.get(one.user, nothing_known)
-        generator = OfEvent(candidate.name, one.request.user_id, one.request.event_id)
+        generator = EventRng(candidate.name, one.request.user_id, one.request.event_id)
         choice = candidate.choose(state, one.request, generator)
         same = candidate.features is known.model.features
         seen = choice.features if same else known.model.features.matrix(one.request)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tipbench.core.errors import StateRefused
 from tipbench.core.paths import replays_folder
 from tipbench.core.version import __version__
-from tipbench.recommender.promotion.immutable_records import keep_record, read_record, read_records
+from tipbench.recommender.promotion.immutable_records import read_record, read_records, write_record
 from tipbench.recommender.replay.verdict import Status
 
 SCHEMA = 1
@@ -37,7 +37,7 @@ class ReplayRecord(_Part):
 def keep_replay(home: Path, found: Mapping[str, Any], made_ms: int) -> str:
     """Gives the record's id."""
     content = {"schema": SCHEMA, "made_ms": made_ms, "tipbench": __version__, **found}
-    return keep_record(replays_folder(home), content)
+    return write_record(replays_folder(home), content)
 
 
 def read_replay(home: Path, name: str) -> ReplayRecord:

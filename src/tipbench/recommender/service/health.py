@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 
 from tipbench.core.errors import StateError
 from tipbench.core.version import __version__
-from tipbench.recommender.seldom import Seldom
+from tipbench.recommender.seldom import RateLimitedLog
 from tipbench.recommender.service.parts import Parts
 
 _log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ class Health(BaseModel):
 
 def router(parts: Parts) -> APIRouter:
     api = APIRouter(tags=["health"])
-    seldom = Seldom(_log)
+    seldom = RateLimitedLog(_log)
 
     @api.get("/health", summary="Whether the service is there; the only answer without the key")
     def health() -> Health:

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from tipbench.recommender.service.parts import Parts
-from tipbench.recommender.shadows.runner import Standing
+from tipbench.recommender.shadows.runner import ShadowStatus
 
 
 class CountsOut(BaseModel):
@@ -42,5 +42,5 @@ def router(parts: Parts) -> APIRouter:
     return api
 
 
-def _told(standing: Standing) -> ShadowOut:
+def _told(standing: ShadowStatus) -> ShadowOut:
     return ShadowOut(**asdict(standing))

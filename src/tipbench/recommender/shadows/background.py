@@ -70,7 +70,7 @@ class _Task(Generic[T]):
         self.stage: Literal["working", "publishing", "counted"] = "working"
 
 
-class Aside(Generic[T, R]):
+class BackgroundExecutor(Generic[T, R]):
     """To be made in the process that uses it: threads don't go along when a process forks."""
 
     def __init__(

@@ -15,11 +15,11 @@ from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import printable, shown
 from tipbench.recommender.log.segmented_log import SegmentLog
 from tipbench.recommender.policies.catalog import SERVED
-from tipbench.recommender.policies.chance import OfEvent
+from tipbench.recommender.policies.chance import EventRng
 from tipbench.recommender.policies.interface import Choice, Policy
 from tipbench.recommender.records import Request
-from tipbench.recommender.seldom import Seldom
-from tipbench.recommender.shadows.background import LONGEST_S, Aside, Counts, Done
+from tipbench.recommender.seldom import RateLimitedLog
+from tipbench.recommender.shadows.background import LONGEST_S, BackgroundExecutor, Counts, Done
 from tipbench.recommender.shadows.signals import Signal, Signals
 from tipbench.recommender.states import known_state
 from tipbench.recommender.store.interface import Key, Store
@@ -44,7 +44,7 @@ SHADOWS: Mapping[str, Shadow] = {"egreedy-v2-shadow": Shadow(SERVED["egreedy/v2"
 
 
 @dataclass(frozen=True)
-class Standing:
+class ShadowStatus:
     """How a shadow does in this process."""
 
     name: str
@@ -53,7 +53,7 @@ class Standing:
     counts: Counts
 
 
-class Beside:
+class ShadowRunner:
     """One shadow that is on."""
 
     def __init__(
@@ -70,8 +70,8 @@ class Beside:
         self._store = store
         self._signals = signals
         self._clock = clock
-        self._seldom = Seldom(_log)
-        self._aside = Aside(f"shadow {name}", self._choose, self._publish, self._complain, longest_s)
+        self._seldom = RateLimitedLog(_log)
+        self._aside = BackgroundExecutor(f"shadow {name}", self._choose, self._publish, self._complain, longest_s)
         self.offer = self._aside.offer
         self.counts = self._aside.counts
 
@@ -87,7 +87,7 @@ class Beside:
     def _choose(self, served: Served) -> Choice:
         request = served.request
         state = known_state(self._policy, self._store.look(Key(request.user_id, self.name)))
-        return self._policy.choose(state, request, OfEvent(self.name, request.user_id, request.event_id))
+        return self._policy.choose(state, request, EventRng(self.name, request.user_id, request.event_id))
 
     def _publish(self, done: Done[Served, Choice]) -> None:
         request, served_by, served = done.item
@@ -123,7 +123,7 @@ class Shadows:
     def __init__(
         self,
         known: Mapping[str, Shadow] = SHADOWS,
-        beside: Sequence[Beside] = (),
+        beside: Sequence[ShadowRunner] = (),
         signals: Signals | None = None,
     ) -> None:
         self._known = known
@@ -148,10 +148,10 @@ class Shadows:
         """Every signal from now on, in this process."""
         self._signals.subscribe(listener)
 
-    def standing(self) -> list[Standing]:
+    def standing(self) -> list[ShadowStatus]:
         counts = {shadow.name: shadow.counts() for shadow in self._beside}
         return [
-            Standing(name, shadow.policy.name, name in counts, counts.get(name, Counts()))
+            ShadowStatus(name, shadow.policy.name, name in counts, counts.get(name, Counts()))
             for name, shadow in self._known.items()
         ]
 
@@ -184,5 +184,5 @@ def open_shadows(
     check_names(wanted, known)
     signals = Signals(SegmentLog(signals_folder, clock))
     on = [name for name, shadow in known.items() if shadow.on or name in wanted]
-    beside = [Beside(name, known[name].policy, store, signals, clock, longest_s) for name in on]
+    beside = [ShadowRunner(name, known[name].policy, store, signals, clock, longest_s) for name in on]
     return Shadows(known, beside, signals)

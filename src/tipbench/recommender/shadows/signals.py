@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tipbench.recommender.log.segmented_log import SegmentLog
-from tipbench.recommender.seldom import Seldom
+from tipbench.recommender.seldom import RateLimitedLog
 
 SCHEMA = 1
 Signal = Mapping[str, Any]
@@ -17,7 +17,7 @@ class Signals:
         """Without a log they are for listeners only."""
         self._log = log
         self._listeners: list[Callable[[Signal], None]] = []
-        self._seldom = Seldom(_log)
+        self._seldom = RateLimitedLog(_log)
 
     def subscribe(self, listener: Callable[[Signal], None]) -> None:
         """It is called in the thread that publishes. One that takes long costs later signals, and never an answer."""

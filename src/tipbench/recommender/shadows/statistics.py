@@ -15,7 +15,7 @@ import numpy as np
 from tipbench.core.untrusted import shown
 from tipbench.recommender.features import v1
 from tipbench.recommender.log.segmented_log import entries_of, of_another_kind
-from tipbench.recommender.log.tailer import GrowingLog
+from tipbench.recommender.log.tailer import LogTailer
 from tipbench.recommender.shadows.signals import SCHEMA
 
 DAY_MS = 86_400_000
@@ -47,7 +47,7 @@ class ShadowDay:
         return self.signals + sum(self.dropped.values())
 
 
-class AgreementReader(GrowingLog):
+class ShadowStatisticsReader(LogTailer):
     """Safe to be asked by many threads."""
 
     def read(self) -> list[ShadowDay]:

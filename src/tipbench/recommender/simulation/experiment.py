@@ -11,7 +11,7 @@ import numpy as np
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.simulation.arms import Arm
 from tipbench.recommender.simulation.draws import drawn_life
-from tipbench.recommender.simulation.process_map import worked_off
+from tipbench.recommender.simulation.process_map import process_map
 from tipbench.recommender.simulation.rollout import InProcess, Server, Trajectory, play
 from tipbench.recommender.simulation.world import Persona, World
 
@@ -89,7 +89,7 @@ def _played(
     play_unit = partial(_play_unit, plan, open_server=open_server)
     if workers == 1:
         return zip(units, map(play_unit, units), strict=True)
-    return worked_off(play_unit, units, workers)
+    return process_map(play_unit, units, workers)
 
 
 def _in_process(arm: Arm) -> Server:

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 from pydantic_core import to_json
 
-from tipbench.core.die_with_parent import tied
+from tipbench.core.die_with_parent import tied_to_parent
 from tipbench.core.errors import SimulationFailed
 from tipbench.core.settings import Settings
 from tipbench.recommender.policies.catalog import SERVED
@@ -84,7 +84,7 @@ def service(folder: Path) -> Iterator[Service]:
     log = folder / "service.log"
     with log.open("wb") as said:
         process = subprocess.Popen(
-            tied("recommend", "serve", "--port", "0"),
+            tied_to_parent("recommend", "serve", "--port", "0"),
             env={**Settings().for_a_job(folder), **own},
             stdin=subprocess.DEVNULL,
             stdout=said,

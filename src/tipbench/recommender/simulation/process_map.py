@@ -17,7 +17,7 @@ _Result = TypeVar("_Result")
 _IN_HAND = 2  # tasks of a worker, so that it never waits for the next one
 
 
-def worked_off(
+def process_map(
     work: Callable[[_Task], _Result], tasks: Sequence[_Task], workers: int
 ) -> Iterator[tuple[_Task, _Result]]:
     """Each task with its result, in the order in which they are done. What a worker raises is raised here."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.history import History
-from tipbench.recommender.policies.chance import OfEvent
+from tipbench.recommender.policies.chance import EventRng
 from tipbench.recommender.policies.interface import Policy
 from tipbench.recommender.records import Candidate, Context, Profile, Request
 from tipbench.recommender.simulation.arms import Arm
@@ -36,7 +36,7 @@ class InProcess:
         self._seen: Floats = np.empty(0)
 
     def choose(self, request: Request) -> int:
-        generator = OfEvent(self._policy.name, request.user_id, request.event_id)
+        generator = EventRng(self._policy.name, request.user_id, request.event_id)
         choice = self._policy.choose(self._state, request, generator)
         self._seen = choice.seen
         return choice.place

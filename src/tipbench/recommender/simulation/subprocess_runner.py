@@ -28,7 +28,7 @@ _TRIES = 50
 _BETWEEN_TRIES_S = 0.02
 
 
-def simulated_apart(
+def simulate_in_subprocess(
     request: SimulationRequest, workers: int, timeout_s: float, progress: Callable[[int, int], None]
 ) -> dict[str, Any]:
     """The result as data. Raises InvalidInput for a request that can't be carried out, before anything is started."""

@@ -14,13 +14,13 @@ def _folder(settings: Settings) -> Path:
     return state_folder(settings.home)
 
 
-def _files(settings: Settings, alone: bool) -> Movable:
+def _files(settings: Settings, exclusive: bool) -> Movable:
     from tipbench.recommender.store.files import FileStore
 
-    return FileStore(_folder(settings), alone=alone)
+    return FileStore(_folder(settings), exclusive=exclusive)
 
 
-def _postgresql(settings: Settings, alone: bool) -> Movable:
+def _postgresql(settings: Settings, exclusive: bool) -> Movable:
     url = settings.get("TIPBENCH_POSTGRESQL_URL")
     if not url:
         raise InvalidInput(
@@ -30,7 +30,7 @@ def _postgresql(settings: Settings, alone: bool) -> Movable:
         from tipbench.recommender.store.postgresql import PostgresStore
     except ImportError as error:
         raise MissingExtra(f"states in PostgreSQL need more: pip install 'tipbench[postgresql]' ({error})") from error
-    return PostgresStore(url, alone)
+    return PostgresStore(url, exclusive)
 
 
 STORES: Mapping[str, Callable[[Settings, bool], Movable]] = {"files": _files, "postgresql": _postgresql}
@@ -38,7 +38,7 @@ STORES: Mapping[str, Callable[[Settings, bool], Movable]] = {"files": _files, "p
 
 def open_store(settings: Settings) -> Movable:
     """The one that the settings name, to serve from."""
-    return _opened(settings.get("TIPBENCH_STATE"), settings, alone=False)
+    return _opened(settings.get("TIPBENCH_STATE"), settings, exclusive=False)
 
 
 def check_not_left_behind(store: Movable, settings: Settings) -> None:
@@ -62,10 +62,10 @@ def check_not_left_behind(store: Movable, settings: Settings) -> None:
 
 def open_alone(name: str, settings: Settings) -> Movable:
     """To move what is in it: refused while anybody uses it."""
-    return _opened(name, settings, alone=True)
+    return _opened(name, settings, exclusive=True)
 
 
-def _opened(name: str, settings: Settings, alone: bool) -> Movable:
+def _opened(name: str, settings: Settings, exclusive: bool) -> Movable:
     if name not in STORES:
         raise InvalidInput(f"there is no store {name!r} for states; set TIPBENCH_STATE to {' or '.join(STORES)}")
-    return STORES[name](settings, alone)
+    return STORES[name](settings, exclusive)

@@ -14,7 +14,7 @@ from pydantic_core import from_json, to_json
 
 from tipbench.core.errors import StateDamaged
 from tipbench.core.untrusted import shown
-from tipbench.recommender.store.interface import Event, Kept, Key
+from tipbench.recommender.store.interface import Event, Key, UserState
 
 SCHEMA = 1
 MOST_WAITING = 200
@@ -28,9 +28,9 @@ _Row = list[Any]
 class Document:
     """Implements `Held`. Events stay rows until they are asked for: most of them never are."""
 
-    def __init__(self, key: Key, kept: Kept | None, rows: dict[str, _Row]) -> None:
+    def __init__(self, key: Key, user_state: UserState | None, rows: dict[str, _Row]) -> None:
         self.key = key
-        self.kept = kept
+        self.user_state = user_state
         self._rows = rows
         self.changed = False
 
@@ -39,9 +39,9 @@ class Document:
         return cls(key, None, {})
 
     @classmethod
-    def of(cls, key: Key, kept: Kept | None, events: Iterable[Event]) -> "Document":
+    def of(cls, key: Key, user_state: UserState | None, events: Iterable[Event]) -> "Document":
         """With all of these events, however many: those that are too many go when the next one comes."""
-        return cls(key, kept, {event.id: _row(event) for event in events})
+        return cls(key, user_state, {event.id: _row(event) for event in events})
 
     @classmethod
     def read(cls, content: bytes, path: Path, key: Key | None) -> "Document":
@@ -57,8 +57,8 @@ class Document:
                 raise ValueError("its events have other columns")
             if any(type(row) is not list or len(row) != len(_COLUMNS) for row in data["events"]):
                 raise ValueError("an event has other columns")
-            kept = _kept(data["kept"]) if data["kept"] else None
-            return cls(found, kept, {row[0]: row for row in data["events"]})
+            user_state = _kept(data["kept"]) if data["kept"] else None
+            return cls(found, user_state, {row[0]: row for row in data["events"]})
         except (ValueError, KeyError, TypeError, IndexError) as error:
             raise StateDamaged(
                 f"{path} can't be used as a state: {error}; put a backup in its place, or reset the user"
@@ -69,7 +69,7 @@ class Document:
             "schema": SCHEMA,
             "user_id": self.key.user_id,
             "policy": self.key.policy,
-            "kept": vars(self.kept) if self.kept else None,
+            "kept": vars(self.user_state) if self.user_state else None,
             "event_columns": _COLUMNS,
             "events": list(self._rows.values()),
         }
@@ -88,8 +88,8 @@ class Document:
         self._forget()
         self.changed = True
 
-    def keep(self, kept: Kept) -> None:
-        self.kept = kept
+    def keep(self, user_state: UserState) -> None:
+        self.user_state = user_state
         self.changed = True
 
     def _forget(self) -> None:
@@ -102,13 +102,13 @@ class Document:
             del self._rows[id]
 
 
-def _kept(data: dict[str, Any]) -> Kept:
-    kept = Kept(**data)
-    counts = (kept.duplicates, kept.late, kept.updated_ms or 0)
-    fits = isinstance(kept.feature_version, str) and isinstance(kept.state, dict)
+def _kept(data: dict[str, Any]) -> UserState:
+    user_state = UserState(**data)
+    counts = (user_state.duplicates, user_state.late, user_state.updated_ms or 0)
+    fits = isinstance(user_state.feature_version, str) and isinstance(user_state.state, dict)
     if not fits or any(type(count) is not int for count in counts):
         raise ValueError("what is kept beside the events is of another kind")
-    return kept
+    return user_state
 
 
 def _row(event: Event) -> _Row:

@@ -25,7 +25,7 @@ from tipbench.core.untrusted import json_text
 from tipbench.recommender.promotion.files import PROMOTIONS, FilePromotions
 from tipbench.recommender.store import status as marks
 from tipbench.recommender.store.document import Document
-from tipbench.recommender.store.interface import Event, Held, Kept, Key, Mark, check_user_id
+from tipbench.recommender.store.interface import Event, Key, Mark, Transaction, UserState, check_user_id
 from tipbench.recommender.store.status import check_unmarked, is_locked, is_moved_now, is_used
 
 NAME = "files"
@@ -39,7 +39,7 @@ class FileStore:
 
     name = NAME
 
-    def __init__(self, folder: Path, durable: bool = True, alone: bool = False) -> None:
+    def __init__(self, folder: Path, durable: bool = True, exclusive: bool = False) -> None:
         """Without `durable` nothing is synced, and a power cut may cost everything: for simulations, and to measure.
         `alone` is for moving: nobody else may use it meanwhile, and a mark is no hindrance."""
         self.folder = folder
@@ -50,12 +50,12 @@ class FileStore:
         make_private_folder(self._locks)
         folder.chmod(0o700)
         self._turns = [threading.Lock() for _ in range(_LOCKS)]
-        self._leave = weakref.finalize(self, os.close, self._occupied(alone))
-        if not alone:
+        self._leave = weakref.finalize(self, os.close, self._occupied(exclusive))
+        if not exclusive:
             check_unmarked(self.mark, self.name, self.address)
 
     @contextmanager
-    def held(self, key: Key, event_id: str | None = None) -> Iterator[Held]:  # noqa: ARG002
+    def transaction(self, key: Key, event_id: str | None = None) -> Iterator[Transaction]:  # noqa: ARG002
         path = self._path(key)
         with self._alone(key.user_id):
             document = _read(path, key) or Document.new(key)
@@ -63,9 +63,9 @@ class FileStore:
             if document.changed:
                 self._write(path, document.as_bytes())
 
-    def look(self, key: Key) -> Kept | None:
+    def look(self, key: Key) -> UserState | None:
         document = _read(self._path(key), key)
-        return document.kept if document else None
+        return document.user_state if document else None
 
     def waiting(self, key: Key) -> int:
         return sum(event.waits for event in self.events(key))
@@ -112,16 +112,16 @@ class FileStore:
                 (self.folder / name).unlink(missing_ok=True)
         self._sync_folder()
 
-    def write(self, key: Key, kept: Kept | None, events: Sequence[Event]) -> None:
+    def write(self, key: Key, user_state: UserState | None, events: Sequence[Event]) -> None:
         with self._alone(key.user_id):
-            self._write(self._path(key), Document.of(key, kept, events).as_bytes())
+            self._write(self._path(key), Document.of(key, user_state, events).as_bytes())
 
-    def _occupied(self, alone: bool) -> int:
+    def _occupied(self, exclusive: bool) -> int:
         """A lock that says, as long as its file is open, that the folder is in use; it ends with the process."""
         file = os.open(self._locks / "store", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        if not try_lock(file, shared=not alone):
+        if not try_lock(file, shared=not exclusive):
             os.close(file)
-            raise (is_used if alone else is_moved_now)(self.address)
+            raise (is_used if exclusive else is_moved_now)(self.address)
         return file
 
     def _path(self, key: Key) -> Path:

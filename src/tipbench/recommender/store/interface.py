@@ -36,7 +36,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Kept:
+class UserState:
     """All but the events."""
 
     feature_version: str
@@ -57,10 +57,10 @@ def check_user_id(user_id: str) -> None:
         raise InvalidInput(f"the user id {user_id!r} can't name a file; take up to 64 letters, digits, _ and -")
 
 
-class Held(Protocol):
+class Transaction(Protocol):
     """One user with one policy, for whoever holds it alone."""
 
-    kept: Kept | None  # None: nothing yet
+    user_state: UserState | None  # None: nothing yet
 
     def event(self, event_id: str) -> Event | None: ...
 
@@ -68,7 +68,7 @@ class Held(Protocol):
         """A new one, or one that has changed."""
         ...
 
-    def keep(self, kept: Kept) -> None: ...
+    def keep(self, user_state: UserState) -> None: ...
 
 
 class Store(Protocol):
@@ -79,12 +79,12 @@ class Store(Protocol):
         """Who is live for all who serve from this store."""
         ...
 
-    def held(self, key: Key, event_id: str | None = None) -> AbstractContextManager[Held]:
+    def transaction(self, key: Key, event_id: str | None = None) -> AbstractContextManager[Transaction]:
         """Nobody else gets at it in the meantime. What was put and kept is stored as one when the block ends, and
         nothing of it when the block raises. The event that will be asked for may be named, to be fetched along."""
         ...
 
-    def look(self, key: Key) -> Kept | None:
+    def look(self, key: Key) -> UserState | None:
         """Without waiting for anybody."""
         ...
 
@@ -132,6 +132,6 @@ class Movable(Store, Protocol):
 
     def set_mark(self, mark: Mark | None) -> None: ...
 
-    def write(self, key: Key, kept: Kept | None, events: Sequence[Event]) -> None:
+    def write(self, key: Key, user_state: UserState | None, events: Sequence[Event]) -> None:
         """In place of all that it has for this key."""
         ...

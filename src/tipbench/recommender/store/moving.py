@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateRefused
 from tipbench.recommender.promotion.interface import Act
-from tipbench.recommender.store.interface import Event, Kept, Key, Mark, Movable
+from tipbench.recommender.store.interface import Event, Key, Mark, Movable, UserState
 
 Watcher = Callable[[str, int, int], None]  # what is done, how far it is, and of how many
 
@@ -21,7 +21,7 @@ class Moved(NamedTuple):
 
 
 class _Record(NamedTuple):
-    kept: Kept | None
+    user_state: UserState | None
     events: list[Event]
 
 

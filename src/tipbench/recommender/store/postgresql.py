@@ -12,8 +12,8 @@ from typing import Any
 from tipbench.core.errors import InvalidInput, StateRefused, StoreUnreachable
 from tipbench.recommender.promotion.postgresql import PostgresPromotions
 from tipbench.recommender.store import postgresql_tables as sql
-from tipbench.recommender.store.interface import Event, Held, Kept, Key, Mark, check_user_id
-from tipbench.recommender.store.postgresql_connections import MOST, Connection, Connections, Cursor, Place
+from tipbench.recommender.store.interface import Event, Key, Mark, Transaction, UserState, check_user_id
+from tipbench.recommender.store.postgresql_connections import MOST, Connection, Connections, Cursor, DatabaseUrl
 from tipbench.recommender.store.status import check_unmarked, is_moved_now, is_used
 
 NAME = "postgresql"
@@ -25,31 +25,31 @@ class PostgresStore:
 
     name = NAME
 
-    def __init__(self, url: str, alone: bool = False) -> None:
+    def __init__(self, url: str, exclusive: bool = False) -> None:
         """`alone` is for moving: nobody else may use it meanwhile, and a mark is no hindrance."""
-        place = Place.of(url)
+        place = DatabaseUrl.of(url)
         self.address = place.address
-        self._alone = alone
-        self._connections = Connections(place, self._set_up, 1 if alone else MOST)
+        self._alone = exclusive
+        self._connections = Connections(place, self._set_up, 1 if exclusive else MOST)
         self.promotions = PostgresPromotions(self._connections, self.address)
 
     @contextmanager
-    def held(self, key: Key, event_id: str | None = None) -> Iterator[Held]:
+    def transaction(self, key: Key, event_id: str | None = None) -> Iterator[Transaction]:
         check_user_id(key.user_id)
         first = f"{sql.BEGIN}; {sql.LOCKED}; {sql.EVENT}"
         with self._connections.begun(first, [*key, *key, event_id]) as cursor:
             row = _next_row(cursor)
             if row is None:
                 row = self._new_row(cursor, key, event_id)
-            held = _Held(cursor, key, row)
+            transaction = _Held(cursor, key, row)
             if event_id is not None:
-                held.found(event_id, _next_row(cursor))
-            yield held
-            held.store()
+                transaction.found(event_id, _next_row(cursor))
+            yield transaction
+            transaction.store()
 
-    def look(self, key: Key) -> Kept | None:
+    def look(self, key: Key) -> UserState | None:
         row = self._asked_one(sql.KEPT, key)
-        return None if row is None else sql.kept_of(row, key)
+        return None if row is None else sql.state_of_row(row, key)
 
     def waiting(self, key: Key) -> int:
         (count,) = self._asked_one(sql.WAITING, key) or (0,)
@@ -94,10 +94,10 @@ class PostgresStore:
         with self._connections.begun(sql.SET_MARK, [sql.mark_text(mark)]):
             pass
 
-    def write(self, key: Key, kept: Kept | None, events: Sequence[Event]) -> None:
+    def write(self, key: Key, user_state: UserState | None, events: Sequence[Event]) -> None:
         check_user_id(key.user_id)
         first = f"{sql.BEGIN}; {sql.NEW}; {sql.KEEP}; {sql.DELETE_EVENTS}"
-        with self._connections.begun(first, [*key, *sql.kept_values(kept), *key, *key]) as cursor:
+        with self._connections.begun(first, [*key, *sql.state_values(user_state), *key, *key]) as cursor:
             cursor.nextset()
             state_id, *_ = _next_row(cursor) or (None,)
             with cursor.copy(sql.COPY) as copy:
@@ -144,9 +144,9 @@ class _Held:
     def __init__(self, cursor: Cursor, key: Key, row: tuple[Any, ...]) -> None:
         self._cursor = cursor
         self._key = key
-        self._id, *kept = row
-        self._read = sql.kept_of(kept, key)
-        self.kept = self._read
+        self._id, *user_state = row
+        self._read = sql.state_of_row(user_state, key)
+        self.user_state = self._read
         self._known: dict[str, Event | None] = {}
         self._put: dict[str, Event] = {}
 
@@ -165,8 +165,8 @@ class _Held:
         self.event(event.id)  # whether it is a new one
         self._put[event.id] = event
 
-    def keep(self, kept: Kept) -> None:
-        self.kept = kept
+    def keep(self, user_state: UserState) -> None:
+        self.user_state = user_state
 
     def store(self) -> None:
         """All in one message, if there is anything; what has not changed is not written."""
@@ -179,9 +179,9 @@ class _Held:
             else:
                 statements.append(sql.PUT_AGAIN)
                 values += [*sql.event_values(event), *self._key, event.id]
-        if self.kept is not None and self.kept is not self._read:
+        if self.user_state is not None and self.user_state is not self._read:
             statements.append(sql.KEEP)
-            values += [*sql.kept_values(self.kept), *self._key]
+            values += [*sql.state_values(self.user_state), *self._key]
         if statements:
             self._cursor.execute("; ".join((*statements, "COMMIT")), values)
 

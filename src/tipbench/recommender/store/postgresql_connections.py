@@ -25,14 +25,14 @@ MOST = 8  # of one process; whoever comes when all are lent waits
 Cursor = psycopg.ClientCursor[tuple[Any, ...]]
 
 
-class Place(NamedTuple):
+class DatabaseUrl(NamedTuple):
     """A database: how to connect to it, which may hold a password, and what may be shown of that."""
 
     conninfo: dict[str, Any]
     address: str
 
     @classmethod
-    def of(cls, url: str) -> "Place":
+    def of(cls, url: str) -> "DatabaseUrl":
         try:
             found = dict(conninfo_to_dict(url)) if url.startswith(("postgresql://", "postgres://")) else {}
         except psycopg.ProgrammingError:  # its message holds the URL
@@ -73,7 +73,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 class Connections:
     """Safe for threads. `set_up` is run on every new connection, and may refuse it."""
 
-    def __init__(self, place: Place, set_up: Callable[[Connection], None], most: int = MOST) -> None:
+    def __init__(self, place: DatabaseUrl, set_up: Callable[[Connection], None], most: int = MOST) -> None:
         self._place = place
         self._set_up = set_up
         self._free = threading.BoundedSemaphore(most)

@@ -15,7 +15,7 @@ from pydantic_core import from_json, to_json
 
 from tipbench.core.errors import StateDamaged
 from tipbench.recommender.records import Source
-from tipbench.recommender.store.interface import Event, Kept, Key, Mark
+from tipbench.recommender.store.interface import Event, Key, Mark, UserState
 
 SCHEMA = 1
 REMEMBERED = 1000  # events of a user with a policy; the oldest of more are forgotten
@@ -113,7 +113,7 @@ CLEAR_STATES = "DELETE FROM tipbench_states WHERE user_id = %s AND id = ANY(%s)"
 KEYS = "SELECT user_id, policy FROM tipbench_states WHERE (user_id, policy) > (%s, %s) ORDER BY 1, 2 LIMIT 1000"
 
 
-def kept_of(row: Sequence[Any], key: Key) -> Kept | None:
+def state_of_row(row: Sequence[Any], key: Key) -> UserState | None:
     """None of a row that was made to be locked, and has got no state yet."""
     version, text, *counts = row
     if text is None:
@@ -121,14 +121,14 @@ def kept_of(row: Sequence[Any], key: Key) -> Kept | None:
     state = from_json(text)
     if version is None or not isinstance(state, dict):
         raise StateDamaged(f"the state of {key.user_id} with {key.policy} is none that tipbench wrote; reset the user")
-    return Kept(version, state, *counts)
+    return UserState(version, state, *counts)
 
 
-def kept_values(kept: Kept | None) -> list[Any]:
-    if kept is None:
+def state_values(user_state: UserState | None) -> list[Any]:
+    if user_state is None:
         return [None, None, 0, 0, None]
-    state = to_json(kept.state).decode()
-    return [kept.feature_version, state, kept.duplicates, kept.late, kept.updated_ms]
+    state = to_json(user_state.state).decode()
+    return [user_state.feature_version, state, user_state.duplicates, user_state.late, user_state.updated_ms]
 
 
 def event_of(row: tuple[Any, ...]) -> Event:

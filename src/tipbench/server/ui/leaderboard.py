@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from tipbench.bench.compare.html.page import as_html, report_values
-from tipbench.bench.compare.leaderboard_row import Standing
+from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.compare.report import as_csv
 from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import printable
@@ -24,7 +24,7 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.get(urls.LEADERBOARD)
     def leaderboard(request: Request, experiment: str) -> Response:
-        def runs_of(standing: Standing) -> str:
+        def runs_of(standing: LeaderboardRow) -> str:
             return urls.runs(experiment, model=standing.model, prompt=standing.prompt)
 
         values = report_values(parts.boards.report(experiment), runs_of=runs_of)

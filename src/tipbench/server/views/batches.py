@@ -18,8 +18,8 @@ from tipbench.core.cache import LruCache
 from tipbench.core.errors import InvalidInput, NotFound
 from tipbench.server.views.drafts import Drafts
 from tipbench.server.views.sheet import NOTHING, filled, given
-from tipbench.server.views.snapshots import HeldLook
-from tipbench.server.views.store_provider import Place
+from tipbench.server.views.snapshots import SnapshotEntry
+from tipbench.server.views.store_provider import StoreProvider
 
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 _MOST_OPENED = 50  # in memory
@@ -43,7 +43,7 @@ class OpenedBatch:
 class Batches:
     """Of all experiments of ours in the store."""
 
-    def __init__(self, place: Place, drafts: Drafts) -> None:
+    def __init__(self, place: StoreProvider, drafts: Drafts) -> None:
         self._place = place
         self._drafts = drafts
         self._opened: LruCache[OpenedBatch] = LruCache(_MOST_OPENED)
@@ -73,14 +73,14 @@ class Batches:
             return run
         raise _no_batch(opened.batch.id)
 
-    def open_for(self, judge: str, experiment: Experiment, kept: HeldLook) -> list[OpenedBatch]:
+    def open_for(self, judge: str, experiment: Experiment, kept: SnapshotEntry) -> list[OpenedBatch]:
         """Those that can be gone on with: of several that share a run, the one that was begun, else the newest.
 
         One that was begun stays when somebody deletes a run of it: the scores of the others count.
         """
         found = kept.made(f"open batches of {judge}", lambda: self._not_applied(judge, experiment))
         waiting = {cell.run_id for cell in pending(kept, judge)}
-        there = {cell.run_id for cell in kept.look.cells}
+        there = {cell.run_id for cell in kept.snapshot.cells}
         taken: set[str] = set()
         open_ones = []
         for one in sorted(found, key=lambda one: (self.done(one), one.batch.created_ms), reverse=True):
@@ -139,13 +139,15 @@ def our_experiments(store: RunStore) -> list[Experiment]:
     return [one for one in store.experiments("") if "tipbench.suite" in one.tags]
 
 
-def pending(kept: HeldLook, judge: str, opened: Sequence[OpenedBatch] = (), unjudged: bool = False) -> list[StoredCell]:
+def pending(
+    kept: SnapshotEntry, judge: str, opened: Sequence[OpenedBatch] = (), unjudged: bool = False
+) -> list[StoredCell]:
     """Cells that wait for this judge and are in none of these batches; `unjudged`: those that wait for anybody."""
-    if kept.look.rubric is None:
+    if kept.snapshot.rubric is None:
         return []
-    digest = rubric_of(kept.look).digest
+    digest = rubric_of(kept.snapshot).digest
     taken = {slot.run_id for one in opened for slot in one.batch.slots}
-    waiting = [cell for cell in kept.look.cells if cell.run_id not in taken and awaits(cell, judge, digest)]
+    waiting = [cell for cell in kept.snapshot.cells if cell.run_id not in taken and awaits(cell, judge, digest)]
     return [cell for cell in waiting if cell.awaits_judge(digest)] if unjudged else waiting
 
 

@@ -19,10 +19,10 @@ from tipbench.core.errors import InvalidInput, NotFound, StoredDataDamaged, Trac
 from tipbench.core.paths import decisions_folder
 from tipbench.core.text import utc_minute
 from tipbench.core.untrusted import json_text
-from tipbench.recommender.log.reward_statistics import EarningsReader
+from tipbench.recommender.log.reward_statistics import RewardStatisticsReader
 from tipbench.server.views.rewards import Rewards, rewards_of
-from tipbench.server.views.snapshots import HeldLook, Looks
-from tipbench.server.views.store_provider import Place
+from tipbench.server.views.snapshots import SnapshotEntry, SnapshotMemoryCache
+from tipbench.server.views.store_provider import StoreProvider
 
 STATES = ("judged", "pending", "failed", "empty")
 MOST_RUNS = 500  # a page
@@ -102,10 +102,10 @@ class CandidateScores:
 class Boards:
     """Reading, for API and pages. Raises NotFound for an experiment or run that is not there."""
 
-    def __init__(self, place: Place, looks: Looks) -> None:
+    def __init__(self, place: StoreProvider, snapshots: SnapshotMemoryCache) -> None:
         self._place = place
-        self._looks = looks
-        self._earnings = EarningsReader(decisions_folder(place.settings.home))
+        self._looks = snapshots
+        self._earnings = RewardStatisticsReader(decisions_folder(place.settings.home))
         self._prefixes = tuple(load_suite(name).experiment_prefix for name in built_in_suites())
 
     def experiments(self) -> list[ExperimentLine]:
@@ -129,7 +129,7 @@ class Boards:
         made_at = utc_minute(self._place.clock() * 1000)
 
         def make() -> Report:
-            return make_report(self._place.store(), kept.look, rubric_of(kept.look), self._board(kept), made_at)
+            return make_report(self._place.store(), kept.snapshot, rubric_of(kept.snapshot), self._board(kept), made_at)
 
         return kept.made("report", make)
 
@@ -140,29 +140,29 @@ class Boards:
     def runs(self, experiment: str, wanted: RunFilter, offset: int, limit: int) -> RunPage:
         if wanted.state is not None and wanted.state not in STATES:
             raise InvalidInput(f"there is no state '{wanted.state}'; take one of {', '.join(STATES)}")
-        cells = _fitting(self._looks.find(experiment).look.cells, wanted)
+        cells = _fitting(self._looks.find(experiment).snapshot.cells, wanted)
         return RunPage(cells[offset : offset + limit], len(cells), offset, limit)
 
     def levels(self, experiment: str) -> RunLevels:
         kept = self._looks.find(experiment)
-        return kept.made("levels", lambda: _levels(kept.look.cells))
+        return kept.made("levels", lambda: _levels(kept.snapshot.cells))
 
     def run(self, experiment: str, run_id: str) -> RunDetail:
         kept = self._looks.find(experiment)
-        cells = kept.made("by run", lambda: {cell.run_id: cell for cell in kept.look.cells})
+        cells = kept.made("by run", lambda: {cell.run_id: cell for cell in kept.snapshot.cells})
         if run_id not in cells:
             raise NotFound(f"there is no run '{run_id}' in experiment '{experiment}'")
         store = self._place.store()
         cell = cells[run_id]
-        found = store.runs(kept.look.experiment, {KIND: CELL, "tipbench.cell_key": cell.key})
+        found = store.runs(kept.snapshot.experiment, {KIND: CELL, "tipbench.cell_key": cell.key})
         run = next((one for one in found if one.run_id == run_id), None)
         if run is None:
             raise NotFound(f"run '{run_id}' is gone from experiment '{experiment}'")
         scores = kept.made("scores", lambda: _scores(store, kept))
-        return _detail(store, cell, run, kept.look.experiment, scores.get(run_id, ()))
+        return _detail(store, cell, run, kept.snapshot.experiment, scores.get(run_id, ()))
 
-    def _board(self, kept: HeldLook) -> Leaderboard:
-        return kept.made("board", lambda: leaderboard_of(kept.look, rubric_of(kept.look)))
+    def _board(self, kept: SnapshotEntry) -> Leaderboard:
+        return kept.made("board", lambda: leaderboard_of(kept.snapshot, rubric_of(kept.snapshot)))
 
     def _line(self, store: RunStore, experiment: Experiment) -> ExperimentLine:
         about = (experiment.name, experiment.created_ms, experiment.tags.get("tipbench.suite", ""))
@@ -172,7 +172,7 @@ class Boards:
             raise
         except StoredDataDamaged as error:  # the others are worth a line all the same
             return ExperimentLine(*about, 0, 0, 0, 0, str(error))
-        return kept.made("line", lambda: _counted(about, kept.look.cells))
+        return kept.made("line", lambda: _counted(about, kept.snapshot.cells))
 
 
 def state_of(cell: StoredCell) -> str:
@@ -208,9 +208,9 @@ def _levels(cells: Sequence[StoredCell]) -> RunLevels:
     )
 
 
-def _scores(store: RunStore, kept: HeldLook) -> dict[str, list[CandidateScores]]:
+def _scores(store: RunStore, kept: SnapshotEntry) -> dict[str, list[CandidateScores]]:
     """Of every run, what judges gave its candidates by the rubric that the experiment is judged by."""
-    batches = applied_batches(store, batch_runs(store, kept.look.experiment), rubric_of(kept.look).digest)
+    batches = applied_batches(store, batch_runs(store, kept.snapshot.experiment), rubric_of(kept.snapshot).digest)
     counting = {batch.batch.judge for batch in batches if batch.counted}
     found: dict[str, list[CandidateScores]] = {}
     for judge, verdicts in effective_verdicts(batches).items():

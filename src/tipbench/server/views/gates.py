@@ -12,7 +12,7 @@ from tipbench.core.paths import gates_folder
 from tipbench.recommender.promotion.gate_records import GateCondition, GatePooled, read_gate
 from tipbench.recommender.promotion.immutable_records import read_record
 from tipbench.server.views.outcomes import Outcome, Plan
-from tipbench.server.views.record_index import KeptLines
+from tipbench.server.views.record_index import RecordIndex
 
 
 class _Part(BaseModel):
@@ -77,7 +77,7 @@ class Gates:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._folder = gates_folder(home)
-        self._lines = KeptLines(self._folder, self._line)
+        self._lines = RecordIndex(self._folder, self._line)
 
     def lines(self) -> list[GateLine]:
         """The newest first; those that can't be read are named all the same, at the end."""

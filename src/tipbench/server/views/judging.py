@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tipbench.bench.bench import Bench
 from tipbench.bench.compare.snapshot import rubric_of
-from tipbench.bench.judge.apply import Applied, Manner, told_again
+from tipbench.bench.judge.apply import Applied, ApplyOptions, report_of_applied
 from tipbench.bench.judge.judges.catalog import person
 from tipbench.bench.judge.sample import fitting_sample
 from tipbench.bench.judge.settle import finish_applying
@@ -23,8 +23,8 @@ from tipbench.core.untrusted import json_text
 from tipbench.server.views.batches import Batches, OpenedBatch, our_experiments, pending
 from tipbench.server.views.drafts import Drafts
 from tipbench.server.views.sheet import LONGEST_NOTE, NOTHING, Given, Sheet, filled, given, make_sheet, read_change
-from tipbench.server.views.snapshots import HeldLook, Looks
-from tipbench.server.views.store_provider import Place
+from tipbench.server.views.snapshots import SnapshotEntry, SnapshotMemoryCache
+from tipbench.server.views.store_provider import StoreProvider
 
 _ESCAPED = 12  # bytes that a letter can take in JSON, as two \uXXXX
 _PATIENCE_S = 10.0
@@ -63,16 +63,16 @@ class _Looked(NamedTuple):
     """An experiment as a judge finds it."""
 
     experiment: Experiment
-    kept: HeldLook
+    kept: SnapshotEntry
     opened: Sequence[OpenedBatch]  # the judge's own
 
 
 class JudgingDesk:
     """For one store. A judge sees own batches alone; asking for another's is as asking for one that is not there."""
 
-    def __init__(self, place: Place, looks: Looks, drafts: Drafts) -> None:
+    def __init__(self, place: StoreProvider, snapshots: SnapshotMemoryCache, drafts: Drafts) -> None:
         self._place = place
-        self._looks = looks
+        self._looks = snapshots
         self._drafts = drafts
         self._batches = Batches(place, drafts)
         self._exporting = _timed_lock()
@@ -104,7 +104,7 @@ class JudgingDesk:
             for one in reversed(chosen):  # the newest first
                 if pending(one.kept, judge, unjudged=experiment is None):
                     with suppress(NothingPending):  # somebody was quicker than our look at it
-                        return self._export(one.experiment, rubric_of(one.kept.look), judge)
+                        return self._export(one.experiment, rubric_of(one.kept.snapshot), judge)
         return None
 
     def sheet(self, batch: str, judge: str) -> Sheet:
@@ -137,7 +137,7 @@ class JudgingDesk:
         with self._turn(batch):  # what is kept until then is handed in, what comes later is refused
             if not is_applied(self._batches.fresh(opened)):
                 complete = self._batches.done(opened) == len(opened.file["items"])
-                manner = Manner(partial=complete)  # where all is given, a run that somebody deleted is left out
+                manner = ApplyOptions(partial=complete)  # where all is given, a run that somebody deleted is left out
                 return self._apply(opened, filled(opened.file, opened.rubric, self._drafts.of(batch)), manner)
         if finish_applying(self._place.store(), opened.experiment, self._now_ms):
             self._looks.forget(opened.experiment.id)
@@ -153,17 +153,17 @@ class JudgingDesk:
         opened = self._batches.find(batch, judge)
         data = read_judge_data(content, "the body")
         _check_answers(data, batch)
-        return self._apply(opened, data, Manner(partial=partial))
+        return self._apply(opened, data, ApplyOptions(partial=partial))
 
     def report(self, batch: str, judge: str) -> Applied:
         """What came of a batch that was handed in, as it was told then."""
-        return told_again(self._batches.applied(self._batches.find(batch, judge)))
+        return report_of_applied(self._batches.applied(self._batches.find(batch, judge)))
 
     def accept(self, batch: str, by: str, why: str) -> Applied:
         """Lets a batch count although its judge drifted, whoever's it is."""
         opened = self._batches.find(batch, None)
         data = self._batches.handed_in(opened)
-        return self._apply(opened, data, Manner(partial=True, replace=True, accept_drift=f"{by}: {why}"))
+        return self._apply(opened, data, ApplyOptions(partial=True, replace=True, accept_drift=f"{by}: {why}"))
 
     def expects_calls(self, timestamp: str) -> bool:
         """Whether a call back of this moment can hold at all: before a byte of it is read."""
@@ -182,15 +182,15 @@ class JudgingDesk:
         run, experiment = self._batches.find_run(batch)
         data = read_judge_data(body, "what the judge sent")
         _check_answers(data, batch)
-        return self._apply_to(experiment, self._batches.rubric(run), data, Manner())
+        return self._apply_to(experiment, self._batches.rubric(run), data, ApplyOptions())
 
     def _turn(self, batch: str) -> TimedLock:
         return self._turns[hash(batch) % _TURNS]
 
-    def _apply(self, opened: OpenedBatch, data: dict[str, Any], manner: Manner) -> Applied:
+    def _apply(self, opened: OpenedBatch, data: dict[str, Any], manner: ApplyOptions) -> Applied:
         return self._apply_to(opened.experiment, opened.rubric, data, manner)
 
-    def _apply_to(self, experiment: Experiment, rubric: Rubric, data: dict[str, Any], manner: Manner) -> Applied:
+    def _apply_to(self, experiment: Experiment, rubric: Rubric, data: dict[str, Any], manner: ApplyOptions) -> Applied:
         try:
             return self._bench(experiment, rubric).apply(data, manner)
         finally:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tipbench.core.errors import TipbenchError
 from tipbench.core.settings import Settings
 from tipbench.recommender.promotion.evidence import GateSearch, promotion
-from tipbench.recommender.promotion.interface import Act, lineage
+from tipbench.recommender.promotion.interface import Act, live_history
 from tipbench.recommender.store.catalog import open_store
 from tipbench.server.built_in_world import built_in_world
 
@@ -26,7 +26,7 @@ class Promotions:
     def history(self) -> History:
         with closing(open_store(self._settings)) as store:
             acts = store.promotions.history()
-            return History(lineage(acts, store.promotions.address)[-1], acts[::-1])
+            return History(live_history(acts, store.promotions.address)[-1], acts[::-1])
 
     def live(self) -> str:
         return self.history().live

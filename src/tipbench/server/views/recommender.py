@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tipbench.core.paths import signals_folder
 from tipbench.core.settings import Settings
-from tipbench.recommender.shadows.statistics import AgreementReader
+from tipbench.recommender.shadows.statistics import ShadowStatisticsReader
 from tipbench.server.jobs.simulations import SimulationRunner
 from tipbench.server.views.gates import Gates
 from tipbench.server.views.promotions import Promotions
@@ -19,7 +19,7 @@ class RecommenderRoom:
     gates: Gates
     replays: Replays
     promotions: Promotions
-    agreement: AgreementReader
+    agreement: ShadowStatisticsReader
 
 
 def open_room(settings: Settings, clock: Callable[[], float], new_id: Callable[[], str]) -> RecommenderRoom:
@@ -31,5 +31,5 @@ def open_room(settings: Settings, clock: Callable[[], float], new_id: Callable[[
         gates=Gates(settings.home),
         replays=Replays(settings.home),
         promotions=promotions,
-        agreement=AgreementReader(signals_folder(settings.home)),
+        agreement=ShadowStatisticsReader(signals_folder(settings.home)),
     )

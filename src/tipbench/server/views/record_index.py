@@ -13,7 +13,7 @@ _Mark = tuple[int, int]
 Line = TypeVar("Line")
 
 
-class KeptLines(Generic[Line]):
+class RecordIndex(Generic[Line]):
     """A line for each record of a folder, in no order. Safe to be asked by many threads."""
 
     def __init__(self, folder: Path, line_of: Callable[[str], Line]) -> None:

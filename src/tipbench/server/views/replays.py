@@ -12,7 +12,7 @@ from tipbench.core.paths import replays_folder
 from tipbench.recommender.promotion.immutable_records import read_record
 from tipbench.recommender.replay.record import ReplayVerdict, read_replay
 from tipbench.recommender.replay.verdict import Status
-from tipbench.server.views.record_index import KeptLines
+from tipbench.server.views.record_index import RecordIndex
 
 
 class _Part(BaseModel):
@@ -89,7 +89,7 @@ class Replays:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._folder = replays_folder(home)
-        self._lines = KeptLines(self._folder, self._line)
+        self._lines = RecordIndex(self._folder, self._line)
 
     def lines(self) -> list[ReplayLine]:
         """The newest first; those that can't be read are named all the same, at the end."""

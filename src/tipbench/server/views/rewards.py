@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tipbench.bench.compare.leaderboard import Leaderboard
-from tipbench.bench.compare.leaderboard_row import Standing
-from tipbench.recommender.log.reward_statistics import Earnings
+from tipbench.bench.compare.leaderboard_row import LeaderboardRow
+from tipbench.recommender.log.reward_statistics import RewardStatistics
 from tipbench.statistics.bounded import Interval, bounded_interval
 from tipbench.statistics.weighted import inverse_propensity_mean
 
@@ -32,7 +32,7 @@ class EarnedRow:
     """A row of the leaderboard that was served."""
 
     rank: int
-    standing: Standing
+    standing: LeaderboardRow
     served: int
     users: int
     rewarded: int
@@ -67,7 +67,7 @@ class Rewards:
         return sum(row.rewarded for row in self.rows)
 
 
-def rewards_of(board: Leaderboard, earnings: Earnings) -> Rewards:
+def rewards_of(board: Leaderboard, earnings: RewardStatistics) -> Rewards:
     row_of_source = _rows_of_sources(board, earnings)
     known = earnings.source >= 0
     rows = np.full(len(earnings.source), -1, dtype=np.int64)
@@ -91,7 +91,7 @@ def rewards_of(board: Leaderboard, earnings: Earnings) -> Rewards:
     )
 
 
-def _rows_of_sources(board: Leaderboard, earnings: Earnings) -> NDArray[np.int64]:
+def _rows_of_sources(board: Leaderboard, earnings: RewardStatistics) -> NDArray[np.int64]:
     """The row of each source; -1 where it names no run of this experiment, or not by its cell."""
     cells: Mapping[str, tuple[int, str]] = {
         cell.run_id: (number, cell.key) for number, row in enumerate(board.rows.rows) for cell in row.cells
@@ -103,7 +103,7 @@ def _rows_of_sources(board: Leaderboard, earnings: Earnings) -> NDArray[np.int64
     return np.array(found, dtype=np.int64)
 
 
-def _earned(rank: int, standing: Standing, earnings: Earnings, served: _Places) -> EarnedRow:
+def _earned(rank: int, standing: LeaderboardRow, earnings: RewardStatistics, served: _Places) -> EarnedRow:
     rewarded = served[~np.isnan(earnings.reward[served])]
     rewards = earnings.reward[rewarded]
     return EarnedRow(
@@ -119,7 +119,7 @@ def _earned(rank: int, standing: Standing, earnings: Earnings, served: _Places) 
     )
 
 
-def _weighted(earnings: Earnings, rewarded: _Places) -> Weighted:
+def _weighted(earnings: RewardStatistics, rewarded: _Places) -> Weighted:
     by_chance = rewarded[~np.isnan(earnings.propensity[rewarded])]
     if not len(by_chance):
         return Weighted(0, 0.0, None)

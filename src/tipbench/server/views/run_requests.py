@@ -19,8 +19,8 @@ from tipbench.core.errors import EngineError, InvalidInput, MissingExtra, Proble
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import without_credentials
 from tipbench.server.jobs.credentials import refuse_credentials
-from tipbench.server.views.snapshots import Looks
-from tipbench.server.views.store_provider import Place
+from tipbench.server.views.snapshots import SnapshotMemoryCache
+from tipbench.server.views.store_provider import StoreProvider
 
 _OF_MODELS = {"models", "max_model_b", "ollama_url"}
 _OFFERED = ("ollama", "embedded", "openai")  # engines; scripted ones are for tests
@@ -75,9 +75,9 @@ class RunRequests:
     Where runs happen elsewhere, so are their engines and their judges' settings: those are left to be looked at there.
     """
 
-    def __init__(self, place: Place, looks: Looks, runs_here: bool = True) -> None:
+    def __init__(self, place: StoreProvider, snapshots: SnapshotMemoryCache, runs_here: bool = True) -> None:
         self._place = place
-        self._looks = looks
+        self._looks = snapshots
         self._runs_here = runs_here
 
     def choices(self, ollama_url: str | None = None) -> Choices:
@@ -187,7 +187,7 @@ class RunRequests:
                 f"experiment '{options.experiment}' belongs to suite '{of_suite}', not '{suite.name}'; give this run a "
                 f"name of its own, such as {suite.experiment_prefix}1"
             )
-        return self._looks.of(store, experiment).look.cells
+        return self._looks.of(store, experiment).snapshot.cells
 
 
 class _Gathered:

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tipbench.bench.compare.load_snapshot import take_look
-from tipbench.bench.compare.snapshot import Look
+from tipbench.bench.compare.load_snapshot import load_snapshot
+from tipbench.bench.compare.snapshot import Snapshot
 from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.store import RunStore
 from tipbench.bench.tracking.write_markers import state
 from tipbench.core.errors import NotFound
-from tipbench.server.views.store_provider import Place
+from tipbench.server.views.store_provider import StoreProvider
 
 MOST_CELLS = 100_000  # in memory, of all looks; the one that was asked for last always stays
 _WHILE_WRITTEN = 3.0  # times what reading took
@@ -28,10 +28,10 @@ _Value = TypeVar("_Value")
 
 
 @dataclass
-class HeldLook:
+class SnapshotEntry:
     """A look with what was made of it: each thing once, whoever asks first."""
 
-    look: Look
+    snapshot: Snapshot
     store: RunStore  # another one, after the database was put in another's place, counts its versions anew
     version: str | None
     marks: str | None
@@ -49,18 +49,18 @@ class HeldLook:
         return self._made[name]  # type: ignore[return-value]  # what this name was made with
 
 
-class Looks:
+class SnapshotMemoryCache:
     """By experiment. Reading one does not hold up those who want another."""
 
-    def __init__(self, place: Place, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, place: StoreProvider, clock: Callable[[], float] = time.monotonic) -> None:
         self._place = place
         self._clock = clock
         self._lock = threading.Lock()  # never held while reading
-        self._kept: OrderedDict[str, HeldLook] = OrderedDict()
+        self._kept: OrderedDict[str, SnapshotEntry] = OrderedDict()
         self._reading: dict[str, threading.Lock] = {}
         self._forgotten: Counter[str] = Counter()
 
-    def find(self, name: str) -> HeldLook:
+    def find(self, name: str) -> SnapshotEntry:
         """Raises NotFound."""
         store = self._place.store_if_any()
         experiment = store.find_experiment(name) if store else None
@@ -70,7 +70,7 @@ class Looks:
             )
         return self.of(store, experiment)
 
-    def of(self, store: RunStore, experiment: Experiment) -> HeldLook:
+    def of(self, store: RunStore, experiment: Experiment) -> SnapshotEntry:
         """Of an experiment that was found just now."""
         version = store.version()
         kept = self._known(store, experiment.id)
@@ -95,7 +95,7 @@ class Looks:
             self._kept.pop(experiment_id, None)
             self._forgotten[experiment_id] += 1
 
-    def _known(self, store: RunStore, experiment_id: str) -> HeldLook | None:
+    def _known(self, store: RunStore, experiment_id: str) -> SnapshotEntry | None:
         with self._lock:
             kept = self._kept.get(experiment_id)
             if kept is None or kept.store is not store:
@@ -103,10 +103,10 @@ class Looks:
             self._kept.move_to_end(experiment_id)
             return kept
 
-    def _is_good(self, kept: HeldLook, store: RunStore, experiment: Experiment, version: str | None) -> bool:
+    def _is_good(self, kept: SnapshotEntry, store: RunStore, experiment: Experiment, version: str | None) -> bool:
         if version is not None and version == kept.version:
             return True
-        if experiment.name != kept.look.experiment.name:  # renamed in MLflow's pages, which leave no marks
+        if experiment.name != kept.snapshot.experiment.name:  # renamed in MLflow's pages, which leave no marks
             return False
         age = self._clock() - kept.taken_at
         marks = state(experiment)
@@ -114,13 +114,13 @@ class Looks:
             return store.is_shared or age < max(_SHORTEST_S, _WHILE_OTHERS_ARE_WRITTEN * kept.cost_s)
         return age < _WHILE_WRITTEN * kept.cost_s
 
-    def _read(self, store: RunStore, experiment: Experiment, version: str | None) -> HeldLook:
+    def _read(self, store: RunStore, experiment: Experiment, version: str | None) -> SnapshotEntry:
         with self._lock:
             forgotten = self._forgotten[experiment.id]
         started = self._clock()
-        look = take_look(store, experiment, self._place.looks, finish=finish_applying)
+        snapshot = load_snapshot(store, experiment, self._place.snapshots, finish=finish_applying)
         ended = self._clock()
-        kept = HeldLook(look, store, version, state(look.experiment), ended, ended - started)
+        kept = SnapshotEntry(snapshot, store, version, state(snapshot.experiment), ended, ended - started)
         with self._lock:
             if self._forgotten[experiment.id] != forgotten:
                 return kept  # good for who asked before the write, and for nobody else
@@ -130,7 +130,7 @@ class Looks:
         return kept
 
     def _drop_the_oldest(self) -> None:
-        cells = sum(len(kept.look.cells) for kept in self._kept.values())
+        cells = sum(len(kept.snapshot.cells) for kept in self._kept.values())
         while cells > MOST_CELLS and len(self._kept) > 1:
             _, dropped = self._kept.popitem(last=False)
-            cells -= len(dropped.look.cells)
+            cells -= len(dropped.snapshot.cells)

@@ -15,7 +15,7 @@ from tipbench.core.settings import Settings
 from tipbench.core.sqlite import BUSY_S
 
 
-class Place:
+class StoreProvider:
     """One store for all threads; a database file that isn't there yet is nothing stored, and no error."""
 
     def __init__(self, address: str, settings: Settings, clock: Callable[[], float], new_id: Callable[[], str]) -> None:
@@ -51,7 +51,7 @@ class Place:
         return Bench(experiment, context=context, **options)
 
     @property
-    def looks(self) -> Path:
+    def snapshots(self) -> Path:
         return snapshot_folder(self.settings.home)
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tipbench.bench.compare.leaderboard import Leaderboard
-from tipbench.bench.compare.leaderboard_row import Standing
+from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.records import StoredCell
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates
@@ -27,7 +27,7 @@ class Tip:
 
 @dataclass(frozen=True)
 class Tips:
-    standings: tuple[Standing, ...]  # whose texts they are
+    standings: tuple[LeaderboardRow, ...]  # whose texts they are
     tips: tuple[Tip, ...]
     failed: int  # cells that have none
     empty: int

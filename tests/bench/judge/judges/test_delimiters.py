@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.bench.judge.judges.delimiters import Fence, without_marks
+from tipbench.bench.judge.judges.delimiters import Delimiters, without_marks
 
-FENCE = Fence.drawn(0, "slot")
+FENCE = Delimiters.drawn(0, "slot")
 MARKS = ("<<<", ">>>", "<|", "</s>", "[INST]", "[/INST]", "<start_of_turn>", "<｜", "\x1b", "\x00", "\ud800", "\r")
 
 
@@ -35,6 +35,8 @@ def test_a_plain_text_stays_as_it_is(text: str) -> None:
 
 
 def test_a_token_for_each_request() -> None:
-    drawn = [Fence.drawn(seed, slot, attempt).token for seed in (0, 1) for slot in ("a", "b") for attempt in (0, 1)]
+    drawn = [
+        Delimiters.drawn(seed, slot, attempt).token for seed in (0, 1) for slot in ("a", "b") for attempt in (0, 1)
+    ]
     assert len(set(drawn)) == 8
-    assert Fence.drawn(0, "slot") == FENCE
+    assert Delimiters.drawn(0, "slot") == FENCE

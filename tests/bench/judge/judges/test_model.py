@@ -22,7 +22,7 @@ from tests.bench.judge.judges.files import (
     with_hostile,
 )
 from tipbench.bench.engines.scripted import ScriptedEngine
-from tipbench.bench.judge.judges.delimiters import Fence
+from tipbench.bench.judge.judges.delimiters import Delimiters
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.judges.model import ModelJudge
 from tipbench.bench.judge.verify import verify
@@ -141,7 +141,7 @@ def test_prompts_hold_the_files_texts_and_nothing_else() -> None:
         assert not [text for text in hidden if text in system + user]
         others = [other["candidate"] for other in file["items"] if other is not item]
         assert not [text for text in others if text in system + user]
-        token = Fence.drawn(0, item["slot"], name, 0).token
+        token = Delimiters.drawn(0, item["slot"], name, 0).token
         bare = user.replace(SCENARIO, "S").replace(item["candidate"], "C").replace(token, "T")
         skeletons.add((name, system.replace(token, "T"), bare))
     assert len(skeletons) == 3

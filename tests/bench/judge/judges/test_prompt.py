@@ -3,14 +3,14 @@
 import pytest
 
 from tests.bench.judge.judges.files import CLEAR, HOSTILE, SCENARIO, TIP
-from tipbench.bench.judge.judges.delimiters import Fence
+from tipbench.bench.judge.judges.delimiters import Delimiters
 from tipbench.bench.judge.judges.prompt import Prompts, general_rules
 from tipbench.bench.judge.judges.question import questions
 from tipbench.bench.judge.judges.token_budget import tokens
 from tipbench.bench.suites.read_rubric import parse_rubric
 from tipbench.bench.suites.rubric import Criterion, Rubric, RubricFront
 
-FENCE = Fence.drawn(7, "slot")
+FENCE = Delimiters.drawn(7, "slot")
 ROOM = 3456
 
 

@@ -97,15 +97,15 @@ def test_one_model_at_a_time_and_its_memory_comes_back(weights_folder: Path, wei
     other = f"embedded/{weights_file}"
     assert engine.resident() == []
     engine.generate(a_request(other, max_tokens=2))
-    assert [held.name for held in engine.resident()] == [other]
+    assert [transaction.name for transaction in engine.resident()] == [other]
     engine.generate(a_request(DEFAULT_MODEL, max_tokens=2))
-    assert [held.name for held in engine.resident()] == [DEFAULT_MODEL]
+    assert [transaction.name for transaction in engine.resident()] == [DEFAULT_MODEL]
     engine.unload(other)  # not the one that is held
-    assert [held.name for held in engine.resident()] == [DEFAULT_MODEL]
-    held = _memory()
+    assert [transaction.name for transaction in engine.resident()] == [DEFAULT_MODEL]
+    transaction = _memory()
     engine.unload(DEFAULT_MODEL)
     assert engine.resident() == []
-    assert held - _memory() > 50 * MEGABYTE
+    assert transaction - _memory() > 50 * MEGABYTE
     engine.close()
 
 

@@ -90,7 +90,7 @@ class TestRealServer:
         self, server: OllamaServer, real: OllamaEngine, name: str
     ) -> None:
         server.call("/api/generate", {"model": "smollm2:135m", "keep_alive": "5m"})
-        assert [held.name for held in real.resident()] == ["smollm2:135m"]
+        assert [transaction.name for transaction in real.resident()] == ["smollm2:135m"]
         real.unload(name)
         assert real.resident() == []
 

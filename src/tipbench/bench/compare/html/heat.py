@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 from tipbench.bench.compare.leaderboard import Leaderboard
-from tipbench.bench.compare.leaderboard_row import Slice, Standing
+from tipbench.bench.compare.leaderboard_row import LeaderboardRow, Slice
 from tipbench.bench.compare.messages import prompt_label
 from tipbench.statistics.bounded import Interval
 
@@ -34,7 +34,7 @@ class HeatMap:
 
     models: tuple[str, ...]
     prompts: tuple[str, ...]
-    places: Mapping[tuple[str, str], tuple[Standing, ...]]
+    places: Mapping[tuple[str, str], tuple[LeaderboardRow, ...]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class SliceTable:
     factor: str
     levels: Mapping[str, int]  # and on how many scenarios a row has scores there, at most
 
-    def slice_of(self, standing: Standing, level: str) -> Slice | None:
+    def slice_of(self, standing: LeaderboardRow, level: str) -> Slice | None:
         return standing.slices.get(self.factor, {}).get(level)
 
 
@@ -68,7 +68,7 @@ def heat_scale(rubric: Interval, means: Sequence[float]) -> HeatScale:
 
 def heat_map(board: Leaderboard) -> HeatMap:
     """The model with the best row first; prompts by name."""
-    places: dict[tuple[str, str], list[Standing]] = {}
+    places: dict[tuple[str, str], list[LeaderboardRow]] = {}
     for standing in board.standings:
         places.setdefault((standing.model, prompt_label(board, standing)), []).append(standing)
     return HeatMap(

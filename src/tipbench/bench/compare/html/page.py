@@ -16,7 +16,7 @@ from tipbench.bench.compare.html.heat import grid_means, heat_map, heat_scale, s
 from tipbench.bench.compare.html.plots import Bar, Point, effects_plot, interval_plot, scatter_plot
 from tipbench.bench.compare.html.templates import make_environment
 from tipbench.bench.compare.leaderboard import Leaderboard
-from tipbench.bench.compare.leaderboard_row import Standing
+from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.compare.reliability import JudgedBatch
 from tipbench.bench.compare.rows import RowKey
 from tipbench.statistics.bounded import Interval
@@ -45,7 +45,7 @@ def as_html(report: Report) -> str:
     return _environment().get_template("report.html").render(**report_values(report), css=css)
 
 
-def report_values(report: Report, runs_of: Callable[[Standing], str] | None = None) -> dict[str, Any]:
+def report_values(report: Report, runs_of: Callable[[LeaderboardRow], str] | None = None) -> dict[str, Any]:
     """All that `report_body.html` and its companions show; with `runs_of`, rows link to their runs."""
     board = report.board
     effects = board.effects if isinstance(board.effects, GridEffects) else None
@@ -101,7 +101,7 @@ def _interval_bars(board: Leaderboard) -> list[Bar]:
     ]
 
 
-def _is_top(standing: Standing) -> bool:
+def _is_top(standing: LeaderboardRow) -> bool:
     return bool(standing.place and standing.place.top)
 
 

@@ -18,13 +18,13 @@ def without_marks(text: str) -> str:
     return _TEMPLATE_MARK.sub("[ ", text)
 
 
-class Fence(NamedTuple):
+class Delimiters(NamedTuple):
     """A pair of lines with a token that whoever wrote the text can't have known."""
 
     token: str
 
     @classmethod
-    def drawn(cls, *parts: str | int) -> "Fence":
+    def drawn(cls, *parts: str | int) -> "Delimiters":
         return cls(data_digest(["fence", *parts])[:_TOKEN_LENGTH])
 
     @property

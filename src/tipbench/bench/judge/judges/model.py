@@ -9,7 +9,7 @@ from typing import Any
 
 from tipbench.bench.engines.interface import CONTEXT_TOKENS, Engine, bare_name
 from tipbench.bench.engines.throttle import Throttle
-from tipbench.bench.judge.judges.delimiters import Fence
+from tipbench.bench.judge.judges.delimiters import Delimiters
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.judges.prompt import Prompts
 from tipbench.bench.judge.judges.question import Question, questions
@@ -108,7 +108,7 @@ class ModelJudge:
         """The answer, and whether the model saw the whole candidate."""
         reason, share = "", 1.0
         for attempt, max_tokens in enumerate(_ANSWER_TOKENS):
-            fence = Fence.drawn(self._seed, item["slot"], question.name, attempt)
+            fence = Delimiters.drawn(self._seed, item["slot"], question.name, attempt)
             prompt = prompts.about(question, item["scenario"], item["candidate"], fence, share)
             request = GenerationRequest(
                 model=self._model,

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 from tipbench.bench.engines.admission import admit
 from tipbench.bench.engines.catalog import open_engines
-from tipbench.bench.engines.residency import sole_use
+from tipbench.bench.engines.residency import exclusive_use
 from tipbench.bench.judge.blind import families_shared
 from tipbench.bench.judge.judges.catalog import JudgeParts, judge_named
 from tipbench.bench.judge.judges.interface import Judge
@@ -18,7 +18,7 @@ from tipbench.core.untrusted import printable
 
 
 @contextmanager
-def opened_judge(
+def open_judge(
     name: str,
     rubric: Rubric,
     options: Options,
@@ -36,7 +36,7 @@ def opened_judge(
             model = settings.get("TIPBENCH_JUDGE_MODEL")
             admit([model], engines.of, 0, settings.is_true("TIPBENCH_MEMORY_CHECK"))
             _warn_of_kin(model, store, options.experiment, say)
-            stack.enter_context(sole_use(engines.of(model), [model], settings.home, True, say))
+            stack.enter_context(exclusive_use(engines.of(model), [model], settings.home, True, say))
         yield judge
 
 

@@ -6,7 +6,7 @@ Each part may take a share of the room, whatever the others take, so that no mat
 import re
 from typing import NamedTuple
 
-from tipbench.bench.judge.judges.delimiters import Fence, without_marks
+from tipbench.bench.judge.judges.delimiters import Delimiters, without_marks
 from tipbench.bench.judge.judges.question import Question
 from tipbench.bench.judge.judges.token_budget import cut, tokens
 from tipbench.bench.records import Message
@@ -36,7 +36,7 @@ class Prompts:
         self._general = cut(general_rules(rubric), int(room * _GENERAL_SHARE))
         self._scales = {name: section.text.strip() for name, section in sections(rubric.body).items()}
 
-    def about(self, question: Question, scenario: str, candidate: str, fence: Fence, share: float = 1.0) -> Prompt:
+    def about(self, question: Question, scenario: str, candidate: str, fence: Delimiters, share: float = 1.0) -> Prompt:
         """The prompt for one question; `share` is how much of its room the candidate may take."""
         system = self._system(question, fence)
         shown = cut(without_marks(scenario), int(self._room * _SCENARIO_SHARE))
@@ -46,7 +46,7 @@ class Prompts:
         user = _user(question, fence, shown, judged)
         return Prompt((Message("system", system), Message("user", user)), judged == whole)
 
-    def _system(self, question: Question, fence: Fence) -> str:
+    def _system(self, question: Question, fence: Delimiters) -> str:
         said = question.name.replace("_", " ")
         section = _levels_cut(self._scales.get(said, ""), int(self._room * _SECTION_SHARE))
         parts = [
@@ -81,7 +81,7 @@ def _levels_cut(section: str, room: int) -> str:
     return "\n\n".join(cut(level.strip(), room // len(levels)) for level in levels)
 
 
-def _user(question: Question, fence: Fence, scenario: str, candidate: str) -> str:
+def _user(question: Question, fence: Delimiters, scenario: str, candidate: str) -> str:
     return (
         f"The situation:\n{fence.around(scenario)}\n\nThe text to be judged:\n{fence.around(candidate)}\n\n"
         f"{question.asks} Answer with {question.form}."
