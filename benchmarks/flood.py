@@ -27,7 +27,7 @@ from tests.recommender.service.asking import request
 
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.table import out, show
-from tipbench.bench.judge.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from tipbench.bench.judge.judges.webhook import SIGNATURE_HEADER, TIMESTAMP_HEADER
 
 STALE_A_SECOND = 200
 LOGINS_A_SECOND = 20

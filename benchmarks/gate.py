@@ -24,9 +24,9 @@ from pathlib import Path
 from scipy.stats import beta
 
 from benchmarks.parts.table import out, show
-from tipbench.recommender.simulation.arms import ARMS, FLAT, Arm, placebo_of
 from tipbench.recommender.simulation.experiment import Plan, Results, simulate
 from tipbench.recommender.simulation.gate import RULES, compared
+from tipbench.recommender.simulation.rollout import ARMS, FLAT, Arm, placebo_of
 from tipbench.recommender.simulation.world import World, load_world
 
 FIRST_SEED = 1_000_000  # thresholds were set on seeds below 10,000

@@ -31,7 +31,7 @@ from benchmarks.apply_kills import content, tipbench
 from benchmarks.parts.collecting import environment
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.table import out, show
-from tipbench.bench.judge.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER, batch_key, sign
+from tipbench.bench.judge.judges.webhook import SIGNATURE_HEADER, TIMESTAMP_HEADER, batch_key, sign
 
 EXPERIMENT = "tip-bench-handed-in"
 SECRET = "a-secret-for-measuring-and-for-nothing-else"

@@ -29,9 +29,8 @@ from tipbench.core.paths import decisions_folder
 from tipbench.recommender.features.v1 import V1
 from tipbench.recommender.policies.catalog import POLICIES
 from tipbench.recommender.policies.egreedy import Decay, EGreedy
-from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Columns, Estimated
-from tipbench.recommender.replay.training import first_part, trained
-from tipbench.server.built_in_world import built_in_world
+from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Columns, Estimated, first_part, trained
+from tipbench.server.jobs.simulation_asked import built_in_world
 
 LARGEST_DIFFERENCE = 1e-6
 KNOWN = {"truth": 0.96343402, IPS: 0.98103843}  # of obp's digits, as its README has them

@@ -28,10 +28,9 @@ from tipbench.recommender.features.v1 import V1
 from tipbench.recommender.policies.catalog import POLICIES
 from tipbench.recommender.policies.egreedy import DECAY, EGreedy
 from tipbench.recommender.policies.interface import Policy
-from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Columns, Estimated
-from tipbench.recommender.replay.training import Trained, first_part, trained
+from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Columns, Estimated, Trained, first_part, trained
 from tipbench.recommender.replay.verdict import DECIDES, RULES
-from tipbench.server.built_in_world import built_in_world
+from tipbench.server.jobs.simulation_asked import built_in_world
 
 FLOORS = {0.05: (40, 100, 250), 0.2: (40, 100, 250), 1.0: (10, 20, 40)}  # and how many users a log holds
 CANDIDATES = ("egreedy/v2", "category-mean", "egreedy", "linucb")

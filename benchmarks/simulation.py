@@ -26,9 +26,8 @@ from benchmarks.bandit import OBP, UNDER_OBP
 from benchmarks.parts.contenders.lives import ACTIONS, STEPS
 from benchmarks.parts.environments import interpreter_with
 from benchmarks.parts.table import out, show, verdict
-from tipbench.recommender.simulation.request import SimulationRequest
-from tipbench.recommender.simulation.subprocess_runner import simulate_in_subprocess
-from tipbench.server.built_in_world import built_in_world
+from tipbench.recommender.simulation.subprocess_runner import SimulationRequest, simulate_in_subprocess
+from tipbench.server.jobs.simulation_asked import built_in_world
 
 WARM_UP = 3
 _ROOT = Path(__file__).parents[1]

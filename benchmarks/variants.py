@@ -23,11 +23,11 @@ from tipbench.recommender.policies.egreedy import DECAY, EGreedy
 from tipbench.recommender.policies.interface import Policy
 from tipbench.recommender.policies.linucb import LinUcb
 from tipbench.recommender.records import Request
-from tipbench.recommender.simulation.arms import ARMS, Arm
 from tipbench.recommender.simulation.experiment import Plan, Results, simulate
-from tipbench.server.built_in_world import built_in_world
+from tipbench.recommender.simulation.rollout import ARMS, Arm
+from tipbench.server.jobs.simulation_asked import built_in_world
+from tipbench.statistics.drift import t_quantile_at
 from tipbench.statistics.paired import difference
-from tipbench.statistics.student import t_quantile_at
 
 FIRST_SEED = 2_000
 SERVED = ARMS["egreedy/v2"]

@@ -5,9 +5,8 @@ import time
 from itertools import islice
 
 from tipbench import __version__
-from tipbench.bench.collect.answer import read_answer
 from tipbench.bench.collect.grid import Grid
-from tipbench.bench.collect.loop import rubric_text
+from tipbench.bench.collect.loop import read_answer, rubric_text
 from tipbench.bench.engines.residency import MemoryWatch
 from tipbench.bench.engines.scripted import ScriptedEngine
 from tipbench.bench.options import Options

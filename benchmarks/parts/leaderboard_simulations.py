@@ -15,10 +15,9 @@ from scipy.stats import beta
 from benchmarks.parts.rival_rules import bootstrap_intervals, highest_mean, leader_t, nemenyi, t_intervals
 from benchmarks.parts.score_worlds import HIGHEST, LOWEST, SCATTERING, TIMES, Floats, World, personas
 from tipbench.statistics import units
-from tipbench.statistics.best import probability_best
 from tipbench.statistics.bounded import bounded_intervals
 from tipbench.statistics.planning import critical_at_many_units, more_units
-from tipbench.statistics.top_group import LEVEL, separable, top_group
+from tipbench.statistics.top_group import LEVEL, probability_best, separable, top_group
 from tipbench.statistics.units import NOTHING, Paired, paired
 
 Record = dict[str, Any]

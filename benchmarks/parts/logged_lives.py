@@ -13,14 +13,12 @@ import numpy as np
 
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.log.decisions import DecisionLog
-from tipbench.recommender.policies.chance import EventRng
 from tipbench.recommender.policies.interface import Choice, Policy, State
+from tipbench.recommender.policies.ridge import EventRng
 from tipbench.recommender.records import Request, Reward
 from tipbench.recommender.replay.rounds import Round, Rounds, Wanted
-from tipbench.recommender.simulation.arms import Arm
-from tipbench.recommender.simulation.draws import Draws, drawn_life
-from tipbench.recommender.simulation.rollout import Server, Trajectory, play
-from tipbench.recommender.simulation.user_model import Life
+from tipbench.recommender.simulation.rollout import Arm, Server, Trajectory, play
+from tipbench.recommender.simulation.user_model import Draws, Life, drawn_life
 from tipbench.recommender.simulation.world import Persona, World
 
 OFFERED = 10

@@ -1,4 +1,4 @@
-from tipbench.airflow.failures import CellsFailed, words_of
+from tipbench.airflow.request import CellsFailed, words_of
 
 
 def test_what_users_can_mend_is_told_as_it_is() -> None:

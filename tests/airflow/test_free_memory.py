@@ -2,7 +2,7 @@
 
 import pytest
 
-from tipbench.airflow.free_memory import wait_until_vacant
+from tipbench.airflow.host_assignment import wait_until_vacant
 from tipbench.bench.engines.ollama import OllamaEngine
 from tipbench.bench.records import ResidentModel
 from tipbench.core.errors import EngineError

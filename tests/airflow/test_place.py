@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from tipbench.airflow.place import TaskLog, shared_address, shared_bench
+from tipbench.airflow.planning import TaskLog, shared_address, shared_bench
 from tipbench.bench.options import make_options
 from tipbench.core.errors import InvalidInput
 from tipbench.core.settings import Settings

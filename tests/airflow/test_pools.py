@@ -3,7 +3,7 @@
 import pytest
 
 from tests.airflow.fake_airflow import FakeAirflow
-from tipbench.airflow.pools import check_pools, make_pools
+from tipbench.airflow.setup import check_pools, make_pools
 
 
 def test_a_missing_pool_is_made_and_one_with_more_slots_set_back() -> None:

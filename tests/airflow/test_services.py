@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.airflow.fake_airflow import FakeAirflow
-from tipbench.airflow.services import TESTED, check_health, check_version
+from tipbench.airflow.setup import TESTED, check_health, check_version
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 

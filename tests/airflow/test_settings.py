@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tipbench.airflow.settings import dags_folder
+from tipbench.airflow.request import dags_folder
 from tipbench.core.settings import Settings
 
 

@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from tests.airflow.fake_airflow import ADDRESS, DAG, FakeAirflow
-from tipbench.airflow.check import Check
 from tipbench.airflow.dag_file import FILE, dag_text
+from tipbench.airflow.prerequisites import Check
 from tipbench.airflow.setup import Setup, expected_hosts, given_hosts, steps
 from tipbench.core.errors import InvalidInput
 

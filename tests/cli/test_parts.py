@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import tipbench
+from tipbench.cli.lazy import command_of, parts
 from tipbench.cli.main import COMMANDS, run
-from tipbench.cli.parts import command_of, parts
 
 _PART = '''"""A part for a test."""
 

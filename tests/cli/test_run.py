@@ -10,7 +10,7 @@ from tests.bench.engines.stand_in import Reply, StandIn
 from tests.core.test_locks import held_elsewhere
 from tests.integration.command import tipbench
 from tipbench.bench.bench import Bench
-from tipbench.bench.collect.summary import Collected
+from tipbench.bench.collect.plan import Collected
 from tipbench.core.paths import lock_path
 from tipbench.server.jobs.progress import Progress, read_progress
 

@@ -15,10 +15,9 @@ from tests.integration.ollama_hosts import OllamaHost
 from tipbench.airflow import judging
 from tipbench.airflow.collecting import collect_share
 from tipbench.airflow.comparing import compare_all
-from tipbench.airflow.failures import CellsFailed
 from tipbench.airflow.judging import apply_pasted, export, is_scored, reason_to_go_on, run_judge
 from tipbench.airflow.planning import make_planned
-from tipbench.airflow.request import read_conf
+from tipbench.airflow.request import CellsFailed, read_conf
 from tipbench.bench.engines.http import PAUSES_S
 from tipbench.bench.tracking.address import open_store
 from tipbench.bench.tracking.batches import batch_file

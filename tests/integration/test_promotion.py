@@ -14,7 +14,7 @@ from tests.recommender.gates import V2, held_gate
 from tests.recommender.service.asking import request, reward
 from tipbench.core.settings import Settings
 from tipbench.recommender.promotion.live import live_now
-from tipbench.recommender.store.catalog import open_store
+from tipbench.recommender.store.moving import open_store
 
 
 class _Asking:

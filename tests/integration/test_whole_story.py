@@ -10,7 +10,7 @@ from tests.integration.command import tipbench
 from tests.integration.filling import filled
 from tests.integration.recommending import recommending
 from tests.recommender.service.asking import reward
-from tipbench.server.built_in_world import built_in_world
+from tipbench.server.jobs.simulation_asked import built_in_world
 
 STORE = ("--experiment", "tip-bench-story", "--mlflow-url", "sqlite:///m.db")
 ANSWERS = {"great": "Call Ms Roth before 19:00.", "poor": "Drink water."}

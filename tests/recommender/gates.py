@@ -8,11 +8,11 @@ from typing import Any
 from tipbench.recommender.promotion.gate_records import keep_gate
 from tipbench.recommender.promotion.interface import Act
 from tipbench.recommender.replay.record import keep_replay
-from tipbench.recommender.simulation.arms import arm
 from tipbench.recommender.simulation.experiment import Plan
 from tipbench.recommender.simulation.gate import gate_arms
 from tipbench.recommender.simulation.outcome import arm_data, plan_data
-from tipbench.server.built_in_world import built_in_world
+from tipbench.recommender.simulation.rollout import arm
+from tipbench.server.jobs.simulation_asked import built_in_world
 
 HELD = 1_700_000_000  # when the first was: years before any "now" of a test, however many are made
 _seconds = itertools.count(HELD)

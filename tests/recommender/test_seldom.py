@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from tests.recommender.making import Clock
-from tipbench.recommender.seldom import RateLimitedLog
+from tipbench.recommender.log.segmented_log import RateLimitedLog
 
 LOG = logging.getLogger("tests.seldom")
 

@@ -14,8 +14,8 @@ from tests.web.small_app import OWN_PAGE, Caller
 from tipbench.core.errors import InvalidInput
 from tipbench.core.settings import Settings
 from tipbench.server.app import admin_server
-from tipbench.web.access import Access, open_access
-from tipbench.web.origin import SAFE_METHODS
+from tipbench.web.authentication import Access, open_access
+from tipbench.web.headers import SAFE_METHODS
 
 WITHOUT_TOKEN = {("GET", "/health"), ("GET", "/login"), ("POST", "/login"), ("POST", "/api/judging/callback/x")}
 

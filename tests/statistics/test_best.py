@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from tipbench.statistics.best import probability_best
+from tipbench.statistics.top_group import probability_best
 from tipbench.statistics.units import Paired, paired
 
 Floats = NDArray[np.float64]

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tipbench.statistics import chance as module
-from tipbench.statistics.chance import Chance, flipped_signs, shuffled_rows
-from tipbench.statistics.units import Floats, Paired, paired
+from tipbench.statistics import units as module
+from tipbench.statistics.units import Chance, Floats, Paired, flipped_signs, paired, shuffled_rows
 
 
 def in_turn(values: list[float]) -> Chance:

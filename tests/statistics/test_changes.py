@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from tipbench.statistics.changes import LEVEL, changes, tellable, units_to_tell
+from tipbench.statistics.paired import LEVEL, changes, tellable, units_to_tell
 from tipbench.statistics.units import BORROWED, Paired, paired
 
 Floats = NDArray[np.float64]

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tipbench.statistics.student import mean_and_margin, t_quantile, t_quantile_at
+from tipbench.statistics.drift import mean_and_margin, t_quantile, t_quantile_at
 
 
 @pytest.mark.parametrize(

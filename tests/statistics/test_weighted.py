@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tipbench.statistics.weighted import inverse_propensity_mean
+from tipbench.statistics.bounded import inverse_propensity_mean
 
 PAIRS = st.lists(st.tuples(st.floats(-1, 1), st.floats(1e-3, 1)), min_size=1, max_size=30)
 

@@ -15,10 +15,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Message
 
-from tipbench.web.access import Access, open_access
-from tipbench.web.authentication import Admin, SignedIn, csrf_token
-from tipbench.web.forms import CsrfForm
-from tipbench.web.login import login_router
+from tipbench.web.authentication import Access, Admin, SignedIn, csrf_token, open_access
+from tipbench.web.login import CsrfForm, login_router
 from tipbench.web.middleware import protect
 from tipbench.web.paths import PathRules
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.web.small_app import Clock
-from tipbench.web.access import Access, open_access
 from tipbench.web.attempts import TooManyAttempts
+from tipbench.web.authentication import Access, open_access
 
 HERE = "203.0.113.5"
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tipbench.web.access_file import AccessFile
+from tipbench.web.tokens import AccessFile
 
 
 def test_what_it_holds_is_read_again_only_when_it_has_changed(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from tipbench.web.answers import JsonAnswer
+from tipbench.web.errors import JsonAnswer
 
 WRITTEN = "half a smile \ud83d, \x1b[2J, \x9b2J, \u202eback\u2066, é, 😀"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.web.small_app import STALL, Site
-from tipbench.web import bodies
+from tipbench.web import headers as bodies
 
 CHUNK = b"x" * 100_000
 

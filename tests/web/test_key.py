@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tipbench.core.errors import InvalidInput
-from tipbench.web.key import ServiceKey
+from tipbench.web.service_key import ServiceKey
 from tipbench.web.tokens import Tokens
 
 SETTING = "TIPBENCH_SERVING_KEY"

@@ -13,9 +13,8 @@ from starlette.types import Message
 
 from tests.web.small_app import Caller, Clock
 from tipbench.web.attempts import LIMIT, Attempts
-from tipbench.web.key import ServiceKey
-from tipbench.web.key_protection import protect_by_key
 from tipbench.web.paths import PathRules
+from tipbench.web.service_key import ServiceKey, protect_by_key
 
 KEY = "a-key-of-more-than-20-characters"
 GOOD = {"authorization": f"Bearer {KEY}"}

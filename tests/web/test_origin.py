@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tipbench.web.origin import is_same_origin
+from tipbench.web.headers import is_same_origin
 
 HERE = ("host", "bench.example:8080")
 

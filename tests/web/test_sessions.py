@@ -12,8 +12,7 @@ from starlette.responses import Response
 
 from tests.web.small_app import Clock
 from tipbench.web.sessions import LIFETIME_S, Sessions, cookie_name, remove_cookie, set_cookie
-from tipbench.web.tokens import Grant, Tokens
-from tipbench.web.visitor import Visitor
+from tipbench.web.tokens import Grant, Tokens, Visitor
 
 SECRET = b"s" * 32
 

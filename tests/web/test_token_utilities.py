@@ -8,7 +8,7 @@ import pytest
 
 from tipbench.core.errors import InvalidInput
 from tipbench.core.files import private_folder
-from tipbench.web.token_utilities import server_secret
+from tipbench.web.tokens import server_secret
 
 
 def _mode(path: Path) -> int:

@@ -13,8 +13,7 @@ import pytest
 
 from tests.web.small_app import Clock
 from tipbench.core.errors import InvalidInput, NotFound
-from tipbench.web.tokens import JudgeAccess, Tokens
-from tipbench.web.visitor import Visitor
+from tipbench.web.tokens import JudgeAccess, Tokens, Visitor
 
 ADMIN = Visitor("admin", "person")
 GIVEN = "a-token-of-the-admins-own"

@@ -1,10 +1,9 @@
 """Lives in tipbench's simulator: requests, features, profiles, rewards and regrets are made along the way."""
 
 from benchmarks.parts.contenders.lives import ACTIONS, STEPS, live_in_turns
-from tipbench.recommender.simulation.arms import arm
-from tipbench.recommender.simulation.draws import drawn_life
-from tipbench.recommender.simulation.rollout import InProcess, play
-from tipbench.server.built_in_world import built_in_world
+from tipbench.recommender.simulation.rollout import InProcess, arm, play
+from tipbench.recommender.simulation.user_model import drawn_life
+from tipbench.server.jobs.simulation_asked import built_in_world
 
 WORLD = built_in_world()
 

@@ -4,13 +4,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tipbench.airflow.failures import CellsFailed
-from tipbench.airflow.free_memory import wait_until_vacant
-from tipbench.airflow.place import Say, TaskLog, shared_bench
-from tipbench.airflow.planning import planned_request
+from tipbench.airflow.host_assignment import wait_until_vacant
+from tipbench.airflow.planning import Say, TaskLog, planned_request, shared_bench
+from tipbench.airflow.request import CellsFailed
 from tipbench.bench.bench import Share
-from tipbench.bench.collect.plan import Plan
-from tipbench.bench.collect.summary import Collected
+from tipbench.bench.collect.plan import Collected, Plan
 from tipbench.bench.engines.catalog import Engines, engine_name
 from tipbench.bench.records import Answer, Failure, Outcome
 from tipbench.core.settings import Settings
@@ -45,7 +43,7 @@ def collect_share(
         try:
             collected = bench.collect(retry_failed=planned["retry_failed"] or again, share=share)
         finally:
-            progress.push()
+            progress.finish()
     say(f"{model}: {collected.answered} cells answered with {collected.candidates} candidates.")
     _check_whole(model, collected)
     return progress.moment()
@@ -69,6 +67,7 @@ class ModelProgress(TaskLog):
     ) -> None:
         super().__init__(say)
         self._model = model
+        self._is_planned = False
         self._tell = tell
         self._clock = clock
         self._next = 0.0
@@ -78,6 +77,7 @@ class ModelProgress(TaskLog):
     def planned(self, plan: Plan) -> None:
         self._say(f"{self._model}: {len(plan.to_do)} cells to generate, {plan.stored} stored already.")
         self._moment |= {"cells": len(plan.to_do), "stored": plan.stored}
+        self._is_planned = True
         self.push()
 
     def done(self, outcome: Outcome) -> None:
@@ -88,6 +88,11 @@ class ModelProgress(TaskLog):
         else:
             self._count_failure(outcome)
         if self._clock() >= self._next:
+            self.push()
+
+    def finish(self) -> None:
+        """What was not planned has nothing to tell."""
+        if self._is_planned:
             self.push()
 
     def push(self) -> None:

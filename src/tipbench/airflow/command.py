@@ -7,11 +7,10 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from tipbench.airflow.check import Check
-from tipbench.airflow.prerequisites import check_mlflow, check_ollama
+from tipbench.airflow.prerequisites import Check, check_mlflow, check_ollama
 from tipbench.airflow.remote.client import AirflowApi
-from tipbench.airflow.remote.contract import DAG_ID
-from tipbench.airflow.settings import dags_folder
+from tipbench.airflow.remote.records import DAG_ID
+from tipbench.airflow.request import dags_folder
 from tipbench.airflow.setup import Setup, expected_hosts, given_hosts, steps
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable

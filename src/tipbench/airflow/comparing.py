@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tipbench.airflow.place import TaskLog, shared_bench
-from tipbench.airflow.planning import planned_request
+from tipbench.airflow.planning import TaskLog, planned_request, shared_bench
 from tipbench.bench.collect.grid import Grid
 from tipbench.bench.collect.plan import make_plan
 from tipbench.bench.compare.snapshot import Snapshot
@@ -15,8 +14,7 @@ from tipbench.core.settings import Settings
 
 def compare_all(planned: Mapping[str, Any], settings: Settings, say: Callable[[str], None]) -> dict[str, Any]:
     from tipbench.bench.compare.leaderboard import leaderboard_of
-    from tipbench.bench.compare.messages import headline, row_label
-    from tipbench.bench.compare.report import as_markdown
+    from tipbench.bench.compare.messages import as_markdown, headline, row_label
 
     options, suite = planned_request(planned)
     with shared_bench(options, settings, TaskLog(say)) as bench:

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from tipbench.airflow.hosts import DEFAULT_HOST, collect_task, label_of, pool_name, slug
 from tipbench.airflow.params import table_params
-from tipbench.airflow.remote.contract import COMPARE, DAG_ID, EXPORT, JUDGE, PLAN, PLANNED, PROGRESS, WAIT
+from tipbench.airflow.remote.records import COMPARE, DAG_ID, EXPORT, JUDGE, PLAN, PLANNED, PROGRESS, WAIT
 from tipbench.airflow.task import ended_tidily, of_plan, pulled, pushed, say, told
 from tipbench.airflow.waiting import FORM, WaitForJudge
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tipbench.airflow.hosts import DEFAULT_HOST
-from tipbench.airflow.remote.contract import DAG_ID
+from tipbench.airflow.remote.records import DAG_ID
 from tipbench.core.errors import InvalidInput
 from tipbench.core.files import atomic_write
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from tipbench.airflow.remote.contract import COLLECT
+from tipbench.airflow.remote.records import COLLECT
 from tipbench.bench.options import Options, endpoint
 from tipbench.core.untrusted import printable
 

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tipbench.airflow.free_memory import wait_until_vacant
-from tipbench.airflow.place import Say, TaskLog, shared_bench
-from tipbench.airflow.planning import planned_request
+from tipbench.airflow.host_assignment import wait_until_vacant
+from tipbench.airflow.planning import Say, TaskLog, planned_request, shared_bench
 from tipbench.bench.bench import Bench
 from tipbench.bench.engines.catalog import engine_name, open_engines
+from tipbench.bench.judge.export import pending_runs, waiting_runs
 from tipbench.bench.judge.judges.catalog import PERSON, JudgeParts, judge_named, person
 from tipbench.bench.judge.judges.interface import JudgeName
-from tipbench.bench.judge.pending import pending_runs, waiting_runs
 from tipbench.bench.judge.sample import EVERYTHING, WHAT_FITS
 from tipbench.bench.judge.verify import read_judge_data
 from tipbench.bench.tracking.batches import BATCH, batch_file, find_batch, has_file, is_applied, read_batch

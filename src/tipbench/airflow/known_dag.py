@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tipbench.airflow.check import Check
 from tipbench.airflow.dag_file import FILE
+from tipbench.airflow.prerequisites import Check
 from tipbench.airflow.remote.client import AirflowApi
-from tipbench.airflow.remote.contract import COLLECT, DAG_ID
+from tipbench.airflow.remote.records import COLLECT, DAG_ID
 from tipbench.core.errors import NotFound
 from tipbench.core.untrusted import printable
 

@@ -1,14 +1,21 @@
 """What workers need besides Airflow, seen from here: the MLflow server and the Ollama hosts."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from tipbench.airflow.check import Check
-from tipbench.airflow.place import shared_address
+from tipbench.airflow.planning import shared_address
 from tipbench.bench.bench import Bench, Context
 from tipbench.bench.engines.ollama import OllamaEngine
 from tipbench.core.errors import TipbenchError
 from tipbench.core.settings import Settings
 from tipbench.core.text import counted
+
+
+@dataclass(frozen=True)
+class Check:
+    good: bool | None  # None: worth knowing, and in nobody's way
+    what: str
+    text: str  # where it is not good, with what to do next
 
 
 def check_mlflow(settings: Settings) -> Iterator[Check]:

@@ -1,21 +1,95 @@
 """Sets an Airflow up for tipbench, or only looks whether it is: the DAG's file, the pools, and what runs need."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tipbench.airflow.check import Check
 from tipbench.airflow.dag_file import hosts_in, put_dag_file, read_dag_file
 from tipbench.airflow.hosts import pool_name
 from tipbench.airflow.known_dag import check_dag, known_dag, wait_until_known
-from tipbench.airflow.pools import check_pools, make_pools
-from tipbench.airflow.remote.client import AirflowApi
-from tipbench.airflow.services import check_health, check_version
+from tipbench.airflow.prerequisites import Check
+from tipbench.airflow.remote.client import URL, AirflowApi, in_path
 from tipbench.bench.options import Options, make_options
-from tipbench.core.errors import InvalidInput, TipbenchError
-from tipbench.core.untrusted import shown
-from tipbench.server.jobs.credentials import refuse_credentials
+from tipbench.core.errors import InvalidInput, NotFound, TipbenchError
+from tipbench.core.untrusted import printable, shown
+from tipbench.server.jobs.simulation_asked import refuse_credentials
+
+TESTED = "3.3.2"
+_MAJOR = "3"
+_SERVICES = {"scheduler": "airflow scheduler", "dag_processor": "airflow dag-processor"}
+
+
+def check_version(api: AirflowApi) -> Check:
+    try:
+        version = str(api.get("/version").get("version", ""))
+    except NotFound:
+        version = ""
+    if not version:
+        text = f"what answers at {api.address} says no version, as Airflow {_MAJOR} does; check {URL.name}"
+        return Check(False, "airflow", text)
+    if version.split(".")[0] != _MAJOR:
+        text = (
+            f"{api.address} is Airflow {printable(version, 40)}; tipbench needs Airflow {_MAJOR}, tested with {TESTED}"
+        )
+        return Check(False, "airflow", text)
+    tested = "" if version == TESTED else f" (tested with {TESTED})"
+    return Check(True, "airflow", f"{api.address}: Airflow {printable(version, 40)}{tested}")
+
+
+def check_health(api: AirflowApi) -> Iterator[Check]:
+    health = api.get("/monitor/health")
+    for service, start in _SERVICES.items():
+        said = health.get(service)
+        status = said.get("status") if isinstance(said, dict) else None
+        name = service.replace("_", "-")
+        if status == "healthy":
+            yield Check(True, name, "healthy")
+        else:
+            state = "gives no sign of life" if status is None else f"is {printable(str(status), 40)}"
+            yield Check(False, name, f"{state}; start it where Airflow runs: {start}")
+
+
+_ABOUT = "One model at a time on this Ollama host; made by 'tipbench airflow init'."
+
+
+def make_pools(api: AirflowApi, names: Iterable[str]) -> Iterator[Check]:
+    """Sees to it that each has one slot, and says what was changed for that."""
+    for name in names:
+        slots = _slots(api, name)
+        if slots is None:
+            api.post("/pools", {"name": name, "slots": 1, "description": _ABOUT})
+            yield Check(True, "pool", f"{name} was made, with one slot")
+        elif slots != 1:
+            whole = {"pool": name, "slots": 1, "include_deferred": False}  # Airflow wants more than what changes
+            api.patch(f"/pools/{in_path(name)}", whole, update_mask="slots")
+            yield Check(True, "pool", f"{name} had {shown(slots)} slots, and was set back to one")
+        else:
+            yield Check(True, "pool", f"{name} is there, with one slot")
+
+
+def check_pools(api: AirflowApi, names: Iterable[str]) -> Iterator[Check]:
+    for name in names:
+        slots = _slots(api, name)
+        if slots is None:
+            yield Check(False, "pool", f"{name} is missing, so its tasks would wait for ever: tipbench airflow init")
+        elif slots != 1:
+            yield Check(
+                False,
+                "pool",
+                f"{name} has {shown(slots)} slots, and a model needs its host for itself: tipbench airflow init",
+            )
+        else:
+            yield Check(True, "pool", f"{name} is there, with one slot")
+
+
+def _slots(api: AirflowApi, name: str) -> Any:
+    """As Airflow says it; None: there is no such pool."""
+    try:
+        return api.get(f"/pools/{in_path(name)}").get("slots", 0)
+    except NotFound:
+        return None
 
 
 @dataclass(frozen=True)

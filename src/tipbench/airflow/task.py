@@ -8,8 +8,8 @@ from typing import Any
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from tipbench.airflow.failures import CellsFailed, EndedFromOutside, words_of
-from tipbench.airflow.remote.contract import PLAN, PLANNED, PROBLEM, RETURNED
+from tipbench.airflow.remote.records import PLAN, PLANNED, PROBLEM, RETURNED
+from tipbench.airflow.request import CellsFailed, EndedFromOutside, words_of
 from tipbench.core.errors import EngineError, JudgeFailed, ModelMissing, TipbenchError, TrackingUnreachable
 from tipbench.core.untrusted import printable
 

@@ -8,7 +8,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param
 
 from tipbench.airflow.approval_prompt import question_of, subject_of
-from tipbench.airflow.remote.contract import APPLIED, EXPORT
+from tipbench.airflow.remote.records import APPLIED, EXPORT
 from tipbench.airflow.task import of_plan, pulled, say, told
 
 WITHOUT = "Compare without them"

@@ -19,8 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tipbench.bench.compare.load_snapshot import load_snapshot
-from tipbench.bench.compare.snapshot import Snapshot, rubric_of
+from tipbench.bench.compare.snapshot import Snapshot, load_snapshot, rubric_of
 from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.options import Options, make_options
 from tipbench.bench.records import ModelInfo, Outcome
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from tipbench.bench.collect.delivery import Delivered
-    from tipbench.bench.collect.plan import Plan
-    from tipbench.bench.collect.summary import Collected
+    from tipbench.bench.collect.plan import Collected, Plan
     from tipbench.bench.compare.html.page import Report
     from tipbench.bench.compare.leaderboard import Leaderboard
     from tipbench.bench.engines.catalog import Engines
@@ -159,7 +157,7 @@ class Bench:
         `retry_failed` tries cells again that failed before; `fresh` sets aside what is stored of this grid. Without
         `wait`, LockTaken is raised while another process collects this experiment or uses the same engine.
         """
-        from tipbench.bench.collect.locks import exclusive_collection
+        from tipbench.bench.collect.loop import exclusive_collection
         from tipbench.bench.engines.catalog import open_engines
 
         suite, settings, observer = self.fit(**options), self.context.settings, self.context.observer
@@ -258,7 +256,7 @@ class Bench:
         from tipbench.bench.collect.delivery import delivering
         from tipbench.bench.collect.journal import Journal, JournalHead
         from tipbench.bench.collect.loop import collect
-        from tipbench.bench.collect.summary import Collected
+        from tipbench.bench.collect.plan import Collected
         from tipbench.bench.engines.residency import MemoryWatch
 
         context, name, store = self.context, self.options.experiment, self.store
@@ -314,14 +312,14 @@ class Bench:
 
     def pending(self, judge: str | None = None) -> int:
         """How many cells wait for this judge; without one, for any judge that counts."""
-        from tipbench.bench.judge.pending import waiting_runs
+        from tipbench.bench.judge.export import waiting_runs
 
         return len(waiting_runs(stored_runs(self.store, self.experiment), judge, self.rubric))
 
     def export(self, path: str | Path, judge: str = "person", size: "BatchSize | None" = None) -> "Exported":
         """Write what waits for this judge to a file, with anchors and repeats among it, and its schema beside it."""
+        from tipbench.bench.judge.file import schema, schema_path
         from tipbench.bench.judge.judges.catalog import person
-        from tipbench.bench.judge.schema import schema, schema_path
         from tipbench.core.files import write_user_file
         from tipbench.core.untrusted import json_text
 
@@ -360,7 +358,7 @@ class Bench:
         Raises JudgeFileError with every problem of the file.
         """
         from tipbench.bench.judge.apply import AS_IT_IS, apply_file
-        from tipbench.bench.judge.locks import exclusive_judging
+        from tipbench.bench.judge.export import exclusive_judging
         from tipbench.bench.judge.verify import read_judge_file
 
         experiment, anchors, settings = self.experiment, self.anchors, self.context.settings
@@ -469,8 +467,7 @@ class Bench:
 
         Raises MissingExtra where pandas is not installed.
         """
-        from tipbench.bench.compare.frames import frame_of
-        from tipbench.bench.compare.scores import all_scores
+        from tipbench.bench.compare.scores import all_scores, frame_of
 
         snapshot = self.snapshot()
         return frame_of(all_scores(self.store, snapshot, self.rubric_for(snapshot)))
@@ -520,7 +517,7 @@ class Bench:
     @cached_property
     def anchors(self) -> "tuple[GoldItem, ...]":
         """Texts with known scores, for batches: the suite's, and a team's own."""
-        from tipbench.bench.judge.gold import gold_items
+        from tipbench.bench.judge.export import gold_items
 
         named = str(self._suite.folder) if self._suite else self._named_suite
         return gold_items(self.experiment, self.rubric, named, self.context.settings, self.context.observer.note)
@@ -573,7 +570,7 @@ class Bench:
 
 def check_export_path(path: Path) -> None:
     """Raise InvalidInput if a judge file can't be written there; nobody's scores are ever overwritten."""
-    from tipbench.bench.judge.schema import schema_path
+    from tipbench.bench.judge.file import schema_path
     from tipbench.core.files import read_start
 
     if path.exists():

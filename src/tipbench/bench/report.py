@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from tipbench.bench.compare.snapshot import Snapshot, no_cells
 from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.judge.status import JudgeStatus, judge_status
-from tipbench.bench.suites.read_rubric import parse_rubric
-from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.bench.tracking.batches import applied_batches, batch_runs, deciding_batch
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates, stored_rubric, stored_runs
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
 
 def make_report(store: RunStore, snapshot: Snapshot, rubric: Rubric, board: "Leaderboard", made_at: str) -> "Report":
     """Add to a leaderboard how far its judges can be trusted, and texts to look at."""
-    from tipbench.bench.compare.examples import pick_examples
+    from tipbench.bench.compare.examples import judged_batches, pick_examples
     from tipbench.bench.compare.html.page import Report
-    from tipbench.bench.compare.reliability import judged_batches
 
     batches = applied_batches(store, batch_runs(store, snapshot.experiment), rubric.digest)
     verdicts = effective_verdicts(batches)

@@ -3,8 +3,7 @@
 import click
 from rich.text import Text
 
-from tipbench.bench.compare.against import Against
-from tipbench.bench.compare.against_report import FORMATS, MARKS, against_headline, change_range, remark
+from tipbench.bench.compare.against import FORMATS, MARKS, Against, against_headline, change_range, remark
 from tipbench.bench.compare.messages import figure
 from tipbench.cli.console import out
 from tipbench.cli.leaderboard import empty_table

@@ -6,8 +6,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from tipbench.bench.collect.plan import Plan
-from tipbench.bench.collect.summary import Collected
+from tipbench.bench.collect.plan import Collected, Plan
 from tipbench.bench.options import Options
 from tipbench.bench.suites.suite import Suite
 from tipbench.cli.console import bench_of, hint, out, ui_hint

@@ -15,7 +15,7 @@ from tipbench.bench.bench import Bench
 from tipbench.bench.compare.against import compare_against
 from tipbench.bench.compare.gate import Gated, gate, gate_against
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
-from tipbench.bench.compare.report import FORMATS
+from tipbench.bench.compare.messages import FORMATS
 from tipbench.bench.compare.rows import Rows, make_rows
 from tipbench.bench.compare.scores import all_scores, check_scores_file, write_scores
 from tipbench.bench.compare.snapshot import Snapshot, rubric_of

@@ -9,8 +9,8 @@ from typing import Any
 import click
 import psutil
 
+from tipbench.bench.engines.admission import footprint, memory_refusal
 from tipbench.bench.engines.catalog import Engines
-from tipbench.bench.engines.footprint import footprint, memory_refusal
 from tipbench.bench.engines.weights import KNOWN, weights_path
 from tipbench.bench.options import Options
 from tipbench.bench.records import ModelInfo

@@ -11,8 +11,8 @@ from rich.table import Table
 from tipbench.bench.judge.apply import Applied, ApplyOptions
 from tipbench.bench.judge.drift import ENOUGH
 from tipbench.bench.judge.export import Exported
+from tipbench.bench.judge.file import schema_path
 from tipbench.bench.judge.sample import seconds_for
-from tipbench.bench.judge.schema import schema_path
 from tipbench.bench.judge.status import BatchLine, Disputed, JudgeStatus
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.cli.console import out

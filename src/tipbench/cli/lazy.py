@@ -1,10 +1,13 @@
 """A command of subcommands whose code is imported only when it is used: help must be instant."""
 
 import importlib
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import click
+
+import tipbench
 
 
 class Subcommands(click.Group):
@@ -27,3 +30,30 @@ class Subcommands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(list(self._lines.items()))
+
+
+_HELP = 'HELP = "'
+
+
+def parts() -> dict[str, str]:
+    """The parts that bring a command, each with its line of help."""
+    return {name: _help_in(file) for name, file in sorted(_files())}
+
+
+def command_of(part: str) -> click.Command | None:
+    if part not in dict(_files()):
+        return None
+    command: click.Command = importlib.import_module(f"tipbench.{part}.command").command
+    return command
+
+
+def _files() -> list[tuple[str, str]]:
+    folders = [folder for root in tipbench.__path__ for folder in os.scandir(root)]
+    files = [(folder.name, f"{folder.path}/command.py") for folder in folders if folder.is_dir()]
+    return [(name, file) for name, file in files if os.path.isfile(file)]  # noqa: PTH113
+
+
+def _help_in(file: str) -> str:
+    with open(file, encoding="utf-8") as lines:  # noqa: PTH123
+        found = next((line for line in lines if line.startswith(_HELP)), "")
+    return found.removeprefix(_HELP).rstrip().removesuffix('"')

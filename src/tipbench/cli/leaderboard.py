@@ -11,16 +11,17 @@ from rich.text import Text
 from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.compare.leaderboard_row import MOST_LEVELS, LeaderboardRow
 from tipbench.bench.compare.messages import (
+    FORMATS,
     effect_sentences,
     figure,
     headline,
+    mark,
     percent,
     prompt_label,
     range_text,
     verdict,
     warnings,
 )
-from tipbench.bench.compare.report import FORMATS, mark
 from tipbench.cli.console import out
 from tipbench.core.errors import InvalidInput
 from tipbench.core.text import size

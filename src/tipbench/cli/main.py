@@ -8,7 +8,7 @@ from contextlib import suppress
 import click
 
 from tipbench.cli.interrupts import STATUS, handle_interrupts
-from tipbench.cli.parts import command_of, parts
+from tipbench.cli.lazy import command_of, parts
 from tipbench.core.version import __version__
 
 # name → (module, one line of help)

@@ -44,7 +44,7 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
         import uvicorn
 
         from tipbench.server.app import admin_server
-        from tipbench.web.access import open_access
+        from tipbench.web.authentication import open_access
         from tipbench.web.server import Server
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the server needs more: pip install 'tipbench[server]' ({error})") from error

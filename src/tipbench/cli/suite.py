@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from tipbench.bench.suites.load import load_suite
-from tipbench.bench.suites.starter import write_starter
+from tipbench.bench.suites.load import load_suite, write_starter
 from tipbench.cli.console import out
 
 

@@ -14,23 +14,20 @@ from tipbench.core.version import __version__
 from tipbench.server.api import parts as api_parts
 from tipbench.server.api.routers import routers
 from tipbench.server.jobs.catalog import open_runner
-from tipbench.server.mlflow_pages.allow_list import PAGES_POLICY
-from tipbench.server.mlflow_pages.pages import MlflowPages
-from tipbench.server.ui import parts as ui_parts
+from tipbench.server.mlflow_pages.pages import PAGES_POLICY, MlflowPages
+from tipbench.server.ui import pages as ui_parts
 from tipbench.server.ui.entrance import render_error, render_login, render_notice
 from tipbench.server.ui.routers import routers as page_routers
 from tipbench.server.ui.static_files import PanelFiles
+from tipbench.server.views.batches import Drafts
 from tipbench.server.views.boards import Boards
-from tipbench.server.views.drafts import Drafts
 from tipbench.server.views.judging import JudgingDesk
 from tipbench.server.views.recommender import open_room
 from tipbench.server.views.run_requests import RunRequests
 from tipbench.server.views.snapshots import SnapshotMemoryCache
 from tipbench.server.views.store_provider import StoreProvider
-from tipbench.web.access import Access
-from tipbench.web.answers import JsonAnswer
-from tipbench.web.authentication import csrf_token
-from tipbench.web.errors import ERROR_RESPONSES
+from tipbench.web.authentication import Access, csrf_token
+from tipbench.web.errors import ERROR_RESPONSES, JsonAnswer
 from tipbench.web.hosts import allowed_hosts
 from tipbench.web.login import login_router
 from tipbench.web.middleware import protect

@@ -150,3 +150,18 @@ def _exceeded(exponent: Floats, scores: Floats, shapes: Floats) -> Floats:
 def _beyond(w: Floats) -> Floats:
     """How likely a normal number is larger. scipy.special has this too, for a fifth of the command's start-up time."""
     return np.array([erfc(one / sqrt(2)) / 2 for one in w])
+
+
+class WeightedMean(NamedTuple):
+    mean: float
+    effective: float  # Kish's: so many values of equal weight would tell as much, were they independent
+
+
+def inverse_propensity_mean(values: Floats, propensities: Floats) -> WeightedMean:
+    """The self-normalised one. No values, or a propensity outside (0, 1], are a ValueError."""
+    if not values.size:
+        raise ValueError("no values, so no mean")
+    if not (propensities.min() > 0 and propensities.max() <= 1 + 1e-9):
+        raise ValueError(f"propensities outside (0, 1]: {propensities.min()}..{propensities.max()}")
+    weights = propensities.min() / propensities  # at most 1: nothing can overflow
+    return WeightedMean(float((weights * values).sum() / weights.sum()), float(weights.sum() ** 2 / (weights**2).sum()))

@@ -9,8 +9,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tipbench.statistics.chance import DRAWS, Chance, Rearrange, shuffled_rows
-from tipbench.statistics.units import Floats, Paired, beyond_rounding, largest_size, means_and_errors, never_sure
+from tipbench.statistics.units import (
+    DRAWS,
+    Chance,
+    Floats,
+    Paired,
+    Rearrange,
+    beyond_rounding,
+    largest_size,
+    means_and_errors,
+    never_sure,
+    shuffled_rows,
+)
 
 LEVEL = 0.05
 

@@ -1,13 +1,24 @@
 """Is one better than another, by differences of pairs? One-sided, by Student's t."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tipbench.statistics.student import t_quantile_at
+from tipbench.statistics.drift import t_quantile_at
+from tipbench.statistics.units import (
+    DRAWS,
+    Chance,
+    Floats,
+    Paired,
+    flipped_signs,
+    largest_size,
+    means_and_errors,
+    never_sure,
+)
 
 FEWEST = 10  # differences; below, the expansion of t's quantiles is not exact enough
 
@@ -48,3 +59,38 @@ def holm_wins(differences: Sequence[Difference], alpha: float) -> list[bool]:
             break
         wins[place] = True
     return wins
+
+
+LEVEL = 0.05  # of calling any of several unchanged pairs changed
+
+
+@dataclass(frozen=True)
+class Changes:
+    """For each pair the mean difference, an interval that holds for all together, and how easily chance does it."""
+
+    means: Floats
+    lows: Floats
+    highs: Floats
+    p: Floats
+
+
+def tellable(units: int, level: float = LEVEL) -> bool:
+    """Whether any outcome could be more than chance: of 2 to the power of u signs, two outcomes are the clearest."""
+    return 2.0 ** (1 - units) <= level
+
+
+def units_to_tell(level: float = LEVEL) -> int:
+    """The fewest units with which a change can be told from chance."""
+    units = 1
+    while not tellable(units, level):
+        units += 1
+    return units
+
+
+def changes(differences: Paired, level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> Changes:
+    """Flips the signs of the units' differences at random, and looks at the largest mean that chance gives."""
+    data = differences.coarser()
+    chance = Chance(data, flipped_signs, largest_size, draws, seed)
+    means, errors = means_and_errors(data.scores, data.weights)
+    margin = (chance.critical(level) if tellable(data.units, level) else np.inf) * never_sure(means, errors, data.units)
+    return Changes(means, means - margin, means + margin, chance.p(np.abs(means) / errors))

@@ -5,7 +5,10 @@ a route that somebody forgot to protect, nor whether there is one.
 """
 
 import hmac
-from typing import Annotated
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeVar
 from urllib.parse import quote, urlsplit
 
 from fastapi import Depends
@@ -14,14 +17,61 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp
 
-from tipbench.web.access import Access
-from tipbench.web.bearer import CHALLENGE, by_bearer
+from tipbench.web.attempts import Attempts, TooManyAttempts
 from tipbench.web.errors import Errors
-from tipbench.web.guard import Guard
-from tipbench.web.origin import SAFE_METHODS, is_same_origin
+from tipbench.web.headers import SAFE_METHODS, is_same_origin
+from tipbench.web.hosts import Guard
 from tipbench.web.paths import API, LOGIN, PathRules, covered, covers, is_plain, local_path
-from tipbench.web.sessions import cookie_name
-from tipbench.web.visitor import Visitor
+from tipbench.web.sessions import Sessions, cookie_name
+from tipbench.web.tokens import Grant, Tokens, Visitor, server_secret
+
+CHALLENGE = {"WWW-Authenticate": "Bearer"}
+TOO_MANY = "too many failed attempts from this address; try again in {} s"
+_Found = TypeVar("_Found")
+
+
+def by_bearer(
+    request: Request, errors: Errors, check: Callable[[str, str], _Found | None], name: str = "token"
+) -> _Found | Response:
+    """What the check finds for token and address, or the refusal. The header has to be there.
+
+    `name`: what visitors know the token as.
+    """
+    given = request.headers.getlist("authorization")
+    scheme, _, token = given[0].partition(" ")
+    if len(given) > 1 or scheme.lower() != "bearer" or not token.strip():
+        message = f"the Authorization header should be 'Bearer' and the {name}, once"
+        return errors.answer(request, 401, message, headers=CHALLENGE)
+    try:
+        found = check(token.strip(), client_address(request))
+    except TooManyAttempts as error:
+        message = TOO_MANY.format(error.wait_s)
+        return errors.answer(request, 429, message, headers={"Retry-After": str(error.wait_s)})
+    if found is None:
+        return errors.answer(request, 401, f"this {name} is not valid, or not any more", headers=CHALLENGE)
+    return found
+
+
+def client_address(request: Request) -> str:
+    return request.client.host if request.client else "unknown"
+
+
+@dataclass(frozen=True)
+class Access:
+    tokens: Tokens
+    sessions: Sessions
+    attempts: Attempts
+
+    def grant_of(self, token: str, address: str) -> Grant | None:
+        """Whose token it is, for somebody at this address; raises TooManyAttempts."""
+        return self.attempts.tried(address, token, self.tokens.grant_of)
+
+
+def open_access(home: Path, clock: Callable[[], float], given_admin: str = "") -> Access:
+    """Over the files in the home's server folder, which are made where they are missing."""
+    tokens = Tokens(home, clock, given_admin)
+    return Access(tokens, Sessions(server_secret(home), tokens, clock), Attempts(clock))
+
 
 CSRF_HEADER = "x-csrf-token"
 _NOT_FOR_JUDGES = "this is for admins only"

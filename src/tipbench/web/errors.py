@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -38,8 +39,8 @@ from tipbench.core.errors import (
 )
 from tipbench.core.untrusted import json_text, printable
 from tipbench.web.paths import API, covers
+from tipbench.web.tokens import Visitor
 from tipbench.web.validation import problems_in
-from tipbench.web.visitor import Visitor
 
 _LONGEST_MESSAGE = 1000
 _MOST_PROBLEMS = 100
@@ -264,3 +265,10 @@ def _phrase(status: int) -> str:
 
 def _code(status: int) -> str:
     return _CODES.get(status) or _phrase(status).lower().replace(" ", "_").replace("-", "_")
+
+
+class JsonAnswer(JSONResponse):
+    """What UTF-8 can't hold, as half a surrogate pair, and what a terminal would obey is written as ``\\uXXXX``."""
+
+    def render(self, content: Any) -> bytes:
+        return json_text(content, indent=None).encode()

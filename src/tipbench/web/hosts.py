@@ -1,16 +1,33 @@
 """Which names this server answers to. Another site's name that leads here would make its pages ours (DNS rebinding)."""
 
 import ipaddress
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import shown
 from tipbench.web.errors import Errors
-from tipbench.web.guard import Guard
+
+
+class Guard(ABC):
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008, "reason": ""})  # nothing here speaks it
+        else:
+            refusal = self._refusal(Request(scope))
+            await (refusal or self._app)(scope, receive, send)
+
+    @abstractmethod
+    def _refusal(self, request: Request) -> Response | None: ...
 
 
 class AllowedHosts(Guard):

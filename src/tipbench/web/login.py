@@ -1,21 +1,54 @@
 """Signing in and out. The page itself is drawn by whoever brings the look."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated
+from urllib.parse import parse_qs
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from tipbench.web.access import Access
 from tipbench.web.attempts import TooManyAttempts
-from tipbench.web.authentication import NOT_FROM_HERE
-from tipbench.web.bearer import TOO_MANY, client_address
-from tipbench.web.forms import CsrfForm, read_form
-from tipbench.web.origin import is_same_origin
+from tipbench.web.authentication import NOT_FROM_HERE, TOO_MANY, Access, client_address, is_csrf_token
+from tipbench.web.headers import USUAL_LIMIT, is_same_origin
 from tipbench.web.paths import LOGIN, LOGOUT, local_path
 from tipbench.web.sessions import remove_cookie, set_cookie
+
+Fields = Mapping[str, Sequence[str]]
+CSRF_FIELD = "csrf"
+_MOST_FIELDS = 500
+
+
+async def read_form(request: Request, limit: int) -> Fields:
+    """The fields of a form's body of at most so many bytes."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise HTTPException(415, "a form is sent as application/x-www-form-urlencoded")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise HTTPException(413)
+    try:
+        text = body.decode("utf-8", "replace")
+        return parse_qs(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="replace")
+    except ValueError as error:
+        raise HTTPException(400, f"a form has at most {_MOST_FIELDS} fields") from error
+
+
+async def csrf_form(request: Request) -> Fields:
+    """The fields of a plain form that brought the token of its session, in a field or in the header."""
+    fields = dict(await read_form(request, USUAL_LIMIT))
+    shown = fields.pop(CSRF_FIELD, [""])
+    if request.state.session is not None and not request.state.csrf_shown and not is_csrf_token(request, shown[-1]):
+        raise HTTPException(403, NOT_FROM_HERE)
+    return fields
+
+
+CsrfForm = Annotated[Fields, Depends(csrf_form)]
+
 
 _LONGEST_FORM = 8192
 # request, where to go afterwards, what was wrong

@@ -4,11 +4,9 @@ from collections.abc import Collection
 
 from fastapi import FastAPI
 
-from tipbench.web.access import Access
-from tipbench.web.authentication import Gate
-from tipbench.web.bodies import BodyLimit
+from tipbench.web.authentication import Access, Gate
 from tipbench.web.errors import ErrorPage, Faults, install_errors
-from tipbench.web.headers import SecurityHeaders
+from tipbench.web.headers import BodyLimit, SecurityHeaders
 from tipbench.web.hosts import AllowedHosts
 from tipbench.web.log import AccessLog
 from tipbench.web.paths import PathRules

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 from starlette.types import Scope
 
-from tipbench.web.tokens import Grant, Tokens
-from tipbench.web.visitor import Visitor
+from tipbench.web.tokens import Grant, Tokens, Visitor
 
 LIFETIME_S = 12 * 3600
 _VERSION = "v1"

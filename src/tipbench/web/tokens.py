@@ -7,20 +7,145 @@ is 256 random bits. It would only make every request slow.
 import hashlib
 import hmac
 import logging
+import re
 import secrets
 import sqlite3
 from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from tipbench.core.errors import DatabaseBusy, InvalidInput, NotFound
-from tipbench.core.files import private_folder
+from tipbench.core.files import atomic_create, private_file, private_folder
 from tipbench.core.names import check_judge_name
 from tipbench.core.paths import server_folder
+from tipbench.core.sqlite import BUSY_S, ConnectionLock, Database, connect
 from tipbench.core.untrusted import shown
-from tipbench.web.access_file import AccessFile
-from tipbench.web.token_utilities import check_given, new_salt, new_token, server_secret, token_digest
-from tipbench.web.visitor import Role, Visitor
+
+Role = Literal["admin", "judge"]
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Somebody who has shown a token, or a cookie that was given for one."""
+
+    role: Role
+    name: str  # a judge's name, by which scores are signed; an admin judges as "person"
+
+    @property
+    def is_admin(self) -> bool:
+        return self.role == "admin"
+
+
+_SCHEMA = """
+CREATE TABLE token (
+    id TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, salt BLOB NOT NULL, digest BLOB NOT NULL,
+    created_ms INTEGER NOT NULL, last_seen_ms INTEGER, UNIQUE (role, name)
+);
+CREATE TABLE ended_session (id TEXT PRIMARY KEY, expires_ms INTEGER NOT NULL);
+"""
+
+
+@dataclass(frozen=True)
+class StoredToken:
+    """A token without the token: from these 256 bits nobody finds the 256 random ones."""
+
+    id: str
+    role: Role
+    name: str
+    salt: bytes
+    digest: bytes
+    created_ms: int
+    last_seen_ms: int | None
+
+
+@dataclass(frozen=True)
+class Stored:
+    """All that the file holds."""
+
+    tokens: tuple[StoredToken, ...]
+    ended_sessions: frozenset[str]
+
+
+class AccessFile:
+    """One connection to write and one to read: every request is looked up in it, and none waits for who writes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._database = Database(path, _SCHEMA, version=1)
+        with self._database.connection() as database:
+            database.execute("PRAGMA secure_delete = ON")
+        self._reading = ConnectionLock(path)
+        self._reader = connect(path, busy_s=0)
+        self._seen = -1
+        self._stored = Stored((), frozenset())
+
+    def read(self) -> Stored:
+        """What is in it now. Raises DatabaseBusy at once if the file can't be read."""
+        with self._reading:
+            (seen,) = self._reader.execute("PRAGMA data_version").fetchone()
+            if seen != self._seen:
+                self._stored = _read_all(self._reader)
+                self._seen = seen
+            return self._stored
+
+    def write(self, busy_s: float = BUSY_S) -> AbstractContextManager[sqlite3.Connection]:
+        """A transaction that has the file for itself from its beginning: nothing changes between look and leap."""
+        return self._database.transaction(busy_s)
+
+    def close(self) -> None:
+        self._database.close()
+        with self._reading:
+            self._reader.close()
+
+
+def _read_all(connection: sqlite3.Connection) -> Stored:
+    columns = "id, role, name, salt, digest, created_ms, last_seen_ms"
+    with closing(connection.execute(f"SELECT {columns} FROM token ORDER BY created_ms, name")) as rows:
+        tokens = tuple(StoredToken(*row) for row in rows)
+    with closing(connection.execute("SELECT id FROM ended_session")) as rows:
+        return Stored(tokens, frozenset(session for (session,) in rows))
+
+
+_LEAST_LENGTH = 20
+_SECRET = re.compile(r"[0-9a-f]{64}")
+
+
+def new_token() -> str:
+    """256 random bits."""
+    return secrets.token_urlsafe(32)
+
+
+def new_salt() -> bytes:
+    return secrets.token_bytes(16)
+
+
+def token_digest(salt: bytes, token: str) -> bytes:
+    """All that is stored of a token."""
+    return hashlib.sha256(salt + token.encode("utf-8", "surrogatepass")).digest()
+
+
+def check_given(setting: str, token: str) -> None:
+    """Refuses a token from a setting that is weak, or that could not travel."""
+    if len(token) < _LEAST_LENGTH:
+        raise InvalidInput(
+            f"{setting} has {len(token)} characters; give it at least {_LEAST_LENGTH} that nobody can guess"
+        )
+    if not re.fullmatch(r"[!-~]+", token):
+        raise InvalidInput(f"{setting} has characters that no header can carry; take letters and digits")
+
+
+def server_secret(home: Path) -> bytes:
+    """256 random bits that sign cookies, created on first use; removing the file ends all sessions."""
+    path = private_folder(server_folder(home)) / "secret"
+    if not path.exists():
+        atomic_create(path, f"{secrets.token_hex(32)}\n")
+    text = private_file(path).read_text(encoding="ascii", errors="replace").strip()
+    if not _SECRET.fullmatch(text):
+        raise InvalidInput(f"{path} is not a secret that tipbench made; remove it, and everybody signs in again")
+    return bytes.fromhex(text)
+
 
 ADMIN_NAME = "person"  # by which an admin's scores are signed
 _SEEN_EVERY_MS = 60_000

@@ -1,6 +1,6 @@
 """A run's conf holds what was asked for and nothing that is a default by not being there."""
 
-from tipbench.airflow.remote.contract import conf_of, is_collect
+from tipbench.airflow.remote.records import conf_of, is_collect
 from tipbench.bench.options import make_options
 
 

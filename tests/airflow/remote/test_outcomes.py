@@ -7,7 +7,7 @@ import pytest
 from tests.airflow.remote.stand_in import StandIn, a_task, moment, story
 from tipbench.airflow.remote.outcomes import Outcomes, listed, outcome, telling
 from tipbench.airflow.remote.records import DagRun, Task
-from tipbench.server.jobs.exit_reason import Ending
+from tipbench.server.jobs.job_watch import Ending
 
 FAILED = Task("collect", 1, "failed", ended_ms=5, label="gemma3:1b")
 LATER = Task("export_for_judge", -1, "failed", ended_ms=9)

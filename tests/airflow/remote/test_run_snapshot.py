@@ -7,8 +7,7 @@ import httpx
 import pytest
 
 from tests.airflow.remote.stand_in import NOW_S, StandIn, a_task, planned, story, told
-from tipbench.airflow.remote.contract import PLAN, PLANNED, PROGRESS
-from tipbench.airflow.remote.records import Task
+from tipbench.airflow.remote.records import PLAN, PLANNED, PROGRESS, Task
 from tipbench.airflow.remote.run_snapshot import FRESH_FOR_S, Moments
 from tipbench.server.jobs.interface import UnknownJob
 

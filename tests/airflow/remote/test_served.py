@@ -12,7 +12,7 @@ from tests.bench.engines.stand_in import free_address
 from tests.web.small_app import Caller
 from tipbench.core.settings import Settings
 from tipbench.server.app import admin_server
-from tipbench.web.access import open_access
+from tipbench.web.authentication import open_access
 
 TOKEN = "a-token-of-20-characters"
 

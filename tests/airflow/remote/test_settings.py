@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tipbench.airflow.remote.settings import TABLE
+from tipbench.airflow.remote.client import TABLE
 from tipbench.core.settings import Setting, Settings
 
 

@@ -1,7 +1,7 @@
 """From an engine's text to an answer: nothing that was said is lost, and nothing usable is still an answer."""
 
-from tipbench.bench.collect.answer import read_answer
 from tipbench.bench.collect.grid import Grid
+from tipbench.bench.collect.loop import read_answer
 from tipbench.bench.options import make_options
 from tipbench.bench.records import Answer, Generation, ModelInfo
 from tipbench.bench.suites.load import load_suite

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.bench.collect.diversity import diversity
+from tipbench.bench.collect.grid import diversity
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.bench.collect.workers import side_by_side
+from tipbench.bench.collect.loop import side_by_side
 
 
 class Counter:

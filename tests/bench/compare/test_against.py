@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.bench.compare.made_cells import RUBRIC, cell, counted, persona_cells, provisional
-from tipbench.bench.compare.against import Against, compare_against
-from tipbench.bench.compare.against_report import against_headline
+from tipbench.bench.compare.against import Against, against_headline, compare_against
 from tipbench.bench.compare.rows import make_rows
 from tipbench.bench.records import StoredCell
 from tipbench.core.errors import InvalidInput

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bench.compare.made_cells import board, cell, counted, failed
-from tipbench.bench.compare.cost import cost_of, pareto_front
+from tipbench.bench.compare.leaderboard_row import cost_of, pareto_front
 from tipbench.bench.records import StoredCell
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tests.bench.compare.conftest import NAME, a_cell_draft, apply_batch, patient, store_batch
 from tests.bench.tracking.records_made import RUBRIC, an_answer
 from tests.bench.tracking.shared_mlflow import SharedMlflow
-from tipbench.bench.compare.load_snapshot import load_snapshot
-from tipbench.bench.compare.snapshot import Snapshot, rubric_of
+from tipbench.bench.compare.snapshot import Snapshot, load_snapshot, rubric_of
 from tipbench.bench.tracking.batches import accept_drift, batch_runs
 from tipbench.bench.tracking.embedded import EmbeddedMlflow
 from tipbench.bench.tracking.interface import Experiment, StoredRun

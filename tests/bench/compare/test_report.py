@@ -8,8 +8,7 @@ import pytest
 
 from tests.bench.compare.made_cells import board, cell, counted, failed, persona_cells, provisional
 from tipbench.bench.compare.leaderboard import Leaderboard
-from tipbench.bench.compare.messages import headline
-from tipbench.bench.compare.report import FORMATS, as_csv, as_data, as_json, as_markdown, mark
+from tipbench.bench.compare.messages import FORMATS, as_csv, as_data, as_json, as_markdown, headline, mark
 
 BASE = [9.0, 11.0, 10.0, 12.0, 8.0, 11.0, 10.0, 9.0]
 LATE = cell("p0-morning", "late", "v1", factors={"persona": "p0", "time_slot": "morning"})

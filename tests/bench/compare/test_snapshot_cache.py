@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bench.compare.conftest import NAME, SECRET, WRITTEN_BY_A_MODEL, patient
-from tipbench.bench.compare import snapshot_cache as kept_look
-from tipbench.bench.compare.load_snapshot import load_snapshot
-from tipbench.bench.compare.snapshot import Snapshot
-from tipbench.bench.compare.snapshot_cache import MOST_FILES, SnapshotDiskCache
+from tipbench.bench.compare import snapshot as kept_look
+from tipbench.bench.compare.snapshot import MOST_FILES, Snapshot, SnapshotDiskCache, load_snapshot
 from tipbench.bench.records import JudgeNote
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.store import RunStore

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.integration.real_ollama.server import default_cache
+from tipbench.bench.engines.admission import context_bytes_a_token, free_memory, memory_refusal
 from tipbench.bench.engines.embedded import EmbeddedEngine
-from tipbench.bench.engines.footprint import context_bytes_a_token, free_memory, memory_refusal
 from tipbench.bench.engines.ollama import OllamaEngine
 from tipbench.bench.records import ModelInfo
 

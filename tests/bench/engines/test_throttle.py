@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tipbench.bench.engines.throttle import Throttle
+from tipbench.bench.engines.http import Throttle
 from tipbench.core.errors import EngineBusy, GenerationFailed
 
 

@@ -9,19 +9,16 @@ import pytest
 from tests.integration.filling import filled
 from tipbench.bench.bench import Bench
 from tipbench.bench.compare.leaderboard import leaderboard_of
-from tipbench.bench.compare.load_snapshot import load_snapshot
-from tipbench.bench.compare.snapshot import Snapshot
+from tipbench.bench.compare.snapshot import Snapshot, load_snapshot
 from tipbench.bench.judge.apply import Applied, ApplyOptions, apply_file
-from tipbench.bench.judge.export import export_batch
+from tipbench.bench.judge.export import export_batch, pending_runs
 from tipbench.bench.judge.judges.interface import Judge, JudgeName
 from tipbench.bench.judge.judges.lexical import LexicalJudge
-from tipbench.bench.judge.pending import pending_runs
 from tipbench.bench.judge.sample import BatchSize
 from tipbench.bench.judge.verify import read_judge_file
 from tipbench.bench.report import current_rubric
 from tipbench.bench.suites.load import load_suite
-from tipbench.bench.suites.read_rubric import parse_rubric
-from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.bench.tracking.batches import applied_batches, batch_runs
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import stored_cell, stored_runs

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tipbench.bench.judge.blind import MARK, Blindfold, families, families_shared
+from tipbench.bench.judge.sample import MARK, Blindfold, families, families_shared
 
 BLINDFOLD = Blindfold(
     ["qwen2.5:0.5b", "embedded/smollm2:135m", "gemma3:1b", "openai/phi-3-mini"], ["v1", "v2-mentor", "v3-few-shot"]

@@ -5,7 +5,7 @@ from statistics import fmean
 
 import pytest
 
-from tipbench.bench.judge.consensus import ENOUGH_SHARED, consensus
+from tipbench.bench.judge.settle import ENOUGH_SHARED, consensus
 
 
 def _given(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.bench.judge.signature import batch_key, sign, verify_signature
+from tipbench.bench.judge.judges.webhook import batch_key, sign, verify_signature
 from tipbench.core.errors import InvalidInput
 
 NOW = 1_760_000_000

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tipbench.bench.suites.load import built_in_suites, load_suite
-from tipbench.bench.suites.read_rubric import parse_rubric
+from tipbench.bench.suites.rubric import parse_rubric
 from tipbench.core.errors import InvalidInput, SuiteError
 
 SUITE = """\

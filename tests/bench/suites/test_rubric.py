@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tipbench.bench.suites.load import load_suite
-from tipbench.bench.suites.read_rubric import parse_rubric
-from tipbench.bench.suites.rubric import Criterion, Flag, Rubric, RubricFront
+from tipbench.bench.suites.rubric import Criterion, Flag, Rubric, RubricFront, parse_rubric
 from tipbench.core.errors import SuiteError
 
 TIP = load_suite("tip").rubric

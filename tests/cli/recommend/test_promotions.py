@@ -8,7 +8,7 @@ import pytest
 from tests.integration.command import tipbench
 from tests.recommender.gates import BACK, V2, held_gate
 from tipbench.core.settings import Settings
-from tipbench.recommender.store.catalog import open_store
+from tipbench.recommender.store.moving import open_store
 
 
 def test_before_the_first(home: Path) -> None:

@@ -8,7 +8,7 @@ from tests.integration.command import tipbench
 from tests.recommender.gates import LINUCB, V2
 from tipbench.core.settings import Settings
 from tipbench.recommender.promotion.live import live_now
-from tipbench.recommender.store.catalog import open_store
+from tipbench.recommender.store.moving import open_store
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tipbench.cli.sim.curves import curve, squeezed
+from tipbench.cli.sim.run_report import curve, squeezed
 
 
 def test_low_is_low_and_high_is_high() -> None:

@@ -11,8 +11,8 @@ from tests.integration.command import tipbench
 from tests.recommender.simulation.worlds import a_world
 from tipbench.core.identity import data_digest
 from tipbench.core.paths import gates_folder
-from tipbench.server.built_in_world import world_file
 from tipbench.server.jobs.progress import read_progress
+from tipbench.server.jobs.simulation_asked import world_file
 
 QUICK = ("--steps", "5", "--workers", "1")
 

@@ -14,7 +14,7 @@ from tests.recommender.making import a_recommender, a_request, a_reward
 from tipbench.core.errors import InvalidInput, MissingExtra, StateRefused
 from tipbench.core.settings import Settings
 from tipbench.recommender.promotion.live import live_now
-from tipbench.recommender.store.catalog import check_not_left_behind, open_store
+from tipbench.recommender.store.moving import check_not_left_behind, open_store
 
 PASSWORD = "my-own-secret"
 

@@ -15,7 +15,7 @@ from tipbench.recommender.features.v1 import V1
 from tipbench.recommender.policies.ridge import Ridge
 from tipbench.recommender.recommender import Recommender
 from tipbench.recommender.records import Request
-from tipbench.recommender.store import status as marks
+from tipbench.recommender.store import interface as marks
 
 USER = "u1"
 POLICY = "egreedy"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.recommender.served_events import Clock, Serving, tip
 from tipbench.core.errors import StateDamaged
-from tipbench.recommender.log.events import Events, taken
+from tipbench.recommender.log.decisions import Events, taken
 from tipbench.recommender.log.segmented_log import SegmentLog, segments
 
 

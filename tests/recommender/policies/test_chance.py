@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from tipbench.recommender.policies.chance import EventRng, drawn, mostly_best
+from tipbench.recommender.policies.ridge import EventRng, drawn, mostly_best
 
 scores_of_any_kind = st.lists(st.floats(-100, 100), min_size=1, max_size=200).map(np.array)
 

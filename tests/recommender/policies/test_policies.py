@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from tests.recommender.making import a_profile, a_request, candidates
-from tipbench.recommender.features.category import number_of
+from tipbench.recommender.features.interface import number_of
 from tipbench.recommender.policies.catalog import POLICIES, SERVED
 from tipbench.recommender.policies.category_mean import CategoryMean
 from tipbench.recommender.policies.egreedy import Decay

@@ -23,7 +23,7 @@ from tipbench.recommender.promotion.files import FilePromotions
 from tipbench.recommender.promotion.gate_records import read_gate
 from tipbench.recommender.simulation import gate
 from tipbench.recommender.simulation.gate import Rules
-from tipbench.server.built_in_world import built_in_world, open_world, world_file
+from tipbench.server.jobs.simulation_asked import built_in_world, open_world, world_file
 
 AT_MS = (HELD + 10**6) * 1000
 HOLD = "tipbench sim gate --candidate egreedy/v2 --incumbent egreedy"

@@ -15,7 +15,7 @@ import pytest
 from tests.recommender.gates import BACK, LINUCB, V2, promoted
 from tipbench.core.errors import Conflict, StateDamaged, StoreUnreachable
 from tipbench.recommender.promotion.files import FilePromotions
-from tipbench.recommender.store import status as marks
+from tipbench.recommender.store import interface as marks
 
 
 @pytest.fixture

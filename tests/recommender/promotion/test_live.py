@@ -11,7 +11,7 @@ from tipbench.core.settings import Settings
 from tipbench.recommender.promotion.files import FilePromotions
 from tipbench.recommender.promotion.interface import Act
 from tipbench.recommender.promotion.live import LivePolicy, live_now
-from tipbench.recommender.store.catalog import open_store
+from tipbench.recommender.store.moving import open_store
 
 
 class Counted(FilePromotions):

@@ -11,7 +11,7 @@ from tipbench.recommender.features.v1 import V1
 from tipbench.recommender.policies.egreedy import Decay, EGreedy
 from tipbench.recommender.records import Request
 from tipbench.recommender.replay.rounds import Round, Rounds, Wanted
-from tipbench.server.built_in_world import built_in_world
+from tipbench.server.jobs.simulation_asked import built_in_world
 
 ANYTHING = EGreedy("egreedy", V1, decay=Decay(first=1.0, floor=1.0))  # every candidate as likely as any other
 

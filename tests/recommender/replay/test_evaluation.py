@@ -8,10 +8,9 @@ import pytest
 
 from tests.recommender.replay.logs import ANYTHING, log_of_chance, some_rounds
 from tipbench.recommender.policies.catalog import POLICIES
-from tipbench.recommender.policies.chance import EventRng
-from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Estimated, evaluated
+from tipbench.recommender.policies.ridge import EventRng
+from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Estimated, evaluated, first_part, trained
 from tipbench.recommender.replay.rounds import rounds_of
-from tipbench.recommender.replay.training import first_part, trained
 
 USERS = [0, 1, 0, 2, 1, 0, 0, 1, 3, 0]
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tipbench.recommender.replay.messages import basis, estimate_text
+from tipbench.recommender.replay.verdict import basis, estimate_text
 
 
 def _found(**more: Any) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from tests.recommender.served_events import Clock, Serving, tip
 from tipbench.core.errors import InvalidInput
 from tipbench.recommender.policies.catalog import POLICIES
 from tipbench.recommender.replay.outcome import replay_data, replayed
-from tipbench.recommender.simulation.arms import arm
 from tipbench.recommender.simulation.outcome import arm_data
+from tipbench.recommender.simulation.rollout import arm
 
 
 @pytest.fixture(scope="module")

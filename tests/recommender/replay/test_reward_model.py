@@ -6,7 +6,7 @@ from sklearn.linear_model import Ridge
 
 from tests.recommender.replay.logs import some_rounds
 from tipbench.recommender.features.v2 import V2
-from tipbench.recommender.replay.reward_model import FOLDS, RewardModel
+from tipbench.recommender.replay.evaluation import FOLDS, RewardModel
 from tipbench.recommender.replay.rounds import Round
 
 USERS = [number % 12 for number in range(150)]

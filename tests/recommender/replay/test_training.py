@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.recommender.replay.logs import some_rounds
 from tipbench.recommender.policies.catalog import POLICIES
-from tipbench.recommender.replay.training import first_part, trained
+from tipbench.recommender.replay.evaluation import first_part, trained
 
 USERS = st.lists(st.integers(0, 4), max_size=30)
 

@@ -16,7 +16,7 @@ from tipbench.core.settings import Settings
 from tipbench.recommender.promotion.files import FilePromotions
 from tipbench.recommender.recommender import Recommender
 from tipbench.recommender.service.app import checked_parts, service_key, serving_server, wanted_shadows
-from tipbench.web.access import open_access
+from tipbench.web.authentication import open_access
 
 KEY = "a-serving-key-for-tests-only"
 GOOD = {"authorization": f"Bearer {KEY}"}

@@ -18,15 +18,13 @@ from tipbench.core.errors import InvalidInput
 from tipbench.recommender.features.v1 import V1
 from tipbench.recommender.features.v2 import V2
 from tipbench.recommender.log.segmented_log import entries
-from tipbench.recommender.policies.chance import EventRng
 from tipbench.recommender.policies.egreedy import EGreedy
 from tipbench.recommender.policies.interface import Choice, Generator, Policy
-from tipbench.recommender.policies.ridge import Ridge
+from tipbench.recommender.policies.ridge import EventRng, Ridge
 from tipbench.recommender.recommender import Recommender
 from tipbench.recommender.records import Request
 from tipbench.recommender.shadows.background import LONGEST_S, MOST_WAITING, THREADS, Counts
-from tipbench.recommender.shadows.runner import SHADOWS, Shadow, Shadows, open_shadows
-from tipbench.recommender.shadows.signals import Signal
+from tipbench.recommender.shadows.runner import SHADOWS, Shadow, Shadows, Signal, open_shadows
 from tipbench.recommender.store.files import FileStore
 from tipbench.recommender.store.interface import Key, UserState
 

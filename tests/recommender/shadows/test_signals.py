@@ -6,7 +6,7 @@ import pytest
 
 from tests.recommender.making import NOON, Clock
 from tipbench.recommender.log.segmented_log import SegmentLog, entries
-from tipbench.recommender.shadows.signals import Signal, Signals
+from tipbench.recommender.shadows.runner import Signal, Signals
 
 EXPECTED = {"schema": 1, "signal": "shadow:x", "at_ms": round(NOON * 1000), "event_id": "e1"}
 

@@ -8,7 +8,7 @@ from tests.recommender.making import a_request as a_score_request
 from tipbench.core.errors import InvalidInput
 from tipbench.recommender.features.v2 import V2
 from tipbench.recommender.policies.catalog import POLICIES
-from tipbench.recommender.simulation.arms import ARMS, FLAT, arm, placebo_of
+from tipbench.recommender.simulation.rollout import ARMS, FLAT, arm, placebo_of
 
 
 def test_every_policy_can_be_simulated() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.recommender.simulation.worlds import LIKES_INBOX, MOODY, SWITCHES, a_life, a_world
-from tipbench.recommender.simulation.draws import EVENTS_A_DAY, Draws, drawn_life
+from tipbench.recommender.simulation.user_model import EVENTS_A_DAY, Draws, drawn_life
 
 
 def _same(one: Draws, other: Draws) -> bool:

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from tests.recommender.simulation.worlds import LIKES_INBOX, MOODY, a_life, a_plan, a_world
-from tipbench.recommender.simulation.arms import arm
 from tipbench.recommender.simulation.experiment import METRICS, Plan, bin_sizes, simulate
-from tipbench.recommender.simulation.rollout import InProcess, play
+from tipbench.recommender.simulation.rollout import InProcess, arm, play
 
 
 def _silent(done: int) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.recommender.simulation.worlds import a_persona, a_request, a_world
-from tipbench.recommender.simulation.arms import arm
 from tipbench.recommender.simulation.experiment import METRICS, Results
 from tipbench.recommender.simulation.gate import Rules, Verdict, as_data, compared, gate_arms, judged, wins_needed
+from tipbench.recommender.simulation.rollout import arm
 
 RULES = Rules(least_gain=0.01, least_wins=0.6, worst_loss=0.05, level=0.95)
 PERSONAS, CONTROLS, SEEDS = 8, 2, 30

@@ -10,9 +10,8 @@ import pytest
 from tests.recommender.making import a_profile, a_request
 from tipbench.core.errors import SimulationFailed
 from tipbench.recommender.simulation import over_http
-from tipbench.recommender.simulation.arms import ARMS, arm, placebo_of
 from tipbench.recommender.simulation.over_http import OverHttp, Service, is_served, service
-from tipbench.recommender.simulation.rollout import InProcess
+from tipbench.recommender.simulation.rollout import ARMS, InProcess, arm, placebo_of
 
 
 def test_what_the_service_knows() -> None:

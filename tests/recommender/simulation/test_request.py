@@ -6,8 +6,8 @@ import pytest
 
 from tests.recommender.simulation.worlds import a_request
 from tipbench.core.errors import InvalidInput
-from tipbench.recommender.simulation.request import SimulationRequest
-from tipbench.server.built_in_world import built_in_world
+from tipbench.recommender.simulation.subprocess_runner import SimulationRequest
+from tipbench.server.jobs.simulation_asked import built_in_world
 
 
 def test_it_crosses_from_one_process_to_the_other() -> None:

@@ -15,8 +15,7 @@ from tests.recommender.simulation.worlds import (
     served,
 )
 from tipbench.recommender.records import Profile
-from tipbench.recommender.simulation.arms import FLAT, arm
-from tipbench.recommender.simulation.rollout import Trajectory, play
+from tipbench.recommender.simulation.rollout import FLAT, Trajectory, arm, play
 
 
 def _recorded(by: str = "egreedy", steps: int = 30) -> tuple[Recording, Trajectory]:

@@ -22,8 +22,7 @@ from tests.recommender.simulation.worlds import (
     a_world,
 )
 from tipbench.recommender.features.interface import Floats
-from tipbench.recommender.simulation.draws import Draws
-from tipbench.recommender.simulation.user_model import Life, dwell, expected_reward, reaction_odds
+from tipbench.recommender.simulation.user_model import Draws, Life, dwell, expected_reward, reaction_odds
 from tipbench.recommender.simulation.world import Persona
 
 INBOX, REST = 0, 1

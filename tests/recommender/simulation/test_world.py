@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.recommender.simulation.worlds import LIKES_INBOX, MOODY, POOL, a_persona, a_world
 from tipbench.core.errors import InvalidInput
 from tipbench.recommender.simulation.world import World, load_world
-from tipbench.server.built_in_world import built_in_world, world_file
+from tipbench.server.jobs.simulation_asked import built_in_world, world_file
 
 GOOD = yaml.safe_load(world_file().read_text(encoding="utf-8"))
 SMALL = a_world().model_dump(mode="json")

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tipbench.recommender.simulation.arms import Arm, arm
-from tipbench.recommender.simulation.draws import Draws, drawn_life
 from tipbench.recommender.simulation.experiment import Plan
-from tipbench.recommender.simulation.request import SimulationRequest
-from tipbench.recommender.simulation.rollout import InProcess, Trajectory, play
+from tipbench.recommender.simulation.rollout import Arm, InProcess, Trajectory, arm, play
+from tipbench.recommender.simulation.subprocess_runner import SimulationRequest
+from tipbench.recommender.simulation.user_model import Draws, drawn_life
 from tipbench.recommender.simulation.world import Persona, World
 
 CATEGORIES = ("inbox", "rest", "focus")

@@ -179,7 +179,7 @@ def test_nothing_is_written_to_where_a_scratch_file_leads(tmp_path: Path, make: 
 def test_nobody_waits_endlessly_for_somebody_who_is_frozen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same_process: bool
 ) -> None:
-    monkeypatch.setattr("tipbench.recommender.store.status.PATIENCE_S", 0.2)
+    monkeypatch.setattr("tipbench.recommender.store.interface.PATIENCE_S", 0.2)
     store = FileStore(tmp_path)
     frozen = store if same_process else FileStore(tmp_path)  # which knows nothing of the first one's threads
     with frozen.transaction(KEY):

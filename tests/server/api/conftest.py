@@ -1,5 +1,5 @@
 """The same store and desk as the admin layer's tests have."""
 
-from tests.server.views.conftest import address, collected, desk, drafts, place
+from tests.server.views.conftest import address, collected, desk, drafts, place, snapshots
 
-__all__ = ["address", "collected", "desk", "drafts", "looks", "place"]
+__all__ = ["address", "collected", "desk", "drafts", "place", "snapshots"]

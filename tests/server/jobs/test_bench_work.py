@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from tipbench.core.settings import Settings
-from tipbench.server.jobs.bench_work import BenchWork
 from tipbench.server.jobs.interface import Job
 from tipbench.server.jobs.job_store import StoredJob
 from tipbench.server.jobs.progress import Progress
+from tipbench.server.jobs.subprocess import BenchWork
 
 
 def stored(**config: Any) -> StoredJob:

@@ -4,7 +4,7 @@ import pytest
 
 from tipbench.bench.options import make_options
 from tipbench.core.errors import InvalidInput
-from tipbench.server.jobs.credentials import refuse_credentials
+from tipbench.server.jobs.simulation_asked import refuse_credentials
 
 
 @pytest.mark.parametrize(

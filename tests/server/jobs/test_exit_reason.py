@@ -2,10 +2,10 @@
 
 import pytest
 
-from tipbench.server.jobs.bench_work import BenchWork
-from tipbench.server.jobs.exit_reason import ending_of
 from tipbench.server.jobs.job_folder import Exit
+from tipbench.server.jobs.job_watch import ending_of
 from tipbench.server.jobs.progress import Progress
+from tipbench.server.jobs.subprocess import BenchWork
 
 DONE = Progress(phase="done", message="2 cells answered")
 STOPPED = Progress(phase="collect", message="Ollama is away")

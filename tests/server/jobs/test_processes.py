@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from tipbench.server.jobs.job_folder import JobFolder
-from tipbench.server.jobs.processes import Processes
+from tipbench.server.jobs.job_watch import Processes
 
 
 def test_a_reused_process_id_is_not_ours(tmp_path: Path) -> None:

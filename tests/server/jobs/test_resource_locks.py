@@ -4,7 +4,7 @@ import pytest
 
 from tipbench.bench.options import make_options
 from tipbench.core.settings import Settings
-from tipbench.server.jobs.resource_locks import needs_of, what_it_waits_for
+from tipbench.server.jobs.job_watch import needs_of, what_it_waits_for
 
 HERE = "ollama http://127.0.0.1:11434"
 

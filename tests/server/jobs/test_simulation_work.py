@@ -5,7 +5,7 @@ from pathlib import Path
 from tipbench.server.jobs.interface import Job
 from tipbench.server.jobs.job_folder import JobFolder
 from tipbench.server.jobs.job_store import StoredJob
-from tipbench.server.jobs.simulation_work import SimulationWork
+from tipbench.server.jobs.simulations import SimulationWork
 
 CONFIG = {"kind": "gate", "candidate": "linucb", "incumbent": "egreedy"}
 

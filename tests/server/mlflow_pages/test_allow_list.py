@@ -2,7 +2,7 @@
 
 import pytest
 
-from tipbench.server.mlflow_pages.allow_list import (
+from tipbench.server.mlflow_pages.pages import (
     DATA_POLICY,
     PAGES_POLICY,
     refusal,

@@ -14,7 +14,7 @@ from tests.server.ui.made_panel import parts_of
 from tipbench.core.errors import InvalidInput
 from tipbench.server.ui.judging import router
 from tipbench.server.ui.static_files import PanelFiles
-from tipbench.web.visitor import Visitor
+from tipbench.web.tokens import Visitor
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"
 

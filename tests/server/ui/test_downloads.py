@@ -2,7 +2,7 @@
 
 import pytest
 
-from tipbench.server.ui.downloads import attachment
+from tipbench.server.ui.static_files import attachment
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tests.bench.compare.html.parsed import parsed
 from tests.server.ui.made_panel import ADMIN, CSRF, JUDGE, Arrived
 from tests.server.ui.visits import Guest, by_id, links, visit
 from tipbench.server.ui.entrance import render_error, render_login
-from tipbench.web.visitor import Visitor
+from tipbench.web.tokens import Visitor
 
 
 @pytest.mark.parametrize(("visitor", "place"), [(ADMIN, "/experiments"), (JUDGE, "/judging")])

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.server.views.made_recommender import a_gate, made_room
-from tipbench.server.ui.gate_bars import gate_bars
+from tipbench.server.ui.gates import gate_bars
 from tipbench.server.views.gates import Gate
 
 

@@ -10,7 +10,7 @@ from tests.server.ui.fake_desk import FakeDesk, applied, tip_sheet
 from tests.server.ui.judging_server import Session, make_app
 from tipbench.server.ui.judging import about
 from tipbench.server.views.sheet import LONGEST_NOTE, Given, Sheet
-from tipbench.web.visitor import Visitor
+from tipbench.web.tokens import Visitor
 
 HEADERS = {"X-CSRF-Token": "token-1"}
 DONE = Given(

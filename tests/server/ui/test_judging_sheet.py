@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from tests.server.ui.fake_desk import scale_sheet, tip_sheet
-from tipbench.server.ui.judging_sheet import TEXT_LIMIT, sheet_data, steps, unscored
+from tipbench.server.ui.judging_report import TEXT_LIMIT, sheet_data, steps, unscored
 
 
 def test_steps_are_the_criteria_and_then_the_flags() -> None:

@@ -36,7 +36,7 @@ from tests.server.views.made_recommender import (
 from tipbench.core.settings import Settings
 from tipbench.server.jobs.progress import Progress
 from tipbench.server.ui import urls
-from tipbench.server.ui.parts import Parts
+from tipbench.server.ui.pages import Parts
 from tipbench.server.views.recommender import RecommenderRoom
 
 LONG = "x" * 1_000_000

@@ -7,7 +7,7 @@ import pytest
 
 from tests.server.views.made_recommender import an_outcome
 from tipbench.server.ui.persona_curves import COLOURS, VIEWS, persona_plots, view_of
-from tipbench.server.views.outcomes import read_outcome
+from tipbench.server.views.simulations import read_outcome
 
 
 def drawn(show: str = "reward", data: Any = None) -> list[ElementTree.Element]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.server.ui.made_panel import NOW_S, MadeRequests
 from tipbench.bench.options import Options, option_fields
-from tipbench.server.ui.run_fields import run_fields
+from tipbench.server.ui.run_form import run_fields
 
 CHOICES = MadeRequests().choices()
 

@@ -8,8 +8,8 @@ from fastapi import FastAPI
 
 from tests.bench.compare.html.parsed import Node, parsed
 from tests.server.ui.made_panel import ADMIN, app_of, parts_of
-from tipbench.server.ui.parts import Parts
-from tipbench.web.visitor import Visitor
+from tipbench.server.ui.pages import Parts
+from tipbench.web.tokens import Visitor
 
 
 class Guest:

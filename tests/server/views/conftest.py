@@ -12,8 +12,8 @@ import pytest
 
 from tests.integration.command import tipbench
 from tipbench.core.settings import Settings
+from tipbench.server.views.batches import Drafts
 from tipbench.server.views.boards import Boards
-from tipbench.server.views.drafts import Drafts
 from tipbench.server.views.judging import JudgingDesk
 from tipbench.server.views.snapshots import SnapshotMemoryCache
 from tipbench.server.views.store_provider import StoreProvider

@@ -16,16 +16,15 @@ from tipbench.recommender.promotion.gate_records import keep_gate
 from tipbench.recommender.promotion.interface import Act
 from tipbench.recommender.replay.record import keep_replay
 from tipbench.recommender.shadows.statistics import ShadowStatisticsReader
-from tipbench.recommender.simulation.arms import arm
 from tipbench.recommender.simulation.outcome import arm_data
-from tipbench.recommender.store.catalog import open_store
+from tipbench.recommender.simulation.rollout import arm
+from tipbench.recommender.store.moving import open_store
 from tipbench.server.jobs.interface import Job, UnknownJob
 from tipbench.server.jobs.progress import Progress
 from tipbench.server.jobs.simulation_asked import SimulationAsked
 from tipbench.server.jobs.simulations import SimulationRunner
 from tipbench.server.views.gates import Gates
-from tipbench.server.views.promotions import Promotions
-from tipbench.server.views.recommender import RecommenderRoom
+from tipbench.server.views.recommender import Promotions, RecommenderRoom
 from tipbench.server.views.replays import Replays
 from tipbench.server.views.simulations import Simulations
 

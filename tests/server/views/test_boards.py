@@ -8,8 +8,7 @@ import pytest
 
 from tests.integration.command import tipbench
 from tests.server.views.conftest import EXPERIMENT
-from tipbench.bench.compare.load_snapshot import load_snapshot
-from tipbench.bench.compare.snapshot import Snapshot
+from tipbench.bench.compare.snapshot import Snapshot, load_snapshot
 from tipbench.core.errors import InvalidInput, NotFound
 from tipbench.server.views import snapshots as looks_module
 from tipbench.server.views.boards import Boards, RunFilter
@@ -27,7 +26,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(experiment.name)
         return taken(store, experiment, *more, **named)
 
-    monkeypatch.setattr(looks_module, "take_look", counted)
+    monkeypatch.setattr(looks_module, "load_snapshot", counted)
     return found
 
 

@@ -13,12 +13,12 @@ from tests.integration.command import tipbench
 from tests.integration.filling import filled
 from tests.server.views.conftest import EXPERIMENT
 from tipbench.bench.judge.apply import apply_file
-from tipbench.bench.judge.signature import batch_key, sign
+from tipbench.bench.judge.judges.webhook import batch_key, sign
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import InvalidInput, JudgeFileError, NotFound, Problems, StoredDataDamaged
 from tipbench.core.untrusted import json_text
+from tipbench.server.views.batches import Drafts
 from tipbench.server.views.boards import Boards
-from tipbench.server.views.drafts import Drafts
 from tipbench.server.views.judging import JudgingDesk
 from tipbench.server.views.snapshots import SnapshotMemoryCache
 from tipbench.server.views.store_provider import StoreProvider

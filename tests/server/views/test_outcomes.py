@@ -8,7 +8,7 @@ from tests.server.views.made_recommender import an_outcome
 from tipbench.core.errors import StateRefused
 from tipbench.recommender.simulation.experiment import simulate
 from tipbench.recommender.simulation.outcome import outcome_data
-from tipbench.server.views.outcomes import read_outcome
+from tipbench.server.views.simulations import read_outcome
 
 
 @pytest.mark.parametrize("seeds", [1, 3])

@@ -7,7 +7,7 @@ import pytest
 from tests.server.views.made_recommender import a_gate, record
 from tipbench.core.errors import StateDamaged
 from tipbench.core.settings import Settings
-from tipbench.server.views.promotions import Promotions
+from tipbench.server.views.recommender import Promotions
 
 LATER_MS = 1_900_000_000_000  # than all gates
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tipbench.server.views.record_index import RecordIndex
+from tipbench.server.views.gates import RecordIndex
 
 
 def test_each_is_read_once(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ import pytest
 
 from tests.integration.filling import filled
 from tests.server.views.conftest import EXPERIMENT
-from tipbench.bench.compare.load_snapshot import load_snapshot
-from tipbench.bench.compare.snapshot import Snapshot
+from tipbench.bench.compare.snapshot import Snapshot, load_snapshot
 from tipbench.core.untrusted import json_text
 from tipbench.server.views import snapshots as looks_module
 from tipbench.server.views.boards import Boards
@@ -27,7 +26,7 @@ class SlowReader:
 
     def __init__(self, snapshots: SnapshotMemoryCache, monkeypatch: pytest.MonkeyPatch) -> None:
         self._has_read, self._go_on = threading.Event(), threading.Event()
-        monkeypatch.setattr(looks_module, "take_look", self._take_look)
+        monkeypatch.setattr(looks_module, "load_snapshot", self._take_look)
         self._thread = threading.Thread(target=snapshots.find, args=(EXPERIMENT,))
         self._thread.start()
         assert self._has_read.wait(30)

@@ -5,8 +5,7 @@ import threading
 from typing import Any, NamedTuple
 
 from tipbench.airflow.remote.calls import Calls
-from tipbench.airflow.remote.contract import EXPORT, PLAN, PLANNED, RETURNED
-from tipbench.airflow.remote.records import Question, Task
+from tipbench.airflow.remote.records import EXPORT, PLAN, PLANNED, RETURNED, Question, Task
 from tipbench.bench.tracking.address import open_store
 from tipbench.bench.tracking.batches import batch_runs, is_applied
 from tipbench.core.errors import InvalidInput, TipbenchError

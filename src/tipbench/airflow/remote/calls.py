@@ -12,8 +12,21 @@ from tipbench.airflow.remote.client import (
     AirflowUnreachable,
     in_path,
 )
-from tipbench.airflow.remote.contract import APPLIED, CANCELLED, COMPARE, DAG_ID, WAIT
-from tipbench.airflow.remote.records import DagRun, LogPart, Question, Task, dag_run, log_part, question, task
+from tipbench.airflow.remote.records import (
+    APPLIED,
+    CANCELLED,
+    COMPARE,
+    DAG_ID,
+    WAIT,
+    DagRun,
+    LogPart,
+    Question,
+    Task,
+    dag_run,
+    log_part,
+    question,
+    task,
+)
 from tipbench.core.errors import InvalidInput, NotFound
 from tipbench.core.untrusted import printable
 from tipbench.server.jobs.interface import UnknownJob

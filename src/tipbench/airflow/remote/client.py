@@ -6,11 +6,17 @@ from urllib.parse import quote
 
 import httpx
 
-from tipbench.airflow.remote.settings import PASSWORD, TOKEN, URL, USERNAME
 from tipbench.core.errors import InvalidInput, NotFound, RunnerError, RunnerRefused, RunnerUnreachable
 from tipbench.core.http import UnusableAnswer, fetch, open_client
 from tipbench.core.settings import Setting, Settings
 from tipbench.core.untrusted import printable, without_credentials
+
+URL = Setting("TIPBENCH_AIRFLOW_URL", "http://localhost:8080", "Address of Airflow's API server.")
+USERNAME = Setting("TIPBENCH_AIRFLOW_USERNAME", "", "User name for Airflow.", secret=True)
+PASSWORD = Setting("TIPBENCH_AIRFLOW_PASSWORD", "", "Password for Airflow.", secret=True)
+TOKEN = Setting("TIPBENCH_AIRFLOW_TOKEN", "", "Bearer token for Airflow, instead of name and password.", secret=True)
+TABLE = (URL, USERNAME, PASSWORD, TOKEN)
+
 
 _API = "/api/v2"
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tipbench.airflow.remote.calls import Calls
-from tipbench.airflow.remote.contract import CANCELLED
 from tipbench.airflow.remote.outcomes import name_of
-from tipbench.airflow.remote.records import DagRun, Task
+from tipbench.airflow.remote.records import CANCELLED, DagRun, Task
 from tipbench.core.cache import LruCache
 from tipbench.core.text import utc_second
 from tipbench.core.untrusted import printable

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tipbench.airflow.remote.calls import Calls
-from tipbench.airflow.remote.contract import CANCELLED, COMPARE, PROBLEM, RETURNED, is_collect
-from tipbench.airflow.remote.records import DagRun, Task
+from tipbench.airflow.remote.records import CANCELLED, COMPARE, PROBLEM, RETURNED, DagRun, Task, is_collect
 from tipbench.core.untrusted import printable
-from tipbench.server.jobs.exit_reason import KEPT, Ending
+from tipbench.server.jobs.job_watch import KEPT, Ending
 
 _LONGEST = 800
 _NAMES_SHOWN = 5

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from tipbench.airflow.remote.calls import Calls
-from tipbench.airflow.remote.contract import (
+from tipbench.airflow.remote.records import (
     COMPARE,
     EXPORT,
     JUDGE,
@@ -16,9 +16,10 @@ from tipbench.airflow.remote.contract import (
     PROGRESS,
     RETURNED,
     WAIT,
+    DagRun,
+    Task,
     is_collect,
 )
-from tipbench.airflow.remote.records import DagRun, Task
 from tipbench.core.cache import LruCache
 from tipbench.server.jobs.interface import UnknownJob
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tipbench.airflow.remote.contract import (
+from tipbench.airflow.remote.outcomes import listed, name_of, sentence
+from tipbench.airflow.remote.records import (
     COMPARE,
     DAG_ID,
     EXPORT,
@@ -15,10 +16,9 @@ from tipbench.airflow.remote.contract import (
     PROGRESS,
     RETURNED,
     WAIT,
+    Task,
     is_collect,
 )
-from tipbench.airflow.remote.outcomes import listed, name_of, sentence
-from tipbench.airflow.remote.records import Task
 from tipbench.airflow.remote.run_snapshot import Moment
 from tipbench.core.untrusted import printable
 from tipbench.server.jobs.progress import FAILURES_KEPT, FailedCell, Phase, Progress

@@ -7,10 +7,9 @@ from typing import Any
 from tipbench.airflow.remote.answers import Answers
 from tipbench.airflow.remote.calls import Calls
 from tipbench.airflow.remote.client import in_path
-from tipbench.airflow.remote.contract import DAG_ID, EXPORT, PLAN, PLANNED, RETURNED, conf_of
 from tipbench.airflow.remote.logs import Logs
 from tipbench.airflow.remote.outcomes import Outcomes, outcome, telling
-from tipbench.airflow.remote.records import DagRun
+from tipbench.airflow.remote.records import DAG_ID, EXPORT, PLAN, PLANNED, RETURNED, DagRun, conf_of
 from tipbench.airflow.remote.run_snapshot import Moment, Moments
 from tipbench.airflow.remote.run_status import PAUSED, progress_of
 from tipbench.bench.options import Options
@@ -18,10 +17,10 @@ from tipbench.bench.suites.load import load_suite
 from tipbench.bench.tracking.embedded import SCHEME
 from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import printable, shown, without_credentials
-from tipbench.server.jobs.credentials import refuse_credentials
-from tipbench.server.jobs.exit_reason import Ending
 from tipbench.server.jobs.interface import Job
+from tipbench.server.jobs.job_watch import Ending
 from tipbench.server.jobs.progress import Progress
+from tipbench.server.jobs.simulation_asked import refuse_credentials
 
 
 class AirflowRunner:

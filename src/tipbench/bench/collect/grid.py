@@ -1,7 +1,8 @@
 """The grid: every (model × prompt × scenario), model by model, and the identity of each cell."""
 
+import re
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import combinations, product
 
 from tipbench.bench.options import Options
 from tipbench.bench.records import Cell, GenerationRequest, Message, ModelInfo, Scenario
@@ -103,3 +104,18 @@ def _key(options: Options, model: ModelInfo, request: GenerationRequest, repeat:
             "repeat": repeat,
         }
     )
+
+
+_WORD = re.compile(r"\w+")
+
+
+def diversity(candidates: Sequence[str]) -> float | None:
+    """The mean over all pairs of the share of words that the two don't have in common (Jaccard distance).
+
+    0: all have the same words; 1: no two share a word. None for fewer than two candidates.
+    """
+    if len(candidates) < 2:
+        return None
+    words = [frozenset(_WORD.findall(candidate.casefold())) for candidate in candidates]
+    distances = [1 - len(a & b) / len(a | b) if a | b else 0.0 for a, b in combinations(words, 2)]
+    return sum(distances) / len(distances)

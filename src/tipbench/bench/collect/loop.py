@@ -1,20 +1,69 @@
 """The loop: generate a cell, store it, go on. A failed cell is an outcome like any other."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from itertools import groupby
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import groupby, islice
+from pathlib import Path
+from typing import TypeVar
 
-from tipbench.bench.collect.answer import read_answer
-from tipbench.bench.collect.workers import side_by_side
+from tipbench.bench.collect.grid import diversity
+from tipbench.bench.engines.catalog import Engines, engine_name
+from tipbench.bench.engines.http import Throttle
 from tipbench.bench.engines.interface import Engine
-from tipbench.bench.engines.residency import MemoryWatch
-from tipbench.bench.engines.throttle import Throttle
-from tipbench.bench.records import Cell, Failure, Outcome, RubricText
+from tipbench.bench.engines.residency import MemoryWatch, exclusive_use
+from tipbench.bench.options import Options
+from tipbench.bench.records import Answer, Cell, Failure, Generation, Outcome, RubricText
 from tipbench.bench.suites.suite import Suite
 from tipbench.bench.tracking.runs import cell_draft
 from tipbench.bench.tracking.store import RunDraft
 from tipbench.core.errors import EngineError, EngineUnreachable
+from tipbench.core.locks import exclusive
+from tipbench.core.paths import lock_path
 from tipbench.core.version import __version__
+
+
+def read_answer(suite: Suite, cell: Cell, generation: Generation) -> Answer:
+    read = suite.contract.read(generation.text, cell.n_tips)
+    return Answer(
+        cell=cell,
+        generation=generation,
+        candidates=read.candidates,
+        found=read.found,
+        format_ok=read.format_ok,
+        read_as=read.read_as,
+        diversity=diversity(read.candidates),
+    )
+
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+
+
+def side_by_side(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_once: int) -> Iterator[_Result]:
+    """The results as they come. No more tasks than that are begun, so memory does not grow with their number."""
+    if at_once == 1:
+        yield from map(work, tasks)
+        return
+    waiting = iter(tasks)
+    running: set[Future[_Result]] = set()
+    pool = ThreadPoolExecutor(at_once, thread_name_prefix="generate")
+    is_broken_off = False
+    try:
+        while True:
+            for task in islice(waiting, at_once - len(running)):
+                running.add(pool.submit(work, task))
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+    except (KeyboardInterrupt, GeneratorExit):  # here, or where the results go
+        is_broken_off = True
+        raise
+    finally:
+        pool.shutdown(wait=not is_broken_off, cancel_futures=is_broken_off)  # a generation can take minutes
+
 
 Clock = Callable[[], float]
 
@@ -76,3 +125,27 @@ def generate(cell: Cell, engine: Engine, throttle: Throttle, suite: Suite) -> Ou
 def rubric_text(suite: Suite) -> RubricText:
     rubric = suite.rubric
     return RubricText(rubric.name, rubric.digest, rubric.text, rubric.lowest())
+
+
+@contextmanager
+def exclusive_collection(
+    engines: Engines,
+    options: Options,
+    address: str,
+    home: Path,
+    wait: bool,
+    say: Callable[[str], None],
+    part: tuple[str, ...] = (),
+) -> Iterator[None]:
+    """So that no cell is generated twice, and no two models are loaded.
+
+    `part`: only this part of the experiment, which others fill at the same time elsewhere.
+    """
+    with ExitStack() as stack:
+        taken = f"another collection is filling experiment '{options.experiment}'"
+        path = lock_path(home, "collect", address, options.experiment, *part)
+        stack.enter_context(exclusive(path, taken, wait, say))
+        for name in sorted({engine_name(model) for model in options.model_names}):
+            models = [model for model in options.model_names if engine_name(model) == name]
+            stack.enter_context(exclusive_use(engines.named(name), models, home, wait, say))
+        yield

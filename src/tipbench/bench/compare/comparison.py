@@ -9,9 +9,8 @@ import numpy as np
 
 from tipbench.bench.compare.rows import Row, Rows
 from tipbench.core.text import plural
-from tipbench.statistics.best import probability_best
 from tipbench.statistics.planning import critical_at_many_units, more_units
-from tipbench.statistics.top_group import LEVEL, separable, top_group, units_to_separate
+from tipbench.statistics.top_group import LEVEL, probability_best, separable, top_group, units_to_separate
 from tipbench.statistics.units import NOTHING, Floats, Paired, means_and_errors, paired
 
 _ENOUGH_UNITS = 4  # to say how many more it takes: fewer tell next to nothing about the scatter

@@ -77,7 +77,7 @@ class Leaderboard:
 
     def to_frame(self) -> "DataFrame":
         """A line for each row: model, prompt, means with their intervals, and what is missing. Needs pandas."""
-        from tipbench.bench.compare.frames import frame_of
+        from tipbench.bench.compare.scores import frame_of
 
         return frame_of([_line(self, one) for one in self.standings])
 

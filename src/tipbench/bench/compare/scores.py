@@ -4,9 +4,9 @@ Three kinds of lines: `judge`, what a judge gave one candidate; `empty`, an answ
 scores the minimum; `cell`, the scores of a cell as they count on the leaderboard.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tipbench.bench.compare.rows import cell_scores
 from tipbench.bench.compare.snapshot import Snapshot
@@ -16,9 +16,12 @@ from tipbench.bench.tracking.batches import applied_batch, batch_runs
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import stored_candidates, stored_cell, stored_runs
 from tipbench.bench.tracking.store import RunStore
-from tipbench.core.errors import InvalidInput
+from tipbench.core.errors import InvalidInput, MissingExtra
 from tipbench.core.files import read_start, write_user_file
 from tipbench.core.untrusted import csv_text, json_text
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 def all_scores(store: RunStore, snapshot: Snapshot, rubric: Rubric) -> list[dict[str, Any]]:
@@ -99,3 +102,12 @@ def _where(cell: StoredCell) -> dict[str, Any]:
 
 
 _WRITERS: Mapping[str, Callable[[list[dict[str, Any]]], str]] = {".csv": csv_text, ".json": json_text}
+
+
+def frame_of(lines: Sequence[Mapping[str, Any]]) -> "DataFrame":
+    """A line of the table for each mapping. Raises MissingExtra where pandas is not installed."""
+    try:
+        from pandas import DataFrame
+    except ModuleNotFoundError:
+        raise MissingExtra("tables need pandas, which is not installed: pip install pandas") from None
+    return DataFrame(lines)

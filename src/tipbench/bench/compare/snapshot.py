@@ -1,14 +1,25 @@
 """A look at an experiment: everything that comparing reads."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import Any
 
-from tipbench.bench.records import StoredCell
-from tipbench.bench.suites.read_rubric import parse_rubric
-from tipbench.bench.suites.rubric import Rubric
-from tipbench.bench.tracking.batches import BatchSummary
-from tipbench.bench.tracking.interface import Experiment
-from tipbench.core.errors import InvalidInput, StoredDataDamaged
+from tipbench.bench.records import JudgeNote, StoredCell
+from tipbench.bench.suites.rubric import Rubric, parse_rubric
+from tipbench.bench.tracking.batches import BatchSummary, batch_runs, deciding_batch, is_settled, summaries
+from tipbench.bench.tracking.interface import Experiment, StoredRun
+from tipbench.bench.tracking.runs import CELL, KIND, stored_cells, stored_rubric
+from tipbench.bench.tracking.store import RunStore
+from tipbench.bench.tracking.write_markers import ABANDONED_S, state, writers
+from tipbench.core.cache import DiskCache
+from tipbench.core.errors import InvalidInput, StoredDataDamaged, TrackingError, TrackingUnreachable
+from tipbench.core.identity import data_digest
+from tipbench.core.version import __version__
 
 
 @dataclass(frozen=True)
@@ -50,3 +61,189 @@ def no_cells(experiment: Experiment) -> InvalidInput:
         f"experiment '{experiment.name}' holds no cells yet; "
         f"collect some: tipbench collect --experiment {experiment.name}"
     )
+
+
+MOST_FILES = 50
+_KINDS = (StoredCell, JudgeNote, BatchSummary, RubricSeen)
+_FORMAT = data_digest([1, *([kind.__name__, *(field.name for field in fields(kind))] for kind in _KINDS)])
+_CELL = tuple(field.name for field in fields(StoredCell))
+_FEW = (
+    "factors",
+    "settings",
+    "judges",
+    "metrics",
+)  # of which there are few different ones: each stands once in a table
+
+
+class SnapshotDiskCache:
+    """The file of one experiment."""
+
+    def __init__(self, folder: Path, address: str, experiment_id: str) -> None:
+        self._of = [_FORMAT, __version__, address, experiment_id]
+        self._cache = DiskCache(folder, MOST_FILES)
+        self._name = f"{data_digest([address, experiment_id])[:32]}.json"
+
+    def load(self, experiment: Experiment, state: str) -> Snapshot | None:
+        """What was seen while the experiment's marks were in this state; None when that was not kept."""
+        data = self._content("look")
+        if data is None:
+            return None
+        try:
+            if data["state"] != state:
+                return None
+            return Snapshot(
+                experiment,
+                _cells(data["cells"]),
+                tuple(BatchSummary(*batch) for batch in data["batches"]),
+                RubricSeen(*data["rubric"]) if data["rubric"] else None,
+            )
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+            return None
+
+    def save(self, snapshot: Snapshot, state: str) -> None:
+        if snapshot.rubric and snapshot.rubric.problem:
+            return
+        data = {
+            "state": state,
+            "cells": _columns(snapshot.cells),
+            "batches": [astuple(batch) for batch in snapshot.batches],
+            "rubric": astuple(snapshot.rubric) if snapshot.rubric else None,
+        }
+        self._write("look", data)
+
+    def writers(self) -> dict[tuple[str, str], float]:
+        """Since when the marks of writers were seen, each with its value."""
+        data = self._content("writers")
+        try:
+            return {(str(key), str(value)): float(since) for key, value, since in data or ()}
+        except (TypeError, ValueError):
+            return {}
+
+    def save_writers(self, seen: Mapping[tuple[str, str], float]) -> None:
+        """In the place of the look, which no mark will ever fit again."""
+        self._write("writers", [[key, value, since] for (key, value), since in seen.items()])
+
+    def _content(self, kind: str) -> Any:
+        data = self._cache.load(self._name)
+        try:
+            return data[kind] if data["of"] == self._of and kind in data else None
+        except (KeyError, TypeError):
+            return None
+
+    def _write(self, kind: str, data: Any) -> None:
+        self._cache.save(self._name, {"of": self._of, kind: data})
+
+
+def _columns(cells: tuple[StoredCell, ...]) -> dict[str, Any]:
+    columns: dict[str, list[Any]] = {name: [getattr(cell, name) for cell in cells] for name in _CELL}
+    values = [list(metrics.values()) for metrics in columns["metrics"]]
+    columns["metrics"] = [list(metrics) for metrics in columns["metrics"]]  # their names
+    columns["judges"] = [[astuple(note) for note in notes] for notes in columns["judges"]]
+    tables: dict[str, list[Any]] = {}
+    for name in _FEW:
+        found: dict[str, int] = {}
+        texts = [json.dumps(value, allow_nan=False) for value in columns[name]]
+        columns[name] = [found.setdefault(text, len(found)) for text in texts]
+        tables[name] = [json.loads(text) for text in found]
+    return {"columns": columns, "tables": tables, "values": values}
+
+
+def _cells(data: dict[str, Any]) -> tuple[StoredCell, ...]:
+    columns, tables = data["columns"], data["tables"]
+    tables["judges"] = [tuple(JudgeNote(*note) for note in notes) for notes in tables["judges"]]
+    for name in _FEW:
+        table = tables[name]
+        columns[name] = [table[number] for number in columns[name]]
+    pairs = zip(columns["metrics"], data["values"], strict=True)
+    columns["metrics"] = [dict(zip(names, values, strict=True)) for names, values in pairs]
+    return tuple(map(StoredCell, *(columns[name] for name in _CELL)))
+
+
+_log = logging.getLogger(__name__)
+Finish = Callable[[RunStore, Experiment, int], object]  # ends what was begun and not ended, at this moment
+
+
+def load_snapshot(
+    store: RunStore,
+    experiment: Experiment,
+    snapshots: Path,
+    refresh: bool = False,
+    clock: Callable[[], float] = time.time,
+    finish: Finish = lambda *_: None,
+) -> Snapshot:
+    """What is in the experiment, which was found in the store just now: its marks are trusted.
+
+    `looks` is the folder of what is kept; `refresh` reads everything again, whatever the marks say. `finish` is called
+    before anything is read where scores have not reached all of their runs.
+    """
+    if not store.is_shared:
+        return _read(store, experiment, finish, clock)
+    kept = SnapshotDiskCache(snapshots, store.address, experiment.id)
+    abandoned = _abandoned(kept, experiment, clock())
+    if abandoned:
+        # A mark that was set anew meanwhile belongs to somebody who writes; only a moment lies between this and that.
+        standing = writers(store.experiment(experiment.name))
+        gone = [key for key in abandoned if standing.get(key) == experiment.tags[key]]
+        store.forget_writers(experiment, gone)
+        experiment = store.experiment(experiment.name)
+    before = state(experiment)
+    known = kept.load(experiment, before) if before and not refresh else None
+    if known:
+        return known
+    snapshot = _read(store, experiment, finish, clock)
+    if before and _is_still_in(before, store, experiment):
+        kept.save(snapshot, before)
+    return snapshot
+
+
+def _is_still_in(before: str, store: RunStore, experiment: Experiment) -> bool:
+    """Whether nobody wrote meanwhile. What was read is good all the same; it is only not kept."""
+    with suppress(TrackingError):
+        found = store.find_experiment(experiment.name)
+        return found is not None and (found.id, state(found)) == (experiment.id, before)
+    return False
+
+
+def _abandoned(kept: SnapshotDiskCache, experiment: Experiment, now: float) -> list[str]:
+    """Marks of writers that were seen long ago, by this clock, and have not changed since."""
+    found = writers(experiment)
+    if not found:
+        return []
+    before = kept.writers()
+    since = {key: min(now, before.get((key, value), now)) for key, value in found.items()}
+    kept.save_writers({(key, value): since[key] for key, value in found.items()})
+    return [key for key in found if now - since[key] >= ABANDONED_S]
+
+
+def _read(store: RunStore, experiment: Experiment, finish: Finish, clock: Callable[[], float]) -> Snapshot:
+    batches = batch_runs(store, experiment)
+    if not all(map(is_settled, batches)):
+        try:
+            finish(store, experiment, round(clock() * 1000))
+        except TrackingUnreachable:
+            raise
+        except TrackingError as error:  # who may only read sees what there is
+            _log.warning(
+                "Scores of '%s' that have not reached their runs stay where they are: %s", experiment.name, error
+            )
+        batches = batch_runs(store, experiment)
+    cells = stored_cells(store, experiment)
+    return Snapshot(experiment, cells, summaries(store, batches), _rubric(store, experiment, batches, cells))
+
+
+def _rubric(
+    store: RunStore, experiment: Experiment, batches: Sequence[StoredRun], cells: Sequence[StoredCell]
+) -> RubricSeen | None:
+    """Who compares by another rubric does without it: that it can't be read is told to whoever needs it."""
+    run = deciding_batch(batches)
+    if run is None and cells:
+        tags = {KIND: CELL, "tipbench.cell_key": cells[-1].key}
+        run = next((one for one in store.runs(experiment, tags) if one.run_id == cells[-1].run_id), None)
+    if run is None:
+        return None
+    try:
+        return RubricSeen(run.run_id, stored_rubric(store, run))
+    except TrackingUnreachable:
+        raise
+    except TrackingError as error:
+        return RubricSeen(run.run_id, "", str(error))

@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from tipbench.bench.engines.footprint import context_bytes_a_token
+from tipbench.bench.engines.admission import context_bytes_a_token
 from tipbench.core.errors import EngineError
 
 _MAGIC = b"GGUF"

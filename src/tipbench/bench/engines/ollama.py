@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tipbench.bench.engines.admission import parameters_from_name
-from tipbench.bench.engines.footprint import context_bytes_a_token
+from tipbench.bench.engines.admission import context_bytes_a_token, parameters_from_name
 from tipbench.bench.engines.http import EngineHttp, amount, error_text, mapping, short_text, whole_number
 from tipbench.bench.engines.interface import CONTEXT_TOKENS, bare_name
 from tipbench.bench.records import Generation, GenerationRequest, ModelInfo, ResidentModel

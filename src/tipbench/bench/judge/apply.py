@@ -13,7 +13,7 @@ from tipbench.bench.judge.sample import ANCHORS
 from tipbench.bench.judge.settle import Settled, settle
 from tipbench.bench.judge.verify import verify
 from tipbench.bench.records import Batch, GoldItem, Verdict
-from tipbench.bench.suites.read_rubric import parse_rubric
+from tipbench.bench.suites.rubric import parse_rubric
 from tipbench.bench.tracking.batches import (
     AppliedBatch,
     accept_drift,

@@ -1,24 +1,69 @@
 """Export: pending candidates, anchors and repeats become a batch, shuffled and without any hint at what is what."""
 
+import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from tipbench.bench.judge.blind import Blindfold
 from tipbench.bench.judge.file import BatchItem, judge_file
 from tipbench.bench.judge.judges.interface import JudgeName
-from tipbench.bench.judge.pending import pending_runs
-from tipbench.bench.judge.sample import WHAT_FITS, BatchSize, anchors_for, fitting_sample, limited, repeats_for, sampled
+from tipbench.bench.judge.sample import (
+    WHAT_FITS,
+    BatchSize,
+    Blindfold,
+    anchors_for,
+    fitting_sample,
+    limited,
+    repeats_for,
+    sampled,
+)
 from tipbench.bench.judge.settle import finish_applying
-from tipbench.bench.records import Batch, GoldItem, Slot
+from tipbench.bench.records import Batch, GoldItem, Slot, StoredCell
+from tipbench.bench.suites.anchors import read_private_anchors
+from tipbench.bench.suites.load import built_in_suites, load_suite
 from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.tracking.address import remembered_suite
 from tipbench.bench.tracking.batches import write_batch
 from tipbench.bench.tracking.interface import Experiment, StoredRun
-from tipbench.bench.tracking.runs import stored_candidates, stored_runs
+from tipbench.bench.tracking.runs import stored_candidates, stored_cell, stored_runs
 from tipbench.bench.tracking.store import RunStore
-from tipbench.core.errors import InvalidInput, NothingPending
+from tipbench.core.errors import InvalidInput, NothingPending, SuiteError
 from tipbench.core.identity import text_digest
+from tipbench.core.locks import exclusive
+from tipbench.core.paths import lock_path
+from tipbench.core.settings import Settings
+
+
+@contextmanager
+def exclusive_judging(address: str, experiment: str, settings: Settings, say: Callable[[str], None]) -> Iterator[None]:
+    path = lock_path(settings.home, "judge", address, experiment)
+    with exclusive(path, f"another process is writing scores into '{experiment}'", wait=True, notify=say):
+        yield
+
+
+def pending_runs(runs: Iterable[StoredRun], judge: str, rubric: Rubric) -> list[StoredRun]:
+    """Runs that this judge has not scored by this rubric; what it scored in a batch in quarantine waits again."""
+    return [run for run in runs if awaits(stored_cell(run), judge, rubric.digest)]
+
+
+def waiting_runs(runs: Iterable[StoredRun], judge: str | None, rubric: Rubric) -> list[StoredRun]:
+    """Runs that wait for this judge; without one, for any judge that counts."""
+    if judge is None:
+        return [run for run in runs if stored_cell(run).awaits_judge(rubric.digest)]
+    return pending_runs(runs, judge, rubric)
+
+
+def awaits(cell: StoredCell, judge: str, rubric_digest: str) -> bool:
+    if not cell.candidates:
+        return False
+    return not any(
+        note.judge == judge and note.rubric_digest == rubric_digest and (note.counted or note.provisional)
+        for note in cell.judges
+    )
+
 
 _SLOT_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 _SLOT_LENGTH = 8
@@ -159,3 +204,27 @@ def _slot_names(drawn: random.Random, count: int) -> list[str]:
     while len(names) < count:
         names["".join(drawn.choices(_SLOT_LETTERS, k=_SLOT_LENGTH))] = None
     return list(names)
+
+
+def gold_items(
+    experiment: Experiment, rubric: Rubric, suite: str | None, settings: Settings, say: Callable[[str], None]
+) -> tuple[GoldItem, ...]:
+    """The anchors that fit the rubric; where there are none, `say` hears why."""
+    own = settings.get("TIPBENCH_ANCHORS")
+    name = experiment.tags.get("tipbench.suite", "")
+    remembered = remembered_suite(settings, experiment.name)
+    named = suite or (remembered if remembered and Path(remembered).is_dir() else name)
+    if not suite and named not in built_in_suites() and not Path(named).is_dir():
+        say(f"The suite '{name}' is not on this machine, so there are no anchors; --suite FOLDER says where it is.")
+        return ()
+    try:
+        loaded = load_suite(named)
+    except SuiteError as error:
+        say(f"The suite '{name}' can't be read now, so its anchors are left out: {error.headline} {error.problems[0]}")
+        return ()
+    if loaded.rubric.digest != rubric.digest:
+        say(f"The anchors of suite '{loaded.name}' are for another rubric than the experiment's, and are left out.")
+        return ()
+    scenarios = {scenario.id: scenario for scenario in loaded.scenarios}
+    private = read_private_anchors(Path(os.path.expanduser(own)), scenarios, rubric) if own else ()  # noqa: PTH111
+    return (*private, *loaded.anchors)

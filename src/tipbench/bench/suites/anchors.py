@@ -7,9 +7,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from tipbench.bench.records import GoldItem, Scenario
-from tipbench.bench.suites.files import Slug
 from tipbench.bench.suites.rubric import Rubric
-from tipbench.bench.suites.validation import validated
+from tipbench.bench.suites.validation import Slug, validated
 from tipbench.core.errors import InvalidInput, SuiteError
 from tipbench.core.files import read_text
 from tipbench.core.located_yaml import LocatedData, load_located

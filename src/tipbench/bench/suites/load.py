@@ -1,6 +1,7 @@
 """Loads a suite's folder and tells everything that is wrong with it, by file and line, in one go."""
 
 import os
+import re
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
@@ -11,14 +12,11 @@ from pydantic import TypeAdapter
 from tipbench.bench.records import GoldItem, Scenario
 from tipbench.bench.suites.anchors import NAME as ANCHORS
 from tipbench.bench.suites.anchors import read_anchors
-from tipbench.bench.suites.files import PromptFront, ScenarioEntry, SuiteFile
-from tipbench.bench.suites.front_matter import split_front_matter
-from tipbench.bench.suites.read_rubric import read_rubric
 from tipbench.bench.suites.rendering import GuardedTemplate, TemplateTooCostly
-from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.suites.rubric import Rubric, read_rubric
 from tipbench.bench.suites.suite import Prompt, Suite
-from tipbench.bench.suites.templates import Template, TemplateProblem, TextTemplate
-from tipbench.bench.suites.validation import validated
+from tipbench.bench.suites.templates import Template, TemplateProblem, TextTemplate, split_front_matter
+from tipbench.bench.suites.validation import PromptFront, ScenarioEntry, SuiteFile, validated
 from tipbench.core.errors import InvalidInput, SuiteError
 from tipbench.core.files import read_text
 from tipbench.core.identity import text_digest
@@ -245,3 +243,26 @@ class _Loader:
             if not any(known.startswith(message.split(" (for ")[0]) for known in self.problems):
                 self.problems.append(message)
             return None
+
+
+_PLACEHOLDER = "suite-name"
+_SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
+
+
+def write_starter(folder: Path) -> Path:
+    """Writes the starter into a folder that does not exist yet."""
+    name = folder.name
+    if not _SLUG.fullmatch(name):
+        raise InvalidInput(f"'{name}' is no name for a suite; take small letters, digits and dashes, such as 'blurbs'")
+    if name in built_in_suites():
+        raise InvalidInput(f"'{name}' is the name of a built-in suite; take another for yours")
+    if folder.exists():
+        raise InvalidInput(f"{folder} exists; take another name, or check it with 'tipbench suite check {folder}'")
+    if not folder.parent.is_dir():
+        raise InvalidInput(f"there is no folder {folder.parent} to make the suite in")
+    source = Path(str(files("tipbench.bench.suites") / "starter_files"))
+    for path in sorted(source.rglob("*.*")):
+        target = folder / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(path.read_text(encoding="utf-8").replace(_PLACEHOLDER, name), encoding="utf-8")
+    return folder

@@ -4,9 +4,13 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
+from tipbench.bench.suites.templates import split_front_matter
+from tipbench.bench.suites.validation import validated
+from tipbench.core.errors import SuiteError
 from tipbench.core.identity import text_digest
+from tipbench.core.located_yaml import load_located
 
 _HEAVIEST = 1_000.0
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
@@ -182,3 +186,27 @@ def sections(body: str) -> dict[str, Section]:
         heading[1].strip().lower(): Section(body.count("\n", 0, heading.start()), body[heading.end() : end])
         for heading, end in zip(headings, ends, strict=True)
     }
+
+
+def parse_rubric(text: str, source: str = "rubric.md") -> Rubric:
+    """A rubric from its text, as it was stored with a run."""
+    problems: list[str] = []
+    rubric = read_rubric(text, source, problems)
+    if rubric is None or problems:
+        raise SuiteError(f"{source} can't be used:", problems)
+    return rubric
+
+
+def read_rubric(text: str, name: str, problems: list[str]) -> Rubric | None:
+    split = split_front_matter(text)
+    if split is None:
+        problems.append(f"{name}:1: the front matter is missing: YAML between two '---' lines at the top")
+        return None
+    located = load_located(split.yaml, split.yaml_line)
+    front = validated(TypeAdapter(RubricFront), located, name, problems)
+    if front is None:
+        return None
+    for gap in missing_levels(front, split.body):
+        in_front = located.line(("criteria", gap.criterion))
+        problems.append(f"{name}:{in_front if gap.heading is None else split.body_line + gap.heading}: {gap.message}")
+    return Rubric(text, front, split.body)

@@ -1,9 +1,10 @@
 """Checks what a file holds against its shape, and says what is wrong by line."""
 
-from typing import TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from tipbench.bench.suites.contract import Contract
 from tipbench.core.located_yaml import LocatedData
 
 _Model = TypeVar("_Model")
@@ -27,3 +28,40 @@ def validated(adapter: TypeAdapter[_Model], located: LocatedData, name: str, pro
                 message = "is missing"
             problems.append(f"{name}:{located.line(path)}: {where + ': ' if where else ''}{message}")
         return None
+
+
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,60}$")]
+VariableName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
+
+
+class SuiteFile(BaseModel):
+    """suite.yaml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_version: Literal[1] = Field(alias="schema")
+    name: Slug
+    title: str = ""
+    experiment_prefix: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
+    factors: dict[VariableName, Annotated[dict[Slug, dict[str, Any]], Field(min_length=1)]] = Field(min_length=1)
+    cluster: VariableName | None = None  # scenarios with the same level of this factor are not independent
+    output: Contract
+
+
+class ScenarioEntry(BaseModel):
+    """One entry of scenarios.yaml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Slug
+    factors: dict[VariableName, str]
+    details: dict[VariableName, Any] = Field(default_factory=dict)
+
+
+class PromptFront(BaseModel):
+    """The front matter of a file in prompts/."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    description: str = ""
+    system: str = ""

@@ -10,8 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tipbench.cli.console import err, note, out
 from tipbench.core.errors import InvalidInput
 from tipbench.core.settings import Settings
-from tipbench.recommender.store.catalog import STORES, open_alone
-from tipbench.recommender.store.moving import Watcher, move
+from tipbench.recommender.store.moving import STORES, Watcher, move, open_alone
 
 _NAMES = click.Choice(list(STORES))
 

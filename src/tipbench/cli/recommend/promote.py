@@ -9,8 +9,8 @@ import click
 from tipbench.cli.console import out
 from tipbench.core.settings import Settings
 from tipbench.recommender.promotion.evidence import GateSearch, promotion
-from tipbench.recommender.store.catalog import open_store
-from tipbench.server.built_in_world import open_world
+from tipbench.recommender.store.moving import open_store
+from tipbench.server.jobs.simulation_asked import open_world
 
 
 @click.command(

@@ -16,7 +16,7 @@ from tipbench.core.untrusted import json_text, printable
 from tipbench.recommender.promotion.evidence import changed_since
 from tipbench.recommender.promotion.gate_records import read_gate
 from tipbench.recommender.promotion.interface import Act, live_history
-from tipbench.recommender.store.catalog import open_store
+from tipbench.recommender.store.moving import open_store
 
 
 @click.command(

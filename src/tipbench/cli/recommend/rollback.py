@@ -10,7 +10,7 @@ from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
 from tipbench.recommender.promotion.evidence import rollback
 from tipbench.recommender.promotion.interface import live_history
-from tipbench.recommender.store.catalog import open_store
+from tipbench.recommender.store.moving import open_store
 
 
 @click.command(

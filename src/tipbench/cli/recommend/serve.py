@@ -12,7 +12,7 @@ from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
 
 if TYPE_CHECKING:
-    from tipbench.web.key import ServiceKey
+    from tipbench.web.service_key import ServiceKey
 
 _MOST_WORKERS = 64
 

@@ -11,9 +11,9 @@ import click
 
 from tipbench.core.errors import InvalidInput
 from tipbench.recommender.simulation.gate import FIRST_SEED
-from tipbench.recommender.simulation.request import SimulationRequest
+from tipbench.recommender.simulation.subprocess_runner import SimulationRequest
 from tipbench.recommender.simulation.world import World
-from tipbench.server.built_in_world import open_world
+from tipbench.server.jobs.simulation_asked import open_world
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _MOST_WORKERS = 256

@@ -18,8 +18,7 @@ from tipbench.core.files import atomic_write
 from tipbench.core.text import duration
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.simulation.over_http import is_served
-from tipbench.recommender.simulation.request import SimulationRequest
-from tipbench.recommender.simulation.subprocess_runner import simulate_in_subprocess
+from tipbench.recommender.simulation.subprocess_runner import SimulationRequest, simulate_in_subprocess
 
 INTERRUPTED = 130
 _LINES = 10  # in a log, from the first life to the last

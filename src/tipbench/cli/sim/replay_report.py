@@ -8,7 +8,7 @@ from rich.table import Table
 from tipbench.cli.console import out
 from tipbench.cli.leaderboard import empty_table
 from tipbench.core.untrusted import printable
-from tipbench.recommender.replay.messages import basis, estimate_text
+from tipbench.recommender.replay.verdict import basis, estimate_text
 
 _HEADS = {
     "passed": ("PASSED", "bold green"),

@@ -1,6 +1,7 @@
 """What `tipbench sim run` found, on a terminal."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -9,9 +10,27 @@ from rich.text import Text
 
 from tipbench.cli.console import out
 from tipbench.cli.leaderboard import empty_table
-from tipbench.cli.sim.curves import COLOURS, curve, squeezed
 from tipbench.core.text import counted
 from tipbench.core.untrusted import printable
+
+_HEIGHTS = "▁▂▃▄▅▆▇█"
+COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")  # of policies, in their order
+
+
+def curve(values: Sequence[float], width: int, low: float, high: float, colour: str) -> Text:
+    """Between the lowest and the highest of all that it is shown beside."""
+    points = squeezed(values, width)
+    span = high - low
+    places = [int((point - low) / span * len(_HEIGHTS)) if span > 0 else 0 for point in points]
+    return Text("".join(_HEIGHTS[max(0, min(place, len(_HEIGHTS) - 1))] for place in places), style=colour)
+
+
+def squeezed(values: Sequence[float], width: int) -> list[float]:
+    """The means of as many parts as there is room for."""
+    count = min(width, len(values))
+    cuts = [len(values) * number // count for number in range(count + 1)]
+    return [sum(values[start:end]) / (end - start) for start, end in pairwise(cuts)]
+
 
 _TOTAL = "total"
 _COLUMNS = ("reward", _TOTAL, "regret", "done", "no")

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from tipbench.recommender.features.category import CATEGORY
-from tipbench.recommender.features.interface import Features
+from tipbench.recommender.features.interface import CATEGORY, Features
 from tipbench.recommender.features.v1 import V1
 from tipbench.recommender.features.v2 import V2
 

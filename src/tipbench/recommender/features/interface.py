@@ -1,11 +1,13 @@
 """A version of the features."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tipbench.core.identity import text_digest
 from tipbench.recommender.records import Request
 
 Floats = NDArray[np.floating[Any]]
@@ -24,3 +26,18 @@ class Features(NamedTuple):
 
     def matrix(self, request: Request) -> Floats:
         return np.array(self.rows(request))
+
+
+_DIGITS = 13  # 52 bits, which a float holds exactly
+
+
+def rows(request: Request) -> list[list[float]]:
+    return [[number_of(candidate.category)] for candidate in request.candidates]
+
+
+@lru_cache(maxsize=4096)
+def number_of(category: str) -> float:
+    return float(int(text_digest(category)[:_DIGITS], 16))
+
+
+CATEGORY = Features("category", ("category",), rows)

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tipbench.core.untrusted import shown
-from tipbench.recommender.log.events import Events, taken
-from tipbench.recommender.log.tailer import LogTailer
+from tipbench.recommender.log.decisions import Events, LogTailer, taken
 from tipbench.recommender.records import Source
 
 _NOT_SERVED, _NO_SOURCE = -2, -1

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tipbench.recommender.features.category import CATEGORY
-from tipbench.recommender.features.interface import Features, Floats
-from tipbench.recommender.policies.chance import drawn
+from tipbench.recommender.features.interface import CATEGORY, Features, Floats
 from tipbench.recommender.policies.egreedy import DECAY, Decay
 from tipbench.recommender.policies.interface import Choice, Generator
-from tipbench.recommender.policies.ridge import counted
+from tipbench.recommender.policies.ridge import counted, drawn
 from tipbench.recommender.records import Request
 
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tipbench.recommender.features.interface import Features, Floats
-from tipbench.recommender.policies.chance import drawn
 from tipbench.recommender.policies.interface import Choice, Generator
-from tipbench.recommender.policies.ridge import Ridge
+from tipbench.recommender.policies.ridge import Ridge, drawn
 from tipbench.recommender.records import Request
 
 

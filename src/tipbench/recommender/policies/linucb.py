@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from tipbench.recommender.features.interface import Features, Floats
-from tipbench.recommender.policies.chance import drawn
 from tipbench.recommender.policies.egreedy import explained
 from tipbench.recommender.policies.interface import Choice, Generator
-from tipbench.recommender.policies.ridge import Ridge
+from tipbench.recommender.policies.ridge import Ridge, drawn
 from tipbench.recommender.records import Request
 
 

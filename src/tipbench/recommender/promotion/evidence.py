@@ -12,10 +12,10 @@ from tipbench.recommender.policies.catalog import SERVED
 from tipbench.recommender.promotion.gate_records import GateRecord, read_gate, read_gates
 from tipbench.recommender.promotion.interface import Act, Promotions, live_history
 from tipbench.recommender.replay.record import ReplayRecord, read_replays
-from tipbench.recommender.simulation.arms import arm
-from tipbench.recommender.simulation.draws import SIMULATOR
 from tipbench.recommender.simulation.gate import FIRST_SEED, RULES, USUAL
 from tipbench.recommender.simulation.outcome import arm_data
+from tipbench.recommender.simulation.rollout import arm
+from tipbench.recommender.simulation.user_model import SIMULATOR
 from tipbench.recommender.simulation.world import World
 
 _MORE_IS_STRICTER = ("least_gain", "least_wins", "level")

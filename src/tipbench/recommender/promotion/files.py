@@ -17,7 +17,7 @@ from tipbench.core.errors import StateDamaged
 from tipbench.core.files import fsync_dir, open_regular
 from tipbench.core.locks import lock_until
 from tipbench.recommender.promotion.interface import Act, is_act, live_history, read_acts, was_changed
-from tipbench.recommender.store import status as marks
+from tipbench.recommender.store import interface as marks
 
 PROMOTIONS = "promotions.jsonl"  # the file's name, beside the folder of states
 _log = logging.getLogger(__name__)

@@ -89,8 +89,8 @@ def live_history(acts: Sequence[Act], address: str) -> list[str]:
 
 def was_changed(acts: Sequence[Act], address: str) -> Conflict:
     return Conflict(
-        f"somebody else was quicker: {live_history(acts, address)[-1]} is live now; look at it with 'tipbench recommend "
-        "promotions', and try again"
+        f"somebody else was quicker: {live_history(acts, address)[-1]} is live now; look at it with "
+        "'tipbench recommend promotions', and try again"
     )
 
 

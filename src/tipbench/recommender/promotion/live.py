@@ -10,7 +10,7 @@ from tipbench.core.settings import Settings
 from tipbench.core.untrusted import shown
 from tipbench.recommender.policies.catalog import SERVED
 from tipbench.recommender.promotion.interface import Act, Promotions, live_history
-from tipbench.recommender.store.catalog import open_store
+from tipbench.recommender.store.moving import open_store
 
 
 class _Seen(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tipbench.recommender.features.interface import Floats
-from tipbench.statistics.student import t_quantile
+from tipbench.statistics.drift import t_quantile
 
 
 class Weights(NamedTuple):

@@ -13,11 +13,78 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tipbench.recommender.features.interface import Floats
-from tipbench.recommender.policies.chance import EventRng
-from tipbench.recommender.policies.interface import Policy
+from tipbench.recommender.features.v2 import V2
+from tipbench.recommender.policies.interface import Policy, State
+from tipbench.recommender.policies.ridge import EventRng, Ridge
 from tipbench.recommender.replay.estimators import Estimate, Weights, doubly_robust, estimate, ips, snips, weights
-from tipbench.recommender.replay.rounds import Rounds
-from tipbench.recommender.replay.training import Trained, first_part, trained
+from tipbench.recommender.replay.rounds import Round, Rounds, Wanted
+
+FOLDS = 5
+_RIDGE = 1.0
+
+
+class RewardModel:
+    features = V2
+
+    def __init__(self) -> None:
+        self._folds = [Ridge(V2.dimensions, _RIDGE) for _ in range(FOLDS)]
+        self._thetas: list[Floats] = []
+
+    def learn(self, one: Round) -> Floats:
+        """The features of all candidates, which were made for it."""
+        features = self.features.matrix(one.request)
+        self._folds[one.user % FOLDS].learn(features[one.chosen], one.reward)
+        self._thetas = []
+        return features
+
+    def expected(self, user: int, features: Floats) -> Floats:
+        """Of each candidate's features: the reward, by what others did."""
+        if not self._thetas:
+            self._thetas = [self._of_others(fold) for fold in range(FOLDS)]
+        rewards: Floats = features @ self._thetas[user % FOLDS]
+        return rewards
+
+    def _of_others(self, left_out: int) -> Floats:
+        others = [sums for fold, sums in enumerate(self._folds) if fold != left_out]
+        xx = np.sum([sums.xx for sums in others], axis=0) + _RIDGE * np.eye(V2.dimensions)
+        theta: Floats = np.linalg.solve(xx, np.sum([sums.xr for sums in others], axis=0))
+        return theta
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What the candidate knows about each user by then, and what rewards are like in general."""
+
+    states: Mapping[int, State]
+    model: RewardModel
+
+
+def first_part(rounds: Rounds, share: float) -> Wanted:
+    """Which rounds are learned from: so large a share of each user's, the earliest ones, rounded down."""
+    order = np.lexsort((rounds.decided_ms, rounds.users))
+    _, place, sizes = np.unique(rounds.users[order], return_inverse=True, return_counts=True)
+    rank = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[place]
+    first = np.zeros(len(order), dtype=np.bool_)
+    first[order] = rank < np.floor(share * sizes)[place]
+    return first
+
+
+def trained(rounds: Rounds, candidate: Policy[Any], learned: NDArray[np.bool_]) -> Trained:
+    """The order of rewards makes no difference to what is learned: states are sums."""
+    states: dict[int, State] = {}
+    model = RewardModel()
+    for one in rounds.read(np.ones(len(rounds), dtype=np.bool_)):
+        features = model.learn(one)
+        if not learned[one.place]:
+            continue
+        state = states.get(one.user)
+        if state is None:
+            state = states[one.user] = candidate.new_state()
+        if candidate.features is not model.features:
+            features = candidate.features.matrix(one.request)
+        candidate.learn(state, features[one.chosen], one.reward)
+    return Trained(states, model)
+
 
 IPS, SNIPS, DR = "IPS", "SNIPS", "DR"
 

@@ -12,8 +12,8 @@ from tipbench.recommender.replay.estimators import Estimate
 from tipbench.recommender.replay.evaluation import Estimated, Evaluation, evaluated
 from tipbench.recommender.replay.rounds import Rounds, rounds_of
 from tipbench.recommender.replay.verdict import DECIDES, RULES, Verdict, judged
-from tipbench.recommender.simulation.arms import ARMS, Arm
 from tipbench.recommender.simulation.outcome import arm_data
+from tipbench.recommender.simulation.rollout import ARMS, Arm
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
-from tipbench.recommender.log.events import Events, taken
+from tipbench.recommender.log.decisions import Events, taken
 from tipbench.recommender.log.segmented_log import of_another_kind, segments
 from tipbench.recommender.records import Request
 

@@ -1,11 +1,20 @@
 """Answers, many times a second."""
 
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import to_json
+from fastapi import Request
+from fastapi.routing import APIRoute
+from pydantic_core import from_json, to_json
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tipbench.web.answers import JsonAnswer
+from tipbench.recommender.policies.interface import Policy
+from tipbench.recommender.recommender import Recommender
+from tipbench.recommender.shadows.runner import Shadows
+from tipbench.web.errors import JsonAnswer
 
 
 def told(data: dict[str, Any], status: int = 200) -> Response:
@@ -14,3 +23,50 @@ def told(data: dict[str, Any], status: int = 200) -> Response:
     if content.isascii():
         return Response(content, status, media_type="application/json")
     return JsonAnswer(data, status)
+
+
+_PLACE = re.compile(r"line (\d+) column (\d+)")
+_NO_NUMBER = re.compile(rb"[:\[,]\s*-?(NaN|Infinity)\b")
+_WORDS = {
+    "recursion limit exceeded": "is nested too deeply",
+    "number out of range": "has a number with too many digits",
+}
+
+
+class Unreadable(HTTPException):
+    """A body that is no JSON, told in our words."""
+
+    def __init__(self, body: bytes, why: str) -> None:
+        place = _PLACE.search(why)
+        what = next((words for start, words in _WORDS.items() if why.startswith(start)), "is not JSON")
+        where = f" (line {place[1]}, column {place[2]})" if place else ""
+        hint = "; NaN and Infinity are no numbers there" if _NO_NUMBER.search(body) else ""
+        super().__init__(422, f"the request's body {what}{where}{hint}")
+
+
+class _StrictRequest(Request):
+    async def json(self) -> Any:
+        body = await self.body()
+        try:
+            return from_json(body, allow_inf_nan=False)
+        except ValueError as error:
+            raise Unreadable(body, str(error)) from None
+
+
+class StrictRoute(APIRoute):
+    """Its handlers' bodies are read so."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def strictly(request: Request) -> Response:
+            return await handler(_StrictRequest(request.scope, request.receive))
+
+        return strictly
+
+
+@dataclass(frozen=True)
+class Parts:
+    recommender: Recommender
+    policies: Mapping[str, Policy[Any]]  # those that are served, by the names in their paths
+    shadows: Shadows

@@ -17,16 +17,14 @@ from tipbench.recommender.policies.catalog import SERVED
 from tipbench.recommender.promotion.evidence import changed_since
 from tipbench.recommender.promotion.live import LivePolicy
 from tipbench.recommender.recommender import Recommender
-from tipbench.recommender.service.parts import Parts
+from tipbench.recommender.service.answers import Parts
 from tipbench.recommender.service.routers import add_routes
 from tipbench.recommender.shadows.runner import check_names, open_shadows
-from tipbench.recommender.store.catalog import check_not_left_behind, open_store
-from tipbench.web.answers import JsonAnswer
+from tipbench.recommender.store.moving import check_not_left_behind, open_store
 from tipbench.web.attempts import Attempts
-from tipbench.web.errors import error_responses
-from tipbench.web.key import ServiceKey
-from tipbench.web.key_protection import protect_by_key
+from tipbench.web.errors import JsonAnswer, error_responses
 from tipbench.web.paths import PathRules
+from tipbench.web.service_key import ServiceKey, protect_by_key
 
 RULES = PathRules(open=("/health",))
 _KEY = "TIPBENCH_SERVING_KEY"

@@ -8,8 +8,8 @@ from starlette.exceptions import HTTPException
 
 from tipbench.core.errors import StateError
 from tipbench.core.version import __version__
-from tipbench.recommender.seldom import RateLimitedLog
-from tipbench.recommender.service.parts import Parts
+from tipbench.recommender.log.segmented_log import RateLimitedLog
+from tipbench.recommender.service.answers import Parts
 
 _log = logging.getLogger(__name__)
 

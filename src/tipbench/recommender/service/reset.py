@@ -4,8 +4,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from tipbench.recommender.records import UserId
-from tipbench.recommender.service.bodies import StrictRoute
-from tipbench.recommender.service.parts import Parts
+from tipbench.recommender.service.answers import Parts, StrictRoute
 
 
 class ResetIn(BaseModel, extra="forbid"):

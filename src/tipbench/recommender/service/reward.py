@@ -8,9 +8,7 @@ from starlette.responses import Response
 
 from tipbench.recommender.recommender import Outcome
 from tipbench.recommender.records import Reward
-from tipbench.recommender.service.answers import told
-from tipbench.recommender.service.bodies import StrictRoute
-from tipbench.recommender.service.parts import Parts
+from tipbench.recommender.service.answers import Parts, StrictRoute, told
 
 
 class RewardIn(Reward):

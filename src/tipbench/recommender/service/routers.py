@@ -6,7 +6,7 @@ from fastapi import Depends, FastAPI
 from fastapi.security import HTTPBearer
 
 from tipbench.recommender.service import health, reset, reward, score, shadows, stats
-from tipbench.recommender.service.parts import Parts
+from tipbench.recommender.service.answers import Parts
 
 _KEY = HTTPBearer(auto_error=False, description="The service's key.")  # for the document: the gate decides
 

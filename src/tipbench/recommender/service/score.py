@@ -6,9 +6,7 @@ from starlette.responses import Response
 
 from tipbench.recommender.recommender import Answer
 from tipbench.recommender.records import Request
-from tipbench.recommender.service.answers import told
-from tipbench.recommender.service.bodies import StrictRoute
-from tipbench.recommender.service.parts import Parts
+from tipbench.recommender.service.answers import Parts, StrictRoute, told
 
 
 class RankedOut(BaseModel):

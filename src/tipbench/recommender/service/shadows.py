@@ -5,7 +5,7 @@ from dataclasses import asdict
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from tipbench.recommender.service.parts import Parts
+from tipbench.recommender.service.answers import Parts
 from tipbench.recommender.shadows.runner import ShadowStatus
 
 

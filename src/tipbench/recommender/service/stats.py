@@ -10,8 +10,7 @@ from starlette.responses import Response
 from tipbench.recommender.policies.interface import Policy
 from tipbench.recommender.recommender import Stats
 from tipbench.recommender.records import UserId
-from tipbench.recommender.service.answers import told
-from tipbench.recommender.service.parts import Parts
+from tipbench.recommender.service.answers import Parts, told
 
 
 class StatsOut(BaseModel):

@@ -13,16 +13,45 @@ from typing import Any, NamedTuple
 
 from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import printable, shown
-from tipbench.recommender.log.segmented_log import SegmentLog
+from tipbench.recommender.log.segmented_log import RateLimitedLog, SegmentLog
 from tipbench.recommender.policies.catalog import SERVED
-from tipbench.recommender.policies.chance import EventRng
 from tipbench.recommender.policies.interface import Choice, Policy
+from tipbench.recommender.policies.ridge import EventRng
 from tipbench.recommender.records import Request
-from tipbench.recommender.seldom import RateLimitedLog
 from tipbench.recommender.shadows.background import LONGEST_S, BackgroundExecutor, Counts, Done
-from tipbench.recommender.shadows.signals import Signal, Signals
 from tipbench.recommender.states import known_state
 from tipbench.recommender.store.interface import Key, Store
+
+SCHEMA = 1
+Signal = Mapping[str, Any]
+
+
+class Signals:
+    def __init__(self, log: SegmentLog | None = None) -> None:
+        """Without a log they are for listeners only."""
+        self._log = log
+        self._listeners: list[Callable[[Signal], None]] = []
+        self._seldom = RateLimitedLog(_log)
+
+    def subscribe(self, listener: Callable[[Signal], None]) -> None:
+        """It is called in the thread that publishes. One that takes long costs later signals, and never an answer."""
+        self._listeners.append(listener)
+
+    def publish(self, name: str, at: float, **content: Any) -> None:
+        """First to the log. A listener that raises is told of, and has received it all the same."""
+        signal = {"schema": SCHEMA, "signal": name, "at_ms": round(at * 1000), **content}
+        if self._log:
+            self._log.append(signal)
+        for listener in self._listeners:
+            try:
+                listener(signal)
+            except Exception as error:  # noqa: BLE001 - it is told, and others are to hear the signal too
+                self._seldom.say(f"a listener to {name} failed", error)
+
+    def close(self) -> None:
+        if self._log:
+            self._log.close()
+
 
 _log = logging.getLogger(__name__)
 

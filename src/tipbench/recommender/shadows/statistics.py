@@ -14,9 +14,9 @@ import numpy as np
 
 from tipbench.core.untrusted import shown
 from tipbench.recommender.features import v1
+from tipbench.recommender.log.decisions import LogTailer
 from tipbench.recommender.log.segmented_log import entries_of, of_another_kind
-from tipbench.recommender.log.tailer import LogTailer
-from tipbench.recommender.shadows.signals import SCHEMA
+from tipbench.recommender.shadows.runner import SCHEMA
 
 DAY_MS = 86_400_000
 _PREFIX, _COUNTS = "shadow:", ":counts"

@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tipbench.recommender.features.interface import Floats
-from tipbench.recommender.simulation.arms import Arm
-from tipbench.recommender.simulation.draws import drawn_life
 from tipbench.recommender.simulation.process_map import process_map
-from tipbench.recommender.simulation.rollout import InProcess, Server, Trajectory, play
+from tipbench.recommender.simulation.rollout import Arm, InProcess, Server, Trajectory, play
+from tipbench.recommender.simulation.user_model import drawn_life
 from tipbench.recommender.simulation.world import Persona, World
 
 METRICS = ("reward", "completed", "dismissed", "regret")

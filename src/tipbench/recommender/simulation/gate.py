@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tipbench.recommender.simulation.arms import Arm, placebo_of
 from tipbench.recommender.simulation.experiment import Results
+from tipbench.recommender.simulation.rollout import Arm, placebo_of
 from tipbench.statistics.paired import Difference, difference, holm_wins
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from tipbench.recommender.features.interface import Floats
-from tipbench.recommender.simulation.arms import Arm
-from tipbench.recommender.simulation.draws import SIMULATOR
 from tipbench.recommender.simulation.experiment import METRICS, Plan, Results, bin_sizes
-from tipbench.statistics.student import t_quantile
+from tipbench.recommender.simulation.rollout import Arm
+from tipbench.recommender.simulation.user_model import SIMULATOR
+from tipbench.statistics.drift import t_quantile
 
 SCHEMA = 1
 

@@ -18,8 +18,7 @@ from tipbench.core.errors import SimulationFailed
 from tipbench.core.settings import Settings
 from tipbench.recommender.policies.catalog import SERVED
 from tipbench.recommender.records import Request
-from tipbench.recommender.simulation.arms import Arm
-from tipbench.recommender.simulation.rollout import InProcess, Server
+from tipbench.recommender.simulation.rollout import Arm, InProcess, Server
 
 _PATIENCE_S = 60.0
 _LOOK_EVERY_S = 0.05

@@ -19,7 +19,7 @@ from tipbench.recommender.simulation.experiment import Results, simulate
 from tipbench.recommender.simulation.gate import as_data, judged
 from tipbench.recommender.simulation.outcome import outcome_data
 from tipbench.recommender.simulation.over_http import service
-from tipbench.recommender.simulation.request import SimulationRequest
+from tipbench.recommender.simulation.subprocess_runner import SimulationRequest
 
 
 def main() -> None:

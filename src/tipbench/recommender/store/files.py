@@ -23,10 +23,20 @@ from tipbench.core.identity import text_digest
 from tipbench.core.locks import lock_until, try_lock
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.promotion.files import PROMOTIONS, FilePromotions
-from tipbench.recommender.store import status as marks
+from tipbench.recommender.store import interface as marks
 from tipbench.recommender.store.document import Document
-from tipbench.recommender.store.interface import Event, Key, Mark, Transaction, UserState, check_user_id
-from tipbench.recommender.store.status import check_unmarked, is_locked, is_moved_now, is_used
+from tipbench.recommender.store.interface import (
+    Event,
+    Key,
+    Mark,
+    Transaction,
+    UserState,
+    check_unmarked,
+    check_user_id,
+    is_locked,
+    is_moved_now,
+    is_used,
+)
 
 NAME = "files"
 _LOCKS = 1024

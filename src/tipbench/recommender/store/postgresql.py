@@ -12,9 +12,18 @@ from typing import Any
 from tipbench.core.errors import InvalidInput, StateRefused, StoreUnreachable
 from tipbench.recommender.promotion.postgresql import PostgresPromotions
 from tipbench.recommender.store import postgresql_tables as sql
-from tipbench.recommender.store.interface import Event, Key, Mark, Transaction, UserState, check_user_id
+from tipbench.recommender.store.interface import (
+    Event,
+    Key,
+    Mark,
+    Transaction,
+    UserState,
+    check_unmarked,
+    check_user_id,
+    is_moved_now,
+    is_used,
+)
 from tipbench.recommender.store.postgresql_connections import MOST, Connection, Connections, Cursor, DatabaseUrl
-from tipbench.recommender.store.status import check_unmarked, is_moved_now, is_used
 
 NAME = "postgresql"
 _ATTEMPTS = 10  # to lock a row that others make and delete at the same time

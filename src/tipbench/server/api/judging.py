@@ -9,13 +9,13 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field
 
 from tipbench.bench.judge.apply import Applied
-from tipbench.bench.judge.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from tipbench.bench.judge.judges.webhook import SIGNATURE_HEADER, TIMESTAMP_HEADER
 from tipbench.core.untrusted import printable
 from tipbench.server.api.parts import Parts
 from tipbench.server.views.judging import OpenBatch, Saved
 from tipbench.server.views.sheet import Change
 from tipbench.web.authentication import Admin, signed_in
-from tipbench.web.bodies import BodyTooLarge
+from tipbench.web.headers import BodyTooLarge
 
 _CALLS_AT_ONCE = 4  # of judges elsewhere that are checked and applied
 _MOST_BYTES = 200_000_000  # of calls that arrive, and of those that wait: anybody may have sent them

@@ -5,11 +5,13 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tipbench.core.sqlite import Database
 from tipbench.core.untrusted import json_text, printable
 from tipbench.server.jobs.interface import ENDED, Job, JobState, UnknownJob
+from tipbench.server.jobs.job_folder import JobFolder
+from tipbench.server.jobs.progress import Progress
 
 KEPT_JOBS = 200
 _TABLE = """
@@ -132,3 +134,22 @@ def _stored(row: sqlite3.Row) -> StoredJob:
         stopped_ms=row["stopped_ms"],
         killed=bool(row["killed"]),
     )
+
+
+class Work(Protocol):
+    @property
+    def kept(self) -> str:
+        """What is left of a job that did not come to its end, in words for its message."""
+        ...
+
+    def command(self, stored: StoredJob, folder: JobFolder) -> list[str]:
+        """As one would type it."""
+        ...
+
+    def name(self, job: Job) -> str:
+        """By which those that wait for it tell what they wait for."""
+        ...
+
+    def tidied(self, stored: StoredJob, progress: Progress | None) -> str:
+        """After whatever ended it; words for its message where something could not be tidied up."""
+        ...

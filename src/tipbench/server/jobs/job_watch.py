@@ -1,17 +1,168 @@
 """Sees to the jobs: begins those whose turn it is, asks those to end that shall, and notes how each ended."""
 
 import logging
+import os
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
+import psutil
+
+from tipbench.bench.engines.catalog import engine_name
+from tipbench.bench.options import Options, endpoint
+from tipbench.core.processes import kill_descendants, module_command, signal_group, start_process
 from tipbench.core.settings import Settings
-from tipbench.server.jobs.exit_reason import ending_of
-from tipbench.server.jobs.job_folder import JobFolder
-from tipbench.server.jobs.job_kind import Work
-from tipbench.server.jobs.job_store import JobStore, StoredJob
-from tipbench.server.jobs.processes import Group, Processes, ask_to_end, end_at_once
-from tipbench.server.jobs.resource_locks import what_it_waits_for
+from tipbench.server.jobs.interface import JobState
+from tipbench.server.jobs.job_folder import Exit, JobFolder, open_private
+from tipbench.server.jobs.job_store import JobStore, StoredJob, Work
+from tipbench.server.jobs.progress import Progress
+
+
+class Group(NamedTuple):
+    """The process group of a job of which something still lives."""
+
+    id: int
+    root: int  # the process that all others of the job come from
+    supervised: bool  # its supervisor lives, so that the log is kept and the end will be written down
+
+
+class Processes:
+    """Starts them, and finds them again, those too that a server before this one started."""
+
+    def __init__(self) -> None:
+        self._own: set[int] = set()  # children of this process: when they have ended, nobody else sees to them
+
+    def start(self, folder: JobFolder, command: Sequence[str], environment: Mapping[str, str]) -> int:
+        """Starts the job's supervisor in a session of its own; returns its process id. Raises OSError."""
+        with open_private(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as log:
+            process = start_process(
+                module_command("tipbench.server.jobs.supervisor", str(folder.path), *command),
+                stderr=log,  # where it breaks itself, somebody should be able to read why
+                environment={**environment, "PYTHONUNBUFFERED": "1"},  # lines of stdout and stderr in their order
+            )
+        process.returncode = 0  # it is looked after by its id, by this server or the next: Popen need not miss it
+        self._own.add(process.pid)
+        return process.pid
+
+    def living(self, folder: JobFolder, pid: int | None) -> Group | None:
+        """None when nothing of the job lives.
+
+        A process is the job's when its command line names the job's folder: a process id alone may belong to somebody
+        else by now, and a start time moves when the clock is set.
+        """
+        pids = folder.pids()
+        supervisor = pid or pids.supervisor
+        if supervisor and not self._has_ended(supervisor) and _names(supervisor, str(folder.path)):
+            return Group(supervisor, supervisor, supervised=True)
+        if pids.child and _names(pids.child, f"{folder.path}/"):
+            with suppress(ProcessLookupError):
+                return Group(os.getpgid(pids.child), pids.child, supervised=False)
+        return None
+
+    def _has_ended(self, pid: int) -> bool:
+        if pid not in self._own or not os.waitpid(pid, os.WNOHANG)[0]:
+            return False
+        self._own.discard(pid)
+        return True
+
+
+def ask_to_end(group: Group) -> None:
+    signal_group(group.id, signal.SIGTERM)
+
+
+def end_at_once(group: Group) -> None:
+    """With all that it started: a judge's program has a group of its own, and nobody else is left to end it."""
+    kill_descendants(group.root)
+    signal_group(group.id, signal.SIGKILL)
+
+
+def _names(pid: int, word: str) -> bool:
+    """Whether a word of its command line begins so."""
+    try:
+        return any(one.startswith(word) for one in psutil.Process(pid).cmdline())
+    except psutil.Error:  # gone, a zombie, or somebody else's
+        return False
+
+
+_EXPERIMENT = "experiment "
+_OLLAMA = "ollama "
+_EMBEDDED = "embedded"
+SIMULATIONS = "simulations"  # each uses all cores
+
+
+def engines_of(options: Options, settings: Settings) -> set[str]:
+    """The names of the engines that a run will use, its judge's too."""
+    judge = [settings.get("TIPBENCH_JUDGE_MODEL")] if options.judge == "model" else []
+    return {engine_name(model) for model in (*options.model_names, *judge)}
+
+
+def needs_of(options: Options, settings: Settings) -> tuple[str, ...]:
+    """Memory at an Ollama or in this machine, and the experiment, which one collection fills at a time."""
+    engines = engines_of(options, settings)
+    needs = [_EXPERIMENT + options.experiment]
+    if "ollama" in engines:
+        needs.append(_OLLAMA + endpoint(options.ollama_url))
+    if "embedded" in engines:
+        needs.append(_EMBEDDED)
+    return tuple(needs)
+
+
+def what_it_waits_for(needs: Sequence[str], taken: Mapping[str, str]) -> str:
+    """One sentence about the first need that another job has; nothing when all are free. `taken`: need → by what."""
+    for need in needs:
+        if need in taken:
+            return f"waits for {taken[need]}{_place(need)}"
+    return ""
+
+
+def _place(need: str) -> str:
+    if need.startswith(_EXPERIMENT):
+        return ", which fills the same experiment"
+    if need.startswith(_OLLAMA):
+        return f" at {need.removeprefix(_OLLAMA)}"
+    return ", since one runs at a time" if need == SIMULATIONS else " on the embedded engine"
+
+
+KEPT = "what it stored is kept: run it again and it goes on from there"  # of a collection
+_INTERRUPTED = 130
+_REFUSED = 2
+
+
+class Ending(NamedTuple):
+    state: JobState
+    exit_status: int | None
+    message: str
+
+
+def ending_of(
+    ended: Exit | None, progress: Progress | None, cancelled: bool, killed_after_s: float | None, kept: str
+) -> Ending:
+    """`killed_after_s`: by us, because it did not end in that time when it was asked to. `kept`: what is left of it."""
+    if ended and ended.status in (0, 1) and progress and progress.phase == "done":
+        return Ending("finished", ended.status, progress.message)
+    killed = killed_after_s is not None
+    status = ended.status if ended else -signal.SIGKILL if killed else None
+    if cancelled:
+        how = f"did not end within {killed_after_s:g} s and was killed" if killed else "ended when it was asked to"
+        return Ending("cancelled", status, f"it {how}; {kept}")
+    return Ending("failed", status, _why(ended, progress, kept))
+
+
+def _why(ended: Exit | None, progress: Progress | None, kept: str) -> str:
+    if ended is None:
+        return f"its process ended without a word (the machine or somebody killed it); {kept}"
+    if ended.status < 0:
+        asked = " (was it out of memory?)" if ended.status == -signal.SIGKILL else ""
+        return f"killed by signal {-ended.status}{asked}; {kept}"
+    if ended.status == _INTERRUPTED:
+        return f"interrupted by a signal; {kept}"
+    if ended.status == _REFUSED and progress and progress.message:
+        return progress.message
+    return f"it ended with status {ended.status} before it was done; the end of its log says why"
+
 
 POLL_S = 0.3
 _AFTER_TROUBLE_S = 5.0

@@ -13,8 +13,7 @@ from tipbench.core.paths import server_folder
 from tipbench.core.settings import Settings
 from tipbench.server.jobs.interface import Job
 from tipbench.server.jobs.job_folder import JobFolder
-from tipbench.server.jobs.job_kind import Work
-from tipbench.server.jobs.job_store import JobStore
+from tipbench.server.jobs.job_store import JobStore, Work
 from tipbench.server.jobs.job_watch import JobWatch
 from tipbench.server.jobs.progress import Progress
 

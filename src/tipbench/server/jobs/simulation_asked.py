@@ -1,11 +1,33 @@
 """What a simulation is asked for, as it is sent, stored and shown. It is always of the built-in world."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tipbench.recommender.simulation.request import SimulationRequest
-from tipbench.server.built_in_world import built_in_world
+from tipbench.bench.options import Options
+from tipbench.bench.suites.load import built_in_suites
+from tipbench.bench.tracking.embedded import SCHEME
+from tipbench.core.errors import Problems
+from tipbench.core.untrusted import without_credentials
+from tipbench.recommender.simulation.subprocess_runner import SimulationRequest
+from tipbench.recommender.simulation.world import World, load_world
+
+NAME = "world.yaml"
+
+
+def built_in_world() -> World:
+    return load_world(world_file())
+
+
+def open_world(path: Path | None) -> World:
+    """The world in this file; without one, the built-in world."""
+    return load_world(path) if path else built_in_world()
+
+
+def world_file() -> Path:
+    return built_in_suites()["tip"] / NAME
+
 
 _Policy = Annotated[str, Field(min_length=1, max_length=80)]
 _USUAL = SimulationRequest.model_fields
@@ -65,3 +87,24 @@ class SimulationAsked(BaseModel):
             steps=self.steps,
             offered=self.offered,
         ).plan()
+
+
+_INSTEAD = {
+    "ollama_url": "leave them out; an Ollama that asks for them can't be used by a job",
+    "mlflow_url": "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD where the server is started",
+}
+
+
+def refuse_credentials(options: Options) -> None:
+    """All that is wrong at once. What stands behind a question mark is mostly a key, too."""
+    problems = []
+    for key, instead in _INSTEAD.items():
+        url = getattr(options, key) or ""
+        if url.startswith(SCHEME):
+            continue
+        if "@" in url:
+            problems.append(f"{key}: holds a user name or password (for {without_credentials(url)}); {instead}")
+        elif "?" in url or "#" in url:
+            problems.append(f"{key}: holds more than an address; leave out what stands from the ? or # on")
+    if problems:
+        raise Problems("a job's addresses are shown to others:", problems)

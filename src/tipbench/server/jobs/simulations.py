@@ -1,5 +1,6 @@
 """Simulations on this machine, one at a time: each is a process of its own, and goes on when the server dies."""
 
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -7,11 +8,34 @@ from pathlib import Path
 from tipbench.core.errors import Conflict, NotFound
 from tipbench.core.settings import Settings
 from tipbench.server.jobs.interface import Job
+from tipbench.server.jobs.job_folder import JobFolder
+from tipbench.server.jobs.job_store import StoredJob
+from tipbench.server.jobs.job_watch import SIMULATIONS
 from tipbench.server.jobs.local_jobs import GRACE_S, LocalJobs
 from tipbench.server.jobs.progress import Progress
-from tipbench.server.jobs.resource_locks import SIMULATIONS
 from tipbench.server.jobs.simulation_asked import SimulationAsked
-from tipbench.server.jobs.simulation_work import OUTCOME, SimulationWork
+
+OUTCOME = "outcome.json"
+_LONGEST_S = 6 * 3600  # more than the largest that may be asked for takes
+
+
+class SimulationWork:
+    kept = "nothing is kept of it: start it again, and it finds the same"
+
+    def command(self, stored: StoredJob, folder: JobFolder) -> list[str]:
+        asked = SimulationAsked.model_validate(stored.job.config)
+        kept = ("--progress", str(folder.path / "progress.json"), "--out", str(folder.path / OUTCOME))
+        return [
+            *(sys.executable, "-P", "-m", "tipbench", *asked.words),
+            *("--timeout", str(_LONGEST_S), *kept),
+        ]
+
+    def name(self, job: Job) -> str:
+        return f"simulation {job.id} ({SimulationAsked.model_validate(job.config).title})"
+
+    def tidied(self, stored: StoredJob, progress: Progress | None) -> str:  # noqa: ARG002 - one signature for all
+        return ""
+
 
 MOST_WAITING = 20
 

@@ -1,17 +1,53 @@
 """Runs on this machine: each job is a process of its own, and goes on when the server dies."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from tipbench.bench.options import Options
+from tipbench.bench.engines.catalog import open_engines
+from tipbench.bench.engines.residency import unload_left
+from tipbench.bench.options import Options, make_options
 from tipbench.bench.suites.load import load_suite
 from tipbench.core.settings import Settings
-from tipbench.server.jobs.bench_work import BenchWork
-from tipbench.server.jobs.credentials import refuse_credentials
+from tipbench.core.untrusted import printable
 from tipbench.server.jobs.interface import Job, Runner
+from tipbench.server.jobs.job_folder import JobFolder
+from tipbench.server.jobs.job_store import StoredJob
+from tipbench.server.jobs.job_watch import KEPT, engines_of, needs_of
 from tipbench.server.jobs.local_jobs import GRACE_S, LocalJobs
 from tipbench.server.jobs.progress import Progress
-from tipbench.server.jobs.resource_locks import needs_of
+from tipbench.server.jobs.simulation_asked import refuse_credentials
+
+_NOTHING_LOADED = ("starting", "waiting")
+
+_log = logging.getLogger(__name__)
+
+
+class BenchWork:
+    kept = KEPT
+
+    def __init__(self, home: Path, settings: Settings) -> None:
+        self._home = home
+        self._settings = settings
+
+    def command(self, stored: StoredJob, folder: JobFolder) -> list[str]:
+        return folder.command(stored.job.config.get("judge"), stored.retry_failed, stored.fresh)
+
+    def name(self, job: Job) -> str:
+        return f"job {job.id} ({printable(job.experiment, 80)})"
+
+    def tidied(self, stored: StoredJob, progress: Progress | None) -> str:
+        """Whatever ended it, no model stays in memory; words for its message when one does."""
+        if progress is None or progress.phase in _NOTHING_LOADED:
+            return ""
+        try:
+            options = make_options(stored.job.config)
+            with open_engines(options, self._settings) as engines:
+                for name in sorted(engines_of(options, self._settings)):
+                    unload_left(engines.named(name), self._home, _log.info)
+        except Exception as error:  # noqa: BLE001 - the job has ended all the same, and its message tells what is wrong
+            return f"; a model that it used may still be loaded: {printable(str(error), 300)}"
+        return ""
 
 
 def open_runner(

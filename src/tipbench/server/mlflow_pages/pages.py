@@ -1,24 +1,149 @@
 """The application that is mounted at /mlflow: MLflow's own pages for a database file, the way to them for a server."""
 
 import importlib.util
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
 import httpx
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from tipbench.bench.tracking.embedded import SCHEME
 from tipbench.core.errors import TrackingError
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import without_credentials
-from tipbench.server.mlflow_pages.allow_list import refusal
 from tipbench.server.mlflow_pages.on_demand import OnDemandServer
-from tipbench.server.mlflow_pages.relay import ask, hand_back
-from tipbench.server.mlflow_pages.server_process import ServerProcess
+from tipbench.server.mlflow_pages.server_process import HOST, ServerProcess
+
+# What MLflow's pages need at least, tried in Chromium: no inline script and no eval; styles are set by script.
+PAGES_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "font-src 'self' data:",
+        "connect-src 'self'",
+        "worker-src 'self'",
+        "manifest-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+DATA_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox"
+
+_CLOSED = re.compile(r"/(ajax-api/3\.0/mlflow/assistant|gateway|v1)(/|$)")
+_READING = (
+    "(experiments|runs|logged-models|datasets|traces|issues)/search|experiments/search-datasets|"
+    "traces/(batchGetInfos|metrics|calculate-filter-correlation)|registered-models/get-latest-versions|"
+    "prompt-optimization/jobs/search"
+)
+_WRITING = (
+    "runs/(create|update|delete|restore|set-tag|delete-tag|log-metric|log-parameter|log-batch)|"
+    "experiments/(update|delete|restore|set-experiment-tag|delete-experiment-tag)"
+)
+_POST = re.compile(rf"/(ajax-)?api/[23]\.0/mlflow/({_READING}|{_WRITING})|/graphql|/ajax-api/3\.0/jobs/search")
+_ARTIFACT = re.compile(
+    r"/(get-artifact|model-versions/get-artifact)$|/get-trace-artifact$|/mlflow-artifacts/|/artifacts/files$"
+)
+_PAGES = re.compile(r"/(static-files/.*)?")
+_SHOWN_AS_THEY_ARE = frozenset(
+    ("text/plain", "application/json", "image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
+)
+_PASSED_ON = frozenset(
+    (
+        *("accept", "accept-encoding", "content-type", "content-length", "content-encoding"),
+        *("range", "if-range", "if-none-match", "if-modified-since", "cache-control"),
+    )
+)
+_KEPT_BACK = re.compile(
+    "connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|set-cookie|server|date|"
+    "access-control-.*|content-security-policy|x-frame-options"
+)
+
+
+def refusal(method: str, path: str) -> str:
+    """Why a call does not go through; empty when it does."""
+    if {".", ".."} & set(path.split("/")) or "\\" in path:
+        return "a path with '.' or '..' in it leads nowhere"
+    if method in ("GET", "HEAD") and not _CLOSED.match(path):
+        return ""
+    if method == "POST" and _POST.fullmatch(path):
+        return ""
+    return (
+        f"{method} {path[:120]} is not open here: MLflow's pages show runs and experiments, rename, tag, delete and "
+        "restore them; for anything else start MLflow's own server on the database"
+    )
+
+
+def request_headers(given: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """What MLflow needs to know: never a cookie, a token, an origin or where the request came from."""
+    return [(name, value) for name, value in given if name.decode("latin-1").lower() in _PASSED_ON]
+
+
+def response_headers(path: str, given: Mapping[str, str]) -> dict[str, str]:
+    """MLflow's headers without those of its connection, and with ours. Names are in lower case."""
+    kept = {name.lower(): value for name, value in given.items() if not _KEPT_BACK.fullmatch(name.lower())}
+    kept["x-content-type-options"] = "nosniff"
+    kept["content-security-policy"] = PAGES_POLICY if _PAGES.fullmatch(path) else DATA_POLICY
+    if _ARTIFACT.search(path):
+        _make_inert(kept)
+    return kept
+
+
+def _make_inert(headers: dict[str, str]) -> None:
+    """A model may have written it: a file to keep, of a type that no browser runs, not even as somebody's script."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in _SHOWN_AS_THEY_ARE:
+        headers["content-type"] = "application/octet-stream"
+    if not headers.get("content-disposition", "").lower().startswith("attachment"):
+        headers["content-disposition"] = "attachment"
+
+
+async def ask(client: httpx.AsyncClient, scope: Scope, receive: Receive, path: str) -> httpx.Response:
+    """MLflow's answer, of which only the head is read. Raises httpx.TransportError when there is none."""
+    headers = request_headers(scope["headers"])
+    has_body = any(name.lower() == b"content-length" for name, _ in headers)
+    request = client.build_request(
+        scope["method"],
+        httpx.URL(f"http://{HOST}{quote(path)}", query=scope.get("query_string", b"")),
+        headers=headers,
+        content=_body(receive) if has_body else None,
+    )
+    return await client.send(request, stream=True)
+
+
+async def hand_back(answer: httpx.Response, scope: Scope, receive: Receive, send: Send, path: str) -> None:
+    headers = response_headers(path, answer.headers)
+    if "location" in headers:
+        headers["location"] = _outside(headers["location"], scope.get("root_path", ""))
+    response = StreamingResponse(answer.aiter_raw(), answer.status_code, headers)
+    await response(scope, receive, send)
+
+
+async def _body(receive: Receive) -> AsyncIterator[bytes]:
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ConnectionAbortedError("the browser went away in the middle of its request")
+        yield message.get("body", b"")
+        if not message.get("more_body", False):
+            return
+
+
+def _outside(location: str, prefix: str) -> str:
+    """Where MLflow sends a browser, as seen from outside."""
+    target = urlsplit(location)
+    if target.netloc not in ("", HOST) or not target.path.startswith("/"):
+        return location
+    return prefix + target.path + (f"?{target.query}" if target.query else "")
+
 
 _RELOAD_S = 2
 _ERROR_CODES = {

@@ -7,8 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from tipbench.server.mlflow_pages.pages import Notice
 from tipbench.server.ui import urls
-from tipbench.server.ui.pages import bare_page, visitor_of
-from tipbench.server.ui.parts import Parts
+from tipbench.server.ui.pages import Parts, bare_page, visitor_of
 
 _TITLES = {
     400: "That can’t be answered",

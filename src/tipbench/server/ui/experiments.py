@@ -9,8 +9,7 @@ from tipbench.core.errors import RunnerError
 from tipbench.core.identity import SHORT, text_digest
 from tipbench.server.jobs.interface import Job
 from tipbench.server.jobs.progress import Progress
-from tipbench.server.ui.pages import page
-from tipbench.server.ui.parts import Parts
+from tipbench.server.ui.pages import Parts, page
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from tipbench.bench.options import OptionField, option_fields, split_names
-from tipbench.web.bodies import USUAL_LIMIT
-from tipbench.web.forms import Fields, read_form
+from tipbench.web.headers import USUAL_LIMIT
+from tipbench.web.login import Fields, read_form
 
 MORE_MODELS, RETRY_FAILED, FRESH = "more_models", "retry_failed", "fresh"
 _BESIDE_THE_OPTIONS = (MORE_MODELS, RETRY_FAILED, FRESH)

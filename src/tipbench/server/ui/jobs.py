@@ -10,8 +10,7 @@ from tipbench.core.identity import SHORT, text_digest
 from tipbench.server.jobs.interface import Job
 from tipbench.server.jobs.progress import Progress
 from tipbench.server.ui import urls
-from tipbench.server.ui.pages import page
-from tipbench.server.ui.parts import Parts
+from tipbench.server.ui.pages import Parts, page
 
 _A_PAGE = 50
 STOP_POLLING = 286  # as htmx has it

@@ -5,8 +5,7 @@ from fastapi.responses import Response
 
 from tipbench.core.errors import InvalidInput
 from tipbench.server.ui.forms import Form, only
-from tipbench.server.ui.pages import page
-from tipbench.server.ui.parts import Parts
+from tipbench.server.ui.pages import Parts, page
 
 
 def router(parts: Parts) -> APIRouter:

@@ -11,14 +11,12 @@ from fastapi.responses import RedirectResponse, Response
 
 from tipbench.bench.judge.sample import seconds_for
 from tipbench.core.untrusted import json_text
-from tipbench.server.ui.judging_report import judging_report
-from tipbench.server.ui.judging_sheet import given_data, sheet_data, steps, unscored
-from tipbench.server.ui.pages import page
-from tipbench.server.ui.parts import Parts
+from tipbench.server.ui.judging_report import given_data, judging_report, sheet_data, steps, unscored
+from tipbench.server.ui.pages import Parts, page
 from tipbench.server.ui.rubric_markdown import rubric_html
 from tipbench.server.views.sheet import LONGEST_NOTE, Change
 from tipbench.web.authentication import signed_in
-from tipbench.web.forms import CsrfForm
+from tipbench.web.login import CsrfForm
 
 _SITTING_S = 2 * 3600
 

@@ -5,14 +5,13 @@ from fastapi.responses import HTMLResponse, Response
 
 from tipbench.bench.compare.html.page import as_html, report_values
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
-from tipbench.bench.compare.report import as_csv
+from tipbench.bench.compare.messages import as_csv
 from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import printable
 from tipbench.server.ui import urls
-from tipbench.server.ui.downloads import attachment
 from tipbench.server.ui.forms import Form, only
-from tipbench.server.ui.pages import page
-from tipbench.server.ui.parts import Parts
+from tipbench.server.ui.pages import Parts, page
+from tipbench.server.ui.static_files import attachment
 from tipbench.server.views import rewards_report
 from tipbench.web.authentication import SignedIn
 

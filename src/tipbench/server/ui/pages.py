@@ -1,5 +1,8 @@
 """How every page is made: one environment that escapes, and what all templates know."""
 
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -10,10 +13,28 @@ from markupsafe import Markup, escape
 
 from tipbench.bench.compare.html.templates import make_environment
 from tipbench.core.text import duration
+from tipbench.server.jobs.interface import Runner
 from tipbench.server.ui import messages as words
 from tipbench.server.ui import urls
-from tipbench.server.ui.parts import Parts
-from tipbench.web.visitor import Visitor
+from tipbench.server.views.boards import Boards
+from tipbench.server.views.judging import JudgingDesk
+from tipbench.server.views.recommender import RecommenderRoom
+from tipbench.server.views.run_requests import RunRequests
+from tipbench.web.tokens import Tokens, Visitor
+
+
+@dataclass(frozen=True)
+class Parts:
+    boards: Boards
+    requests: RunRequests
+    runner: Runner
+    desk: JudgingDesk
+    tokens: Tokens
+    recommender: RecommenderRoom
+    csrf: Callable[[Request], str]  # the token that a request of this visitor must carry
+    mlflow_run: Callable[[str, str], str]  # experiment's id, run's id → its page in MLflow
+    address: str  # of the store, for show
+    clock: Callable[[], float] = time.time
 
 
 def page(request: Request, parts: Parts, template: str, status: int = 200, **values: Any) -> HTMLResponse:

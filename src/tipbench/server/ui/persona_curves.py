@@ -7,9 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from tipbench.bench.compare.html.axis import Axis, even_steps
-from tipbench.bench.compare.html.drawing import Drawing
-from tipbench.server.views.outcomes import ByPolicy, Metric, Outcome
+from tipbench.bench.compare.html.drawing import Axis, Drawing, even_steps
+from tipbench.server.views.simulations import ByPolicy, Metric, Outcome
 
 COLOURS = 6  # that the style sheet has, each with a dash of its own
 _WIDTH, _HEIGHT = 360.0, 210.0

@@ -9,8 +9,7 @@ from fastapi.responses import Response
 from tipbench.core.errors import TipbenchError
 from tipbench.recommender.shadows.statistics import ShadowDay
 from tipbench.server.ui import urls
-from tipbench.server.ui.pages import page
-from tipbench.server.ui.parts import Parts
+from tipbench.server.ui.pages import Parts, page
 
 T = TypeVar("T")
 

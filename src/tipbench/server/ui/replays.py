@@ -5,10 +5,9 @@ import shlex
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from tipbench.recommender.replay.messages import basis, estimate_text
+from tipbench.recommender.replay.verdict import basis, estimate_text
 from tipbench.server.ui import urls
-from tipbench.server.ui.pages import page
-from tipbench.server.ui.parts import Parts
+from tipbench.server.ui.pages import Parts, page
 
 
 def router(parts: Parts) -> APIRouter:

@@ -16,7 +16,7 @@ from tipbench.server.ui import (
     runs,
     simulations,
 )
-from tipbench.server.ui.parts import Parts
+from tipbench.server.ui.pages import Parts
 
 _PAGES = (
     *(entrance, experiments, leaderboard, runs, run_form, jobs, judging, judges),

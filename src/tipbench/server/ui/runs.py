@@ -9,9 +9,8 @@ from fastapi.responses import Response
 
 from tipbench.core.errors import InvalidInput
 from tipbench.server.ui import urls
-from tipbench.server.ui.downloads import attachment
-from tipbench.server.ui.pages import page
-from tipbench.server.ui.parts import Parts
+from tipbench.server.ui.pages import Parts, page
+from tipbench.server.ui.static_files import attachment
 from tipbench.server.views.boards import STATES, CandidateScores, RunDetail, RunFilter, RunPage, state_of
 
 A_PAGE = 50

@@ -10,18 +10,17 @@ from pydantic import ValidationError
 from tipbench.core.errors import Problems, TipbenchError
 from tipbench.core.identity import SHORT, text_digest
 from tipbench.recommender.policies.catalog import SERVED
-from tipbench.recommender.simulation.arms import ARMS
+from tipbench.recommender.simulation.rollout import ARMS
 from tipbench.server.jobs.simulation_asked import SimulationAsked
 from tipbench.server.ui import urls
-from tipbench.server.ui.downloads import attachment
 from tipbench.server.ui.forms import Form, only
 from tipbench.server.ui.jobs import STOP_POLLING
-from tipbench.server.ui.pages import page
-from tipbench.server.ui.parts import Parts
+from tipbench.server.ui.pages import Parts, page
 from tipbench.server.ui.persona_curves import curve_values
 from tipbench.server.ui.run_form import problems_of
+from tipbench.server.ui.static_files import attachment
 from tipbench.server.views.simulations import Simulation
-from tipbench.web.forms import Fields
+from tipbench.web.login import Fields
 from tipbench.web.validation import problems_in
 
 _A_PAGE = 50

@@ -1,6 +1,8 @@
 """Style sheets and scripts, as files of the package. Nothing in them is secret."""
 
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from starlette.staticfiles import StaticFiles
@@ -23,3 +25,12 @@ class PanelFiles(StaticFiles):
             found = _REPORT / path
             return str(found), found.stat()
         return super().lookup_path(path)
+
+
+_LONGEST = 80
+
+
+def attachment(name: str, ending: str) -> Mapping[str, str]:
+    """The header for a file that is called after something with an arbitrary name."""
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:_LONGEST] or "tipbench"
+    return {"Content-Disposition": f'attachment; filename="{safe}.{ending}"'}

@@ -1,25 +1,63 @@
 """Batches of the judging desk: found in the store, opened, and kept open while somebody is at them."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tipbench.bench.compare.snapshot import rubric_of
-from tipbench.bench.judge.pending import awaits
+from tipbench.bench.judge.export import awaits
 from tipbench.bench.records import Batch, StoredCell
-from tipbench.bench.suites.read_rubric import parse_rubric
-from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.bench.tracking.batches import BATCH, AppliedBatch, applied_batch, batch_file, has_file, read_batch
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import KIND, stored_rubric
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.cache import LruCache
 from tipbench.core.errors import InvalidInput, NotFound
-from tipbench.server.views.drafts import Drafts
+from tipbench.core.files import make_private_folder
+from tipbench.core.sqlite import Database
 from tipbench.server.views.sheet import NOTHING, filled, given
 from tipbench.server.views.snapshots import SnapshotEntry
 from tipbench.server.views.store_provider import StoreProvider
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS drafts (
+    batch TEXT, slot TEXT, part TEXT, name TEXT, value TEXT, at_ms INTEGER, PRIMARY KEY (batch, slot, part, name)
+) WITHOUT ROWID
+"""
+
+
+class Drafts:
+    """A small database of the server's own. A field is ("scores", "tone"), ("flags", "overlong") or ("note", "")."""
+
+    def __init__(self, path: Path) -> None:
+        make_private_folder(path.parent)
+        self._database = Database(path, _SCHEMA, version=1)
+
+    def keep(self, batch: str, slot: str, fields: Mapping[tuple[str, str], Any], at_ms: int) -> None:
+        """All of these fields; None takes back what was given."""
+        with self._database.transaction() as database:
+            for (part, name), value in fields.items():
+                database.execute(
+                    "INSERT OR REPLACE INTO drafts VALUES (?, ?, ?, ?, ?, ?)",
+                    (batch, slot, part, name, json.dumps(value), at_ms),
+                )
+
+    def of(self, batch: str) -> dict[str, dict[tuple[str, str], Any]]:
+        """What is kept of a batch, by slot."""
+        with self._database.connection() as database:
+            rows = database.execute("SELECT slot, part, name, value FROM drafts WHERE batch = ?", (batch,))
+            found: dict[str, dict[tuple[str, str], Any]] = {}
+            for slot, part, name, value in rows:
+                found.setdefault(slot, {})[part, name] = json.loads(value)
+            return found
+
+    def close(self) -> None:
+        self._database.close()
+
 
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 _MOST_OPENED = 50  # in memory

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tipbench.bench.compare.html.page import Report
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
-from tipbench.bench.compare.report import as_data
+from tipbench.bench.compare.messages import as_data
 from tipbench.bench.compare.snapshot import rubric_of
 from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.records import StoredCell

@@ -1,9 +1,11 @@
 """The gates that were held: a list, and one with all its reasons."""
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -11,8 +13,36 @@ from tipbench.core.errors import NotFound, StateError, StateRefused
 from tipbench.core.paths import gates_folder
 from tipbench.recommender.promotion.gate_records import GateCondition, GatePooled, read_gate
 from tipbench.recommender.promotion.immutable_records import read_record
-from tipbench.server.views.outcomes import Outcome, Plan
-from tipbench.server.views.record_index import RecordIndex
+from tipbench.server.views.simulations import Outcome, Plan
+
+_ID = "[0-9a-f]" * 16 + ".json"
+_Mark = tuple[int, int]
+Line = TypeVar("Line")
+
+
+class RecordIndex(Generic[Line]):
+    """A line for each record of a folder, in no order. Safe to be asked by many threads."""
+
+    def __init__(self, folder: Path, line_of: Callable[[str], Line]) -> None:
+        self._folder = folder
+        self._line_of = line_of
+        self._turn = threading.Lock()
+        self._lines: dict[str, tuple[_Mark, Line]] = {}
+
+    def read(self) -> list[Line]:
+        with self._turn:
+            found: dict[str, tuple[_Mark, Line]] = {}
+            for path in self._folder.glob(_ID):
+                with suppress(FileNotFoundError, NotFound):  # somebody has just removed it
+                    found[path.stem] = self._known(path)
+            self._lines = found
+            return [line for _, line in found.values()]
+
+    def _known(self, path: Path) -> tuple[_Mark, Line]:
+        stat = path.stat()
+        mark = (stat.st_mtime_ns, stat.st_size)
+        known = self._lines.get(path.stem)
+        return known if known and known[0] == mark else (mark, self._line_of(path.stem))
 
 
 class _Part(BaseModel):

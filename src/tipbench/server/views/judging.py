@@ -10,9 +10,9 @@ from tipbench.bench.bench import Bench
 from tipbench.bench.compare.snapshot import rubric_of
 from tipbench.bench.judge.apply import Applied, ApplyOptions, report_of_applied
 from tipbench.bench.judge.judges.catalog import person
+from tipbench.bench.judge.judges.webhook import batch_key, is_fresh, verify_signature
 from tipbench.bench.judge.sample import fitting_sample
 from tipbench.bench.judge.settle import finish_applying
-from tipbench.bench.judge.signature import batch_key, is_fresh, verify_signature
 from tipbench.bench.judge.verify import read_judge_data
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.batches import is_applied
@@ -20,8 +20,7 @@ from tipbench.bench.tracking.interface import Experiment
 from tipbench.core.errors import DatabaseBusy, InvalidInput, NotFound, NothingPending, StoredDataDamaged
 from tipbench.core.locks import TimedLock
 from tipbench.core.untrusted import json_text
-from tipbench.server.views.batches import Batches, OpenedBatch, our_experiments, pending
-from tipbench.server.views.drafts import Drafts
+from tipbench.server.views.batches import Batches, Drafts, OpenedBatch, our_experiments, pending
 from tipbench.server.views.sheet import LONGEST_NOTE, NOTHING, Given, Sheet, filled, given, make_sheet, read_change
 from tipbench.server.views.snapshots import SnapshotEntry, SnapshotMemoryCache
 from tipbench.server.views.store_provider import StoreProvider

@@ -12,7 +12,7 @@ from tipbench.core.paths import replays_folder
 from tipbench.recommender.promotion.immutable_records import read_record
 from tipbench.recommender.replay.record import ReplayVerdict, read_replay
 from tipbench.recommender.replay.verdict import Status
-from tipbench.server.views.record_index import RecordIndex
+from tipbench.server.views.gates import RecordIndex
 
 
 class _Part(BaseModel):

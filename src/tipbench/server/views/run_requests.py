@@ -18,7 +18,7 @@ from tipbench.bench.suites.suite import Suite
 from tipbench.core.errors import EngineError, InvalidInput, MissingExtra, Problems, TipbenchError
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import without_credentials
-from tipbench.server.jobs.credentials import refuse_credentials
+from tipbench.server.jobs.simulation_asked import refuse_credentials
 from tipbench.server.views.snapshots import SnapshotMemoryCache
 from tipbench.server.views.store_provider import StoreProvider
 

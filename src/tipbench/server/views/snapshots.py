@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tipbench.bench.compare.load_snapshot import load_snapshot
-from tipbench.bench.compare.snapshot import Snapshot
+from tipbench.bench.compare.snapshot import Snapshot, load_snapshot
 from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.store import RunStore

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tipbench.bench.compare.examples import Example, Examples
+from tipbench.bench.compare.examples import Agreement, Example, Examples, JudgedBatch
 from tipbench.bench.compare.html.page import Report
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard
-from tipbench.bench.compare.reliability import Agreement, JudgedBatch
 from tipbench.bench.records import JudgeNote, StoredCell
 from tipbench.bench.suites.load import load_suite
 from tipbench.core.names import BY_RULE

@@ -7,8 +7,7 @@ from typing import Any
 from tipbench.bench.judge.file import BatchItem, judge_file
 from tipbench.bench.records import Batch, Slot
 from tipbench.bench.suites.load import load_suite
-from tipbench.bench.suites.read_rubric import parse_rubric
-from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.core.identity import text_digest
 
 TIP = load_suite("tip").rubric

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.bench.judge.judges.delimiters import Delimiters, without_marks
+from tipbench.bench.judge.judges.prompt import Delimiters, without_marks
 
 FENCE = Delimiters.drawn(0, "slot")
 MARKS = ("<<<", ">>>", "<|", "</s>", "[INST]", "[/INST]", "<start_of_turn>", "<｜", "\x1b", "\x00", "\ud800", "\r")

@@ -22,13 +22,12 @@ from tests.bench.judge.judges.files import (
     with_hostile,
 )
 from tipbench.bench.engines.scripted import ScriptedEngine
-from tipbench.bench.judge.judges.delimiters import Delimiters
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.judges.model import ModelJudge
+from tipbench.bench.judge.judges.prompt import Delimiters
 from tipbench.bench.judge.verify import verify
 from tipbench.bench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
-from tipbench.bench.suites.read_rubric import parse_rubric
-from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.core.errors import (
     EngineBusy,
     EngineError,

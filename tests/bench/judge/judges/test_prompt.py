@@ -3,12 +3,8 @@
 import pytest
 
 from tests.bench.judge.judges.files import CLEAR, HOSTILE, SCENARIO, TIP
-from tipbench.bench.judge.judges.delimiters import Delimiters
-from tipbench.bench.judge.judges.prompt import Prompts, general_rules
-from tipbench.bench.judge.judges.question import questions
-from tipbench.bench.judge.judges.token_budget import tokens
-from tipbench.bench.suites.read_rubric import parse_rubric
-from tipbench.bench.suites.rubric import Criterion, Rubric, RubricFront
+from tipbench.bench.judge.judges.prompt import Delimiters, Prompts, general_rules, questions, tokens
+from tipbench.bench.suites.rubric import Criterion, Rubric, RubricFront, parse_rubric
 
 FENCE = Delimiters.drawn(7, "slot")
 ROOM = 3456

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.bench.judge.judges.files import TIP
-from tipbench.bench.judge.judges.question import Question, questions
+from tipbench.bench.judge.judges.prompt import Question, questions
 from tipbench.bench.suites.rubric import Criterion, Flag, Rubric, RubricFront
 
 SCORE = Question("clarity", "Is it clear?", "score", (0, 1, 2, 3))

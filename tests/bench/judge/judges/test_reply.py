@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.bench.judge.judges.reply import read_reply
+from tipbench.bench.judge.judges.prompt import read_reply
 from tipbench.core.errors import JudgeFailed
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.bench.judge.judges.token_budget import CUT, cut, tokens
+from tipbench.bench.judge.judges.prompt import CUT, cut, tokens
 
 
 @settings(deadline=None, max_examples=150)

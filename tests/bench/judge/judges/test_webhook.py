@@ -18,8 +18,7 @@ from tests.bench.judge.judges.files import (
 )
 from tipbench.bench.judge.judges import webhook
 from tipbench.bench.judge.judges.interface import JudgeName
-from tipbench.bench.judge.judges.webhook import WebhookJudge
-from tipbench.bench.judge.signature import batch_key, sign, verify_signature
+from tipbench.bench.judge.judges.webhook import WebhookJudge, batch_key, sign, verify_signature
 from tipbench.bench.judge.verify import verify
 from tipbench.core.errors import InvalidInput, JudgeFailed, JudgeLater
 from tipbench.core.http import tls_context

@@ -10,8 +10,7 @@ import xllamacpp
 
 from tests.bench.engines.stand_in import SCORE_SCHEMA, a_request
 from tests.integration.real_ollama.server import MODELS, OllamaServer, default_cache, unsupported_reason
-from tipbench.bench.engines.admission import admit
-from tipbench.bench.engines.footprint import footprint
+from tipbench.bench.engines.admission import admit, footprint
 from tipbench.bench.engines.gguf import GgufFacts, file_digest, read_gguf
 from tipbench.bench.engines.ollama import OllamaEngine
 from tipbench.bench.engines.openai_compatible import OpenAICompatibleEngine

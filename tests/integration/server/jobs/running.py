@@ -12,7 +12,7 @@ from tipbench.bench.options import Options, make_options
 from tipbench.core.settings import Settings
 from tipbench.server.jobs.interface import Job
 from tipbench.server.jobs.job_folder import JobFolder
-from tipbench.server.jobs.processes import Processes, end_at_once
+from tipbench.server.jobs.job_watch import Processes, end_at_once
 from tipbench.server.jobs.subprocess import SubprocessRunner
 
 

@@ -16,7 +16,7 @@ from tipbench.core.errors import Conflict, InvalidInput, LockTaken, NotFound
 from tipbench.core.settings import Settings
 from tipbench.server.jobs.interface import Job, UnknownJob
 from tipbench.server.jobs.job_folder import JobFolder
-from tipbench.server.jobs.processes import Processes, end_at_once
+from tipbench.server.jobs.job_watch import Processes, end_at_once
 from tipbench.server.jobs.simulation_asked import SimulationAsked
 from tipbench.server.jobs.simulations import MOST_WAITING, SimulationRunner
 

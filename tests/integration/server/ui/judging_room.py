@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page, 
 from tests.server.ui.fake_desk import FakeDesk
 from tests.server.ui.judging_server import Server, Session, make_app
 from tipbench.server.views.sheet import Sheet
-from tipbench.web.visitor import Visitor
+from tipbench.web.tokens import Visitor
 
 ADA = Visitor("judge", "ada")
 

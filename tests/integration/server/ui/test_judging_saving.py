@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.integration.server.ui.judging_room import ADA, judging
 from tests.server.ui.fake_desk import tip_sheet
-from tipbench.web.visitor import Visitor
+from tipbench.web.tokens import Visitor
 
 REFUSED = "net::ERR_CONNECTION_REFUSED"
 

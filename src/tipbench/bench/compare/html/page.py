@@ -11,13 +11,12 @@ from markupsafe import Markup
 
 from tipbench.bench.compare import messages as words
 from tipbench.bench.compare.effects import FactorEffects, GridEffects
-from tipbench.bench.compare.examples import Examples
+from tipbench.bench.compare.examples import Examples, JudgedBatch
 from tipbench.bench.compare.html.heat import grid_means, heat_map, heat_scale, slice_means, slice_tables
 from tipbench.bench.compare.html.plots import Bar, Point, effects_plot, interval_plot, scatter_plot
 from tipbench.bench.compare.html.templates import make_environment
 from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
-from tipbench.bench.compare.reliability import JudgedBatch
 from tipbench.bench.compare.rows import RowKey
 from tipbench.statistics.bounded import Interval
 

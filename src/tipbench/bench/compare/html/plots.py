@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tipbench.bench.compare.html.axis import Axis, even_steps, roomy, tenfold_steps, with_ends
-from tipbench.bench.compare.html.drawing import Drawing, shortened
+from tipbench.bench.compare.html.drawing import Axis, Drawing, even_steps, roomy, shortened, tenfold_steps, with_ends
 from tipbench.statistics.bounded import Interval
 
 WIDE, NARROW = 960.0, 340.0  # of the picture's own units; a CSS pixel each where there is room

@@ -5,7 +5,7 @@ import signal
 from typing import Any
 
 from tipbench.bench.judge.judges.interface import JudgeName
-from tipbench.bench.judge.judges.reply import read_reply
+from tipbench.bench.judge.judges.prompt import read_reply
 from tipbench.bench.judge.verify import MOST_BYTES
 from tipbench.core.errors import InvalidInput, JudgeFailed
 from tipbench.core.processes import Ended, OutOfTime, TooMuch, run_bounded

@@ -7,12 +7,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from tipbench.bench.engines.http import Throttle
 from tipbench.bench.engines.interface import CONTEXT_TOKENS, Engine, bare_name
-from tipbench.bench.engines.throttle import Throttle
-from tipbench.bench.judge.judges.delimiters import Delimiters
 from tipbench.bench.judge.judges.interface import JudgeName
-from tipbench.bench.judge.judges.prompt import Prompts
-from tipbench.bench.judge.judges.question import Question, questions
+from tipbench.bench.judge.judges.prompt import Delimiters, Prompts, Question, questions
 from tipbench.bench.records import GenerationRequest
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.core.errors import EngineError, GenerationFailed, JudgeFailed

@@ -6,9 +6,9 @@ from contextlib import ExitStack, contextmanager
 from tipbench.bench.engines.admission import admit
 from tipbench.bench.engines.catalog import open_engines
 from tipbench.bench.engines.residency import exclusive_use
-from tipbench.bench.judge.blind import families_shared
 from tipbench.bench.judge.judges.catalog import JudgeParts, judge_named
 from tipbench.bench.judge.judges.interface import Judge
+from tipbench.bench.judge.sample import families_shared
 from tipbench.bench.options import Options
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.runs import stored_runs

@@ -3,14 +3,164 @@
 Each part may take a share of the room, whatever the others take, so that no material can push the rubric out.
 """
 
+import json
 import re
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from typing import Any, NamedTuple
 
-from tipbench.bench.judge.judges.delimiters import Delimiters, without_marks
-from tipbench.bench.judge.judges.question import Question
-from tipbench.bench.judge.judges.token_budget import cut, tokens
+from tipbench.bench.judge.verify import without_doubles
 from tipbench.bench.records import Message
+from tipbench.bench.suites.contract import without_thoughts
 from tipbench.bench.suites.rubric import Rubric, sections
+from tipbench.core.errors import JudgeFailed
+from tipbench.core.identity import data_digest
+from tipbench.core.untrusted import printable
+
+
+class Question(NamedTuple):
+    """One question with its allowed answers: whole numbers, or true and false."""
+
+    name: str
+    asks: str
+    key: str  # the answer's name in the JSON that is asked for
+    allowed: tuple[int, ...] | tuple[bool, ...]
+
+    @property
+    def is_flag(self) -> bool:
+        return isinstance(self.allowed[0], bool)
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        answer = {"type": "boolean"} if self.is_flag else {"type": "integer", "enum": list(self.allowed)}
+        return {
+            "type": "object",
+            "properties": {self.key: answer},
+            "required": [self.key],
+            "additionalProperties": False,
+        }
+
+    @property
+    def form(self) -> str:
+        """The answer's form in words."""
+        if self.is_flag:
+            return f'{{"{self.key}": true}} or {{"{self.key}": false}}'
+        return f'{{"{self.key}": N}}, where N is a whole number from {self.allowed[0]} to {self.allowed[-1]}'
+
+    def read(self, answer: str) -> int | bool | None:
+        """The value in a model's answer; None where there is none, or none that is allowed."""
+        try:
+            data = json.loads(without_thoughts(answer).strip())
+        except (ValueError, RecursionError):
+            return None
+        value = data.get(self.key) if isinstance(data, dict) else None
+        if isinstance(value, int) and isinstance(value, bool) == self.is_flag and value in self.allowed:
+            return value
+        return None
+
+
+def questions(rubric: Rubric) -> list[Question]:
+    """Everything that a judge has to fill in for an item."""
+    scored = [
+        Question(
+            name,
+            criterion.question or f"How good is the text in this respect: {_said(name)}?",
+            "score",
+            tuple(range(criterion.min, criterion.max + 1)),
+        )
+        for name, criterion in rubric.criteria.items()
+    ]
+    flagged = [
+        Question(name, flag.question or f"Is this so: {_said(name)}?", "answer", (False, True))
+        for name, flag in rubric.flags.items()
+        if flag.check is None
+    ]
+    return [*scored, *flagged]
+
+
+def _said(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def read_reply(content: bytes, who: str) -> dict[str, Any]:
+    """The JSON object that a judge answered with; `who` begins the sentence where there is none."""
+    try:
+        data = json.loads(content.decode("utf-8-sig"), object_pairs_hook=without_doubles)
+    except UnicodeDecodeError:
+        raise JudgeFailed(f"{who} answered something that is not UTF-8 text; it must give the filled-in file") from None
+    except (ValueError, RecursionError) as error:
+        raise JudgeFailed(
+            f"{who} answered something that is no JSON ({printable(str(error), 120)}); it must give the filled-in file"
+        ) from None
+    if not isinstance(data, dict):
+        raise JudgeFailed(f"{who} answered a JSON {type(data).__name__}, no object; it must give the filled-in file")
+    return data
+
+
+_TOKEN_LENGTH = 8
+_TEMPLATE_MARK = re.compile(r"\[(?=/?[A-Z_]+\])")  # as in [INST], which some chat templates take for their own
+_CLOSING = re.compile(">{3,}")
+
+
+def without_marks(text: str) -> str:
+    """A text that no chat template and no fence takes for its own: `<|im_end|>` becomes `< |im_end|>`."""
+    text = printable(text).replace("<", "< ")
+    text = _CLOSING.sub(lambda match: " ".join(match[0]), text)
+    return _TEMPLATE_MARK.sub("[ ", text)
+
+
+class Delimiters(NamedTuple):
+    """A pair of lines with a token that whoever wrote the text can't have known."""
+
+    token: str
+
+    @classmethod
+    def drawn(cls, *parts: str | int) -> "Delimiters":
+        return cls(data_digest(["fence", *parts])[:_TOKEN_LENGTH])
+
+    @property
+    def opening(self) -> str:
+        return f"<<<material {self.token}"
+
+    @property
+    def closing(self) -> str:
+        return f"end {self.token}>>>"
+
+    def around(self, text: str) -> str:
+        """The fenced text; it must be without marks already."""
+        inside = re.sub(re.escape(self.token), "[…]", text, flags=re.IGNORECASE)
+        return f"{self.opening}\n{inside}\n{self.closing}"
+
+
+_PIECE = re.compile(r"[A-Za-z]{1,12}|\s|.", re.DOTALL)
+CUT = " […]"
+
+
+def tokens(text: str) -> int:
+    """Rather too many than too few: a word takes a token for every three letters, anything else one a byte."""
+    return sum(_costs(text))
+
+
+def cut(text: str, room: int) -> str:
+    """The text as it is, or as much of its beginning as there is room for, with a mark."""
+    if len(text.encode("utf-8", "surrogatepass")) <= room or tokens(text) <= room:
+        return text
+    room -= tokens(CUT)
+    ends = (match.end() for match in _PIECE.finditer(text))
+    fitting = [end for end, total in zip(ends, accumulate(_costs(text)), strict=True) if total <= room]
+    return (text[: fitting[-1]] if fitting else "").rstrip() + CUT
+
+
+def _costs(text: str) -> Iterator[int]:
+    for match in _PIECE.finditer(text):
+        piece = match[0]
+        if piece == " ":
+            yield 0
+        elif piece.isascii():
+            yield 1 + len(piece) // 4
+        else:
+            yield len(piece.encode("utf-8", "surrogatepass"))
+
 
 _SECTION_SHARE = 0.35
 _GENERAL_SHARE = 0.25
