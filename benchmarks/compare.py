@@ -88,8 +88,8 @@ def main() -> int:
     if len({went.printed for all_of_one in measured.values() for went in all_of_one}) != 1:
         raise SystemExit("the ways did not print the same leaderboard; the figures mean nothing")
     _show(measured, cells)
-    user_state = [_kept(name, measured[name]) for name in PROMISED]
-    return 0 if all(user_state) else 1
+    passed = [_kept(name, measured[name]) for name in PROMISED]
+    return 0 if all(passed) else 1
 
 
 def _show(measured: dict[str, list[Went]], cells: int) -> None:

@@ -113,13 +113,13 @@ def main() -> int:
         rows.append((f"{anchors} anchors, offset ≤ {tolerances.offset * 4:g}, κ ≥ {tolerances.kappa:g}", *told))
     show(f"batches in quarantine, of {given.batches} for each judge", ("rule", *judges), rows)
     out.print("The first row is the rule as it is shipped.")
-    user_state = [verdict("faithful judges that count", 1 - rates["faithful"], 0.95, unit="", precision=".3f")]
-    user_state += [
+    passed = [verdict("faithful judges that count", 1 - rates["faithful"], 0.95, unit="", precision=".3f")]
+    passed += [
         verdict(f"{name} found out", rate, 0.95, unit="", precision=".3f")
         for name, rate in rates.items()
         if name != "faithful"
     ]
-    return 0 if all(user_state) else 1
+    return 0 if all(passed) else 1
 
 
 if __name__ == "__main__":

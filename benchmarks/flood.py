@@ -186,11 +186,11 @@ def measure(name: str, served: Served, target: Target, seconds: float) -> bool:
         f"{opened['half headers']} half headers and {opened['slow bodies']} slow bodies were begun; memory grew by "
         f"{grown / 1e6:.0f} MB"
     )
-    user_state = grown < MOST_GROWTH
+    passed = grown < MOST_GROWTH
     for sort in ("right token", "/health"):
-        user_state &= set(found[sort].statuses) == {"200"} and found[sort].p99 < 1.0
-    out.print(f"{name}: {'user_state' if user_state else 'NOT KEPT'}")
-    return user_state
+        passed &= set(found[sort].statuses) == {"200"} and found[sort].p99 < 1.0
+    out.print(f"{name}: {'passed' if passed else 'NOT KEPT'}")
+    return passed
 
 
 def _peak(process: psutil.Process) -> int:
@@ -208,23 +208,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0)
     given = parser.parse_args()
-    user_state = True
+    passed = True
     with scratch_folders() as new_folder:
         home = str(new_folder())
         server = Served(TIPBENCH_HOME=home, TIPBENCH_JUDGE_SECRET="for-measuring")
         paths = (("GET", "/api/jobs", b""), ("GET", "/api/judging/status", b""), ("GET", "/api/bench/experiments", b""))
         try:
-            user_state &= measure("serve", server, Target(*_at(server.url), paths, TOKEN, True), given.seconds)
+            passed &= measure("serve", server, Target(*_at(server.url), paths, TOKEN, True), given.seconds)
         finally:
             server.end()
         service = Recommending(TIPBENCH_HOME=home)
         score = json.dumps(request("e1")).encode()
         target = Target(*_at(service.url), (("POST", "/score", score), ("GET", "/stats/egreedy/u1", b"")), KEY, False)
         try:
-            user_state &= measure("recommend serve", service, target, given.seconds)
+            passed &= measure("recommend serve", service, target, given.seconds)
         finally:
             service.end()
-    return 0 if user_state else 1
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":

@@ -82,8 +82,8 @@ def main() -> None:
         gates = list(_gates(worlds, len(found), count, given))
         found += gates
         if given.keep:
-            with given.keep.open("a") as user_state:
-                user_state.writelines(json.dumps(gate) + "\n" for gate in gates)
+            with given.keep.open("a") as file:
+                file.writelines(json.dumps(gate) + "\n" for gate in gates)
         spent = time.perf_counter() - begun
         out.print(f"{len(found)} of {given.gates} gates, {spent / (len(found) - before):.1f} s each")
     sys.exit(0 if _show(found[: given.gates], given) else 1)

@@ -263,8 +263,8 @@ def main() -> int:
                     found += once(name, kind, folder, drawn)
                     if kind.again:
                         found += given_again(kind, folder)
-                    if kind.alone and ollama and (transaction := ollama.call("/api/ps")["models"]):
-                        found.append(f"{len(transaction)} models stay loaded")
+                    if kind.alone and ollama and (loaded := ollama.call("/api/ps")["models"]):
+                        found.append(f"{len(loaded)} models stay loaded")
                 counts[name] += 1
                 wrong.setdefault(name, []).extend(found)
                 for one in found:

@@ -111,7 +111,7 @@ def _equality(effort: Effort, seed: int) -> tuple[list[Record], bool]:
     )
     promised = [record for record in records if record["promised"] and record["scenarios"] in _SIZES]
     most = max(promised, key=lambda record: record["ours"])
-    user_state = verdict(
+    passed = verdict(
         f"grids that shut out nobody, fewest in a promised world ({most['world']}, {most['scenarios']} scenarios)",
         1 - most["ours"],
         _wanted(_KEEPS, most["grids"], effort.exact),
@@ -126,7 +126,7 @@ def _equality(effort: Effort, seed: int) -> tuple[list[Record], bool]:
     ]
     _show_equality("B. the same with three and with two rows", few)
     out.print("Where scenarios are the units, a persona's own likes pass for the row's: then no promise is made.")
-    return [*records, *few], user_state
+    return [*records, *few], passed
 
 
 def _show_equality(title: str, records: Sequence[Record]) -> None:
@@ -305,7 +305,7 @@ def main() -> int:
     started = time.monotonic()
     _worlds()
     intervals, covered = _coverage(effort, given.seed)
-    equal, user_state = _equality(effort, given.seed)
+    equal, passed = _equality(effort, given.seed)
     figures = {
         "seed": given.seed,
         "coverage": intervals,
@@ -319,7 +319,7 @@ def main() -> int:
     if given.json:
         given.json.write_text(json.dumps(figures, indent=1) + "\n")
     out.print(f"{time.monotonic() - started:.0f} s, of which {time.process_time():.0f} s of computing")
-    return 0 if covered and user_state else 1
+    return 0 if covered and passed else 1
 
 
 if __name__ == "__main__":

@@ -56,9 +56,9 @@ def main() -> int:
             measured.append(measure(repeats, home, new_folder()))
             out.print(f"{measured[-1].cells:,} cells: {measured[-1].first.seconds:.1f} s", style="dim")
         _show(measured)
-        user_state = _verdict(measured[0], measured[-1])
+        passed = _verdict(measured[0], measured[-1])
         out.print("deleting the files, which may take minutes …", style="dim")
-    return 0 if user_state else 1
+    return 0 if passed else 1
 
 
 def _show(measured: list[Measured]) -> None:
@@ -82,12 +82,12 @@ def _show(measured: list[Measured]) -> None:
 
 def _verdict(smallest: Measured, largest: Measured) -> bool:
     growth = (largest.first.peak_bytes - smallest.first.peak_bytes) / 1e6
-    user_state = growth < MOST_GROWTH_MB
+    passed = growth < MOST_GROWTH_MB
     out.print(
         f"growth from {smallest.cells:,} to {largest.cells:,} cells: {growth:.1f} MB "
-        f"(wanted: under {MOST_GROWTH_MB} MB) — {'reached' if user_state else 'too much'}"
+        f"(wanted: under {MOST_GROWTH_MB} MB) — {'reached' if passed else 'too much'}"
     )
-    return user_state
+    return passed
 
 
 def _mb(size: float) -> str:

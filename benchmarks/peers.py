@@ -152,11 +152,11 @@ def main() -> int:
         for number in range(rounds):
             for name, tool in TOOLS.items():
                 folder = new_folder()
-                for which, user_state in enumerate((first, later)):
+                for which, of_round in enumerate((first, later)):
                     seconds, cells = tool(folder, server, which)
                     if cells != CELLS:
                         raise SystemExit(f"{name} has {cells} cells of {CELLS}; its time means nothing")
-                    user_state[name].append(seconds)
+                    of_round[name].append(seconds)
                 out.print(
                     f"round {number + 1}: {name} {first[name][-1]:.1f} s, then {later[name][-1]:.1f} s", style="dim"
                 )

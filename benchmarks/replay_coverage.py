@@ -153,11 +153,11 @@ def _covers(found: Estimated, name: str, truth: float) -> bool:
 
 
 def report(floor: float, sizes: Sequence[int], pools: dict[str, Pool]) -> bool:
-    rows, user_state = [], True
+    rows, passed = [], True
     for name, pool in pools.items():
         for users in sizes:
             one = covering(pool, users)
-            user_state &= one.enough < 0.5 or one.covers_where_enough >= ENOUGH
+            passed &= one.enough < 0.5 or one.covers_where_enough >= ENOUGH
             rows.append(
                 (
                     name,
@@ -172,7 +172,7 @@ def report(floor: float, sizes: Sequence[int], pools: dict[str, Pool]) -> bool:
             )
     columns = ("candidate", "gain", "really", "decisions", "effective", *WAYS, "not thin", "passes")
     show(f"Logs of egreedy with ε ≥ {floor}: how often 95 % intervals of the gain cover it", columns, rows)
-    return user_state
+    return passed
 
 
 def main() -> int:
@@ -181,9 +181,9 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     chunks = 4 if given.quick else 20
-    user_state = [report(floor, sizes, simulated(floor, chunks, given.workers)) for floor, sizes in FLOORS.items()]
+    passed = [report(floor, sizes, simulated(floor, chunks, given.workers)) for floor, sizes in FLOORS.items()]
     out.print(f"{DECIDES} decides. Wanted: where most logs are not too thin, {ENOUGH:.0%} of its intervals cover.")
-    return 0 if all(user_state) else 1
+    return 0 if all(passed) else 1
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ class Stored:
 
     def _look_at(self, key: Key) -> None:
         """A state has to be the sum of its events. None of them is forgotten: there are too few."""
-        user_state, events = self._store.look(key), self._store.events(key)
+        user_state, events = self._store.read_state(key), self._store.events(key)
         rewards = [event.reward for event in events if event.reward is not None]
         n, total = (user_state.state["n"], user_state.state["reward_sum"]) if user_state else (0, 0.0)
         if n != len(rewards) or abs(total - sum(rewards)) > 1e-9:

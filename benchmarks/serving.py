@@ -127,9 +127,9 @@ def main() -> int:
         for number in range(asked.rounds):
             with served(home, ("serve", "--mlflow-url", f"sqlite:///{folder / 'mlflow.db'}"), token) as server:
                 address = server.address
-                fresh, user_state = asyncio.run(first_and_again(address, times=10))
+                fresh, repeated = asyncio.run(first_and_again(address, times=10))
                 first.append(fresh)
-                again.extend(user_state)
+                again.extend(repeated)
                 if number == asked.rounds - 1:
                     readings = asyncio.run(read_together(address, asked.clients, asked.seconds))
     return _report(readings, asked.clients, asked.seconds, first, again)

@@ -91,13 +91,13 @@ def main() -> int:
                 for place in places:
                     _one_round(number, place, measured)
     _show(measured, rounds)
-    user_state = [
+    passed = [
         verdict(
             f"{place}, with texts: tipbench / fluent API", _times_fluent(measured, Key(place, "tipbench", True)), wanted
         )
         for place, wanted in PROMISES.items()
     ]
-    return 0 if all(user_state) else 1
+    return 0 if all(passed) else 1
 
 
 def _one_round(number: int, place: StoreProvider, measured: dict[Key, list[float]]) -> None:

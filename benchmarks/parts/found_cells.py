@@ -31,10 +31,10 @@ def total(all_found: Iterable[Found]) -> Found:
 def look_through(database: Path, experiment: str) -> Found:
     _check_database(database)
     with opened(f"sqlite:///{database}") as store:
-        user_state = store.experiment(experiment)
-        runs = store.every_run(user_state, {KIND: CELL})
+        found = store.experiment(experiment)
+        runs = store.every_run(found, {KIND: CELL})
         keys = {run.tags["tipbench.cell_key"] for run in runs}
-        folders = {folder.name for folder in Path(user_state.artifact_location).iterdir()}
+        folders = {folder.name for folder in Path(found.artifact_location).iterdir()}
         return Found(
             cells=len(keys),
             doubled=len(runs) - len(keys),

@@ -65,8 +65,8 @@ def coverage(worlds: Sequence[World], sizes: Sequence[int], repetitions: int, se
             }
             record: Record = {"world": world.name, "promised": world.promised, "scenarios": scenarios}
             for name, (lows, highs) in ends.items():
-                transaction = (lows - NOTHING <= world.mean()) & (world.mean() <= highs + NOTHING)
-                record[name] = {"coverage": float(transaction.mean()), "width": float((highs - lows).mean())}
+                covered = (lows - NOTHING <= world.mean()) & (world.mean() <= highs + NOTHING)
+                record[name] = {"coverage": float(covered.mean()), "width": float((highs - lows).mean())}
             records.append(record)
     return records
 

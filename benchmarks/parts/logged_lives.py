@@ -55,15 +55,15 @@ class Logging:
     def __init__(self, policy: Policy[Any]) -> None:
         self._policy = policy
         self._state = policy.new_state()
-        self.user_state: list[tuple[Request, Choice]] = []
+        self.decisions: list[tuple[Request, Choice]] = []
 
     def choose(self, request: Request) -> int:
         choice = chosen_by(self._policy, self._state, request)
-        self.user_state.append((request, choice))
+        self.decisions.append((request, choice))
         return choice.place
 
     def learn(self, request: Request, reward: float) -> None:  # noqa: ARG002
-        self._policy.learn(self._state, self.user_state[-1][1].seen, reward)
+        self._policy.learn(self._state, self.decisions[-1][1].seen, reward)
 
 
 class FrozenAfter:
@@ -102,7 +102,7 @@ def logged(users: list[User], policy: Policy[Any]) -> LoggedLives:
     for number, user in enumerate(users):
         server = Logging(policy)
         trajectory = user.served_by(server, policy)
-        for (request, choice), reward in zip(server.user_state, trajectory.rewards.tolist(), strict=True):
+        for (request, choice), reward in zip(server.decisions, trajectory.rewards.tolist(), strict=True):
             rounds.append(Round(len(rounds), number, request, choice.place, choice.propensity, reward))
             propensities.append(choice.propensities)
         chosen.append(trajectory.chosen.tolist())
@@ -123,7 +123,7 @@ def write_log(folder: Path, users: Iterable[User], policy: Policy[Any]) -> None:
     for user in users:
         server = Logging(policy)
         rewards = user.served_by(server, policy).rewards.tolist()
-        for n, ((request, choice), reward) in enumerate(zip(server.user_state, rewards, strict=True)):
+        for n, ((request, choice), reward) in enumerate(zip(server.decisions, rewards, strict=True)):
             log.decided(policy, request, choice, n)
             came = Reward(user_id=request.user_id, event_id=request.event_id, reward=reward)
             log.rewarded(policy.name, came, learned=True)

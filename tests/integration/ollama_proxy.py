@@ -138,5 +138,5 @@ class ResidencySampler:
     def _run(self) -> None:
         while not self._stop.wait(self._every_s):
             with urllib.request.urlopen(f"{self._url}/api/ps", timeout=30) as reply:
-                transaction = json.load(reply)["models"]
-            self.samples.append(frozenset(model["name"] for model in transaction))
+                loaded = json.load(reply)["models"]
+            self.samples.append(frozenset(model["name"] for model in loaded))

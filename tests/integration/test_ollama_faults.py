@@ -192,6 +192,6 @@ def test_a_model_held_when_ollama_went_out_of_reach_leaves_before_another_comes(
     with ollama_proxy(ollama.url, n_items=1, port=port), ResidencySampler(ollama.url) as sampler:
         other = tipbench(*_command(tmp_path, proxy.url, model=OTHER_MODEL), "--repeats", "1")
     assert other.status == 0, other.err
-    assert max(len(transaction) for transaction in sampler.samples) == 1
+    assert max(len(loaded) for loaded in sampler.samples) == 1
     assert f"{MODEL} may still be loaded" in other.err
     assert _nothing_is_loaded(ollama)

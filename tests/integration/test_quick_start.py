@@ -84,7 +84,7 @@ def test_every_generate_call_carries_keep_alive_zero(collected: tuple[OllamaProx
 
 def test_two_models_are_never_in_memory_at_once(collected: tuple[OllamaProxy, ResidencySampler]) -> None:
     _, sampler = collected
-    assert max(len(transaction) for transaction in sampler.samples) == 1
+    assert max(len(loaded) for loaded in sampler.samples) == 1
     assert frozenset().union(*sampler.samples) == set(MODELS), "the sampler saw every model loaded"
 
 

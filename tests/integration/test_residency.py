@@ -49,7 +49,7 @@ def test_a_held_model_is_loaded_once_and_leaves_before_the_next(ollama: OllamaSe
     with ResidencySampler(ollama.url) as sampler:
         done = tipbench(*_words(ollama, tmp_path, *MODELS))
     assert done.status == 0, done.err
-    blocks = [transaction for transaction, _ in groupby(sampler.samples) if transaction]
+    blocks = [loaded for loaded, _ in groupby(sampler.samples) if loaded]
     assert blocks == [frozenset({model}) for model in MODELS], "each in one block of its own"
     assert _resident(ollama.url) == []
     opened = open_store(f"sqlite:///{tmp_path / 'm.db'}", Settings())
@@ -90,7 +90,7 @@ def test_what_a_killed_collection_left_loaded_is_unloaded_by_the_next(ollama: Ol
         done = tipbench(*_words(ollama, tmp_path, MODELS[1], n_scenarios=1))
     assert done.status == 0, done.err
     assert "may still be loaded" in done.err
-    assert max(len(transaction) for transaction in sampler.samples) == 1
+    assert max(len(loaded) for loaded in sampler.samples) == 1
     assert _resident(ollama.url) == []
 
 
@@ -109,4 +109,4 @@ def test_a_second_collection_on_the_same_ollama_waits_or_is_refused(ollama: Olla
     assert waited.status == 0, waited.err
     assert "waiting until it is done" in waited.err
     assert process.wait(60) == 0
-    assert max(len(transaction) for transaction in sampler.samples) == 1
+    assert max(len(loaded) for loaded in sampler.samples) == 1

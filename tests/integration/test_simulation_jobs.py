@@ -49,22 +49,22 @@ def test_a_gate_goes_on_without_its_server_and_comes_to_its_verdict(home: Path, 
         assert client.get(f"{ALL}/{gate}/outcome").status_code == 404
     first.kill()
     with serving() as second, second.client() as client:
-        transaction = ended(client, gate)
+        finished = ended(client, gate)
         passed = bool(pictures)
-        assert (transaction["state"], transaction["exit_status"], transaction["passed"]) == (
+        assert (finished["state"], finished["exit_status"], finished["passed"]) == (
             "finished",
             int(not passed),
             passed,
-        ), transaction["log"]
-        assert transaction["progress"]["done"] == transaction["progress"]["cells"] == (300 if pictures else 100)
+        ), finished["log"]
+        assert finished["progress"]["done"] == finished["progress"]["cells"] == (300 if pictures else 100)
         outcome = client.get(f"{ALL}/{gate}/outcome").json()
         assert outcome["gate"]["passed"] is passed
-        record = client.get(f"/api/recommend/gates/{transaction['gate']}").json()
+        record = client.get(f"/api/recommend/gates/{finished['gate']}").json()
         assert record["verdict"] == outcome["gate"]
-        assert [one["id"] for one in client.get("/api/recommend/gates").json()["gates"]] == [transaction["gate"]]
+        assert [one["id"] for one in client.get("/api/recommend/gates").json()["gates"]] == [finished["gate"]]
         assert ended(client, waits)["state"] == "finished"
         assert client.get("/api/recommend/promotions").json()["live"] == "egreedy"
-        look_at_everything(second, gate, transaction["gate"], pictures)
+        look_at_everything(second, gate, finished["gate"], pictures)
 
 
 def look_at_everything(served: Served, simulation: str, gate: str, pictures: str | None) -> None:

@@ -99,7 +99,7 @@ def test_a_reward_teaches_the_features_of_score_time(tmp_path: Path) -> None:
     recommender.reward("egreedy/v2", a_reward(reward=0.7))
     chosen = [candidate.id for candidate in request.candidates].index(answer.chosen)
     x = SERVED["egreedy/v2"].features.matrix(request)[chosen]
-    user_state = FileStore(tmp_path / "state").look(Key("u1", "egreedy/v2"))
+    user_state = FileStore(tmp_path / "state").read_state(Key("u1", "egreedy/v2"))
     assert user_state is not None
     state = Ridge.of_data(user_state.state, 12, 1.0)
     np.testing.assert_allclose(state.xx, np.outer(x, x), atol=1e-15)
@@ -264,7 +264,7 @@ def test_reset_forgets_what_a_shadow_was_given_too(tmp_path: Path) -> None:
     with store.transaction(Key("u1", "egreedy-v2-shadow")) as transaction:
         transaction.keep(UserState("v2", SERVED["egreedy/v2"].new_state().as_data()))
     assert a_recommender(tmp_path).reset("u1") == ["egreedy-v2-shadow"]
-    assert store.look(Key("u1", "egreedy-v2-shadow")) is None
+    assert store.read_state(Key("u1", "egreedy-v2-shadow")) is None
 
 
 def test_about_somebody_new_nothing_is_known_yet(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ class Recommender:
         """What a policy has learned about a user; about somebody new, nothing yet."""
         policy = self._policy(policy_name)
         key = Key(user_id, policy.name)
-        user_state = self._store.look(key) or _first(policy)
+        user_state = self._store.read_state(key) or _first(policy)
         state = known_state(policy, user_state)
         return Stats(
             user_id=user_id,

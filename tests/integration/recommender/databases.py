@@ -40,4 +40,4 @@ def new_schema(server: PostgresServer) -> str:
 
 def content(store: Movable) -> dict[Key, tuple[UserState | None, list[Event]]]:
     """All that is in it."""
-    return {key: (store.look(key), store.events(key)) for key in list(store.keys())}
+    return {key: (store.read_state(key), store.events(key)) for key in list(store.keys())}

@@ -86,7 +86,7 @@ def test_states_of_others_are_not_overwritten(source: FileStore, destination: Fi
 
 
 def test_the_same_states_are_no_hindrance(source: FileStore, destination: FileStore) -> None:
-    destination.write(KEYS[1], source.look(KEYS[1]), source.events(KEYS[1]))
+    destination.write(KEYS[1], source.read_state(KEYS[1]), source.events(KEYS[1]))
     move(source, destination, FIRST, _unseen)
     assert content(destination) == content(source)
 

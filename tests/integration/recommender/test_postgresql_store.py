@@ -54,7 +54,7 @@ def _keep(store: PostgresStore, late: int) -> None:
 
 
 def _late(store: PostgresStore) -> int:
-    user_state = store.look(KEY)
+    user_state = store.read_state(KEY)
     assert user_state is not None
     return user_state.late
 
@@ -101,7 +101,7 @@ def test_while_the_server_is_away_it_is_said_at_once(postgres: PostgresServer, u
         with pytest.raises(StoreUnreachable, match=f"{store.address} can't be used: .*TIPBENCH_POSTGRESQL_URL"):
             _keep(store, 2)
         with pytest.raises(StoreUnreachable):
-            store.look(KEY)
+            store.read_state(KEY)
     assert time.monotonic() - before < PATIENCE_S
     _start(postgres)
     _wait_for(url)
@@ -136,7 +136,7 @@ def test_a_frozen_server_holds_nobody_for_long(
     try:
         before = time.monotonic()
         with pytest.raises(StoreUnreachable, match="no answer within 1 s"):
-            store.look(KEY)
+            store.read_state(KEY)
         assert 0.9 < time.monotonic() - before < PATIENCE_S
     finally:
         for pid in frozen:
@@ -173,7 +173,7 @@ def test_who_is_frozen_while_holding_a_user_loses_it(url: str, monkeypatch: pyte
 
         with pytest.raises(StoreUnreachable, match="idle-in-transaction timeout"):
             freeze()
-        assert store.look(KEY) is None
+        assert store.read_state(KEY) is None
         _keep(store, 4)
         assert _late(store) == 4
 
@@ -192,7 +192,7 @@ def test_when_all_connections_are_lent_one_waits_for_the_next(store: PostgresSto
         thread.start()
     inside.wait(10)
     threading.Timer(0.2, leave.set).start()
-    assert store.look(KEY) is None  # after somebody has given one back
+    assert store.read_state(KEY) is None  # after somebody has given one back
     assert leave.is_set()
     for thread in threads:
         thread.join(10)
@@ -256,7 +256,7 @@ def test_a_database_in_another_encoding(postgres: PostgresServer) -> None:
 def test_a_read_only_server(url: str) -> None:
     PostgresStore(url).close()
     with closing(PostgresStore(url.replace("-c%20", "-c%20default_transaction_read_only%3Don%20-c%20"))) as store:
-        assert store.look(KEY) is None
+        assert store.read_state(KEY) is None
         with pytest.raises(StoreUnreachable, match=r"is read-only: .*name the server that takes writes"):
             _keep(store, 1)
 
@@ -298,7 +298,7 @@ def test_tables_that_somebody_changed(url: str, store: PostgresStore) -> None:
     _keep(store, 1)
     _sql(url, "UPDATE tipbench_states SET state = '[]'")
     with pytest.raises(StateDamaged, match="reset the user"):
-        store.look(KEY)
+        store.read_state(KEY)
     assert store.clear("u1", [KEY.policy]) == [KEY.policy]
     _keep(store, 1)
     _sql(url, "DROP TABLE tipbench_events")

@@ -66,7 +66,7 @@ def test_what_was_put_and_kept_is_there_for_the_next_one(store: Store) -> None:
         assert transaction.user_state == KEPT
         assert transaction.event("e1") == EVENT
         assert transaction.event("e2") is None
-    assert store.look(KEY) == KEPT
+    assert store.read_state(KEY) == KEPT
     assert store.events(KEY) == [EVENT]
     assert store.waiting(KEY) == 1
     assert list(store.keys()) == [KEY]
@@ -76,7 +76,7 @@ def test_nobody_yet(store: Store) -> None:
     with store.transaction(KEY, "e1") as transaction:
         assert transaction.user_state is None
         assert transaction.event("e1") is None
-    assert store.look(KEY) is None
+    assert store.read_state(KEY) is None
     assert store.events(KEY) == []
     assert store.waiting(KEY) == 0
     assert list(store.keys()) == []
@@ -96,7 +96,7 @@ def test_every_number_comes_back_as_it_was(store: Store, numbers: list[float]) -
     user_state = replace(KEPT, state={"n": 3, "reward_sum": numbers[4], "xx": numbers, "sums": [[1.0, numbers[0], 2]]})
     _stored(store, event, user_state)
     assert repr(store.events(KEY)) == repr([event])  # which tells zeros and integers apart
-    found = store.look(KEY)
+    found = store.read_state(KEY)
     assert found is not None
     assert repr({**found.state}) == repr(user_state.state)
 
@@ -121,7 +121,7 @@ def test_several_at_once(store: Store) -> None:
         for number in range(3):
             transaction.put(replace(EVENT, id=f"e{number}"))
     assert [event.id for event in store.events(KEY)] == ["e0", "e1", "e2"]
-    assert store.look(KEY) is None
+    assert store.read_state(KEY) is None
 
 
 def test_policies_and_users_are_apart(store: Store) -> None:
@@ -148,7 +148,7 @@ def test_a_block_that_raises_leaves_no_trace(store: Store, known: bool) -> None:
         fault()
     assert list(store.keys()) == ([KEY] if known else [])
     assert store.events(KEY) == ([EVENT] if known else [])
-    assert store.look(KEY) == (KEPT if known else None)
+    assert store.read_state(KEY) == (KEPT if known else None)
 
 
 def test_one_at_a_time_and_who_only_looks_does_not_wait(store: Store) -> None:
@@ -172,7 +172,7 @@ def test_one_at_a_time_and_who_only_looks_does_not_wait(store: Store) -> None:
     assert inside.wait(10)
     threads[1].start()
     with store.transaction(Key("another", "egreedy")):  # is not kept waiting
-        assert store.look(KEY) is None
+        assert store.read_state(KEY) is None
         assert store.waiting(KEY) == 0
     time.sleep(0.1)
     assert said == []
@@ -216,7 +216,7 @@ def test_who_waits_for_a_user_that_is_forgotten_meanwhile_begins_anew(store: Sto
     cleared.join(10)
     waiting.join(10)
     assert seen in ([None], [KEPT])  # whichever of the two came first
-    assert store.look(KEY) == (replace(KEPT, late=7) if seen == [None] else None)
+    assert store.read_state(KEY) == (replace(KEPT, late=7) if seen == [None] else None)
 
 
 def test_users_who_are_forgotten_while_they_come(store: Store) -> None:
@@ -250,7 +250,7 @@ def test_users_who_are_forgotten_while_they_come(store: Store) -> None:
         thread.join(30)
     assert not failed
     store.clear("u1", [KEY.policy])
-    assert store.look(KEY) is None
+    assert store.read_state(KEY) is None
     assert store.events(KEY) == []
 
 
@@ -259,7 +259,7 @@ def test_no_store_takes_a_user_that_another_could_not_hold(store: Store, user_id
     key = Key(user_id, "egreedy")
     with pytest.raises(InvalidInput), store.transaction(key):
         pass
-    for ask in (store.look, store.waiting, store.events):
+    for ask in (store.read_state, store.waiting, store.events):
         with pytest.raises(InvalidInput):
             ask(key)
     with pytest.raises(InvalidInput):
@@ -271,9 +271,9 @@ def test_written_as_a_whole(where: Where) -> None:
     events = [replace(EVENT, id=f"e{number}", reward=None if number % 3 else 0.25) for number in range(450)]
     store.write(KEY, KEPT, events[:7])
     store.write(KEY, replace(KEPT, late=5), events)
-    assert (store.look(KEY), store.events(KEY)) == (replace(KEPT, late=5), events)
+    assert (store.read_state(KEY), store.events(KEY)) == (replace(KEPT, late=5), events)
     store.write(KEY, None, [])
-    assert (store.look(KEY), store.events(KEY)) == (None, [])
+    assert (store.read_state(KEY), store.events(KEY)) == (None, [])
     store.close()
 
 
@@ -339,7 +339,7 @@ def test_eight_processes_lose_and_double_nothing(where: Where, tmp_path: Path) -
         process.join(200)
         assert process.exitcode == 0
     store = where.open()
-    user_state = store.look(Key(USER, POLICY))
+    user_state = store.read_state(Key(USER, POLICY))
     assert user_state is not None
     assert user_state.duplicates == 0
     assert_learned_once(user_state.state, range(REWARDS))
@@ -363,7 +363,7 @@ def test_what_was_acknowledged_survives_a_kill(where: Where, tmp_path: Path) -> 
         told = acknowledged(tmp_path)
         assert told == [*range(len(told))]
         store = where.open()
-        user_state = store.look(Key(USER, POLICY))
+        user_state = store.read_state(Key(USER, POLICY))
         assert user_state is not None
         assert user_state.state["n"] - len(told) in (0, 1)
         recommender = a_recommender(tmp_path, store=store)
@@ -371,7 +371,7 @@ def test_what_was_acknowledged_survives_a_kill(where: Where, tmp_path: Path) -> 
         with (tmp_path / "acknowledged").open("a") as file:
             file.write(f"{len(told)}\n")
         done = len(told) + 1
-        user_state = store.look(Key(USER, POLICY))
+        user_state = store.read_state(Key(USER, POLICY))
         assert user_state is not None
         assert_learned_once(user_state.state, range(done))
         recommender.close()

@@ -77,9 +77,9 @@ def test_a_line_a_request_but_for_mere_reading_and_no_secret_in_it(home: Path, t
 
 def test_a_server_without_file_handles_says_so_once(home: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with _served(home, log, handles=40) as (address, _), ExitStack() as transaction:
+    with _served(home, log, handles=40) as (address, _), ExitStack() as sockets:
         place = ("127.0.0.1", int(address.rpartition(":")[2]))
         for _ in range(60):
-            transaction.enter_context(socket.create_connection(place))
+            sockets.enter_context(socket.create_connection(place))
         time.sleep(1.5)
     assert log.read_text().count("out of system resource") == 1

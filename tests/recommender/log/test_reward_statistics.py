@@ -204,7 +204,7 @@ class Step:
     event: str
     offered: int
     reward: float | None
-    look: bool  # whether somebody reads the log after it
+    read_state: bool  # whether somebody reads the log after it
 
 
 STEPS = st.lists(
@@ -240,7 +240,7 @@ def test_whatever_happens_reading_on_comes_to_the_same_as_reading_anew(steps: li
             elif step.reward is not None:
                 with pytest.raises(Conflict):
                     serving[step.process].reward(*key, step.reward)
-            if step.look:
+            if step.read_state:
                 reader.read()
         expected: dict[str, list[float]] = {}
         for key, number in served.items():

@@ -17,16 +17,16 @@ FOUND = {"candidate": {"name": "egreedy/v2"}, "verdict": {"passed": True, "statu
 
 def test_what_is_kept_and_its_name(tmp_path: Path) -> None:
     name = keep_replay(tmp_path, FOUND, 1_800_000_000_000)
-    user_state = json.loads((tmp_path / "recommender" / "replays" / f"{name}.json").read_text(encoding="utf-8"))
-    assert user_state == {
+    stored = json.loads((tmp_path / "recommender" / "replays" / f"{name}.json").read_text(encoding="utf-8"))
+    assert stored == {
         "id": name,
         "schema": 1,
         "made_ms": 1_800_000_000_000,
         "tipbench": __version__,
         **FOUND,
     }
-    del user_state["id"]
-    assert name == data_digest(user_state)[:16]
+    del stored["id"]
+    assert name == data_digest(stored)[:16]
 
 
 def test_another_replay_is_another_record(tmp_path: Path) -> None:

@@ -189,8 +189,8 @@ def test_states_and_decisions_are_the_same_to_the_byte_with_a_shadow_and_without
             one.recommender.reward("egreedy", a_reward(f"e{number}", 0.5, f"u{number % 3}"))
         one.settled()
         one.recommender.close()
-        user_state = {path.name: path.read_bytes() for path in (one.folder / "state").rglob("*") if path.is_file()}
-        folders.append((user_state, list(entries(one.folder / "decisions"))))
+        states = {path.name: path.read_bytes() for path in (one.folder / "state").rglob("*") if path.is_file()}
+        folders.append((states, list(entries(one.folder / "decisions"))))
     assert folders[0] == folders[1]
     assert sorted(name for name in folders[0][0] if "egreedy" in name) == [f"u{user}_egreedy.json" for user in range(3)]
 

@@ -38,7 +38,7 @@ def test_who_only_looks_writes_nothing(tmp_path: Path) -> None:
     with store.transaction(KEY) as transaction:
         assert transaction.user_state is None
         assert transaction.event("e1") is None
-    assert store.look(KEY) is None
+    assert store.read_state(KEY) is None
     assert list(tmp_path.glob("*.json")) == []
 
 
@@ -64,7 +64,7 @@ def test_what_a_killed_writer_left_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / ".u1_egreedy_v2.json.part").write_bytes(b"x" * 100_000)
     with store.transaction(KEY) as transaction:
         transaction.keep(KEPT)
-    assert store.look(KEY) == KEPT
+    assert store.read_state(KEY) == KEPT
     assert [path.name for path in tmp_path.glob("*.*")] == [".locks", "u1_egreedy_v2.json"]
 
 
@@ -84,7 +84,7 @@ def test_no_user_id_leads_out_of_the_folder(tmp_path: Path, user_id: str) -> Non
     with pytest.raises(InvalidInput, match="can't name a file"), store.transaction(Key(user_id, "egreedy")):
         pass
     with pytest.raises(InvalidInput, match="can't name a file"):
-        store.look(Key(user_id, "egreedy"))
+        store.read_state(Key(user_id, "egreedy"))
     with pytest.raises(InvalidInput, match="can't name a file"):
         store.clear(user_id, ["egreedy"])
 
@@ -96,10 +96,10 @@ def test_a_damaged_file_is_refused_and_left_as_it_is_until_it_is_cleared(tmp_pat
     with pytest.raises(StateDamaged), store.transaction(KEY):
         pass
     with pytest.raises(StateDamaged):
-        store.look(KEY)
+        store.read_state(KEY)
     assert path.read_text() == "{}"
     assert store.clear("u1", ["egreedy", "egreedy/v2"]) == ["egreedy/v2"]
-    assert store.look(KEY) is None
+    assert store.read_state(KEY) is None
 
 
 def test_clearing_one_user_leaves_those_whose_names_begin_alike(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_disk_that_is_full_changes_nothing(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(OSError, match="No space"), store.transaction(KEY) as transaction:
         transaction.keep(replace(KEPT, late=9))
     monkeypatch.undo()
-    assert store.look(KEY) == KEPT
+    assert store.read_state(KEY) == KEPT
     assert not list(tmp_path.glob(".*.part"))
 
 
@@ -150,9 +150,9 @@ def test_what_is_no_plain_file_is_damaged_at_once_and_can_be_cleared(
     with pytest.raises(StateDamaged, match="no plain file"), store.transaction(KEY):
         pass
     with pytest.raises(StateDamaged, match="no plain file"):
-        store.look(KEY)
+        store.read_state(KEY)
     assert store.clear("u1", [KEY.policy]) == [KEY.policy]
-    assert store.look(KEY) is None
+    assert store.read_state(KEY) is None
     assert {path.name for path in tmp_path.iterdir()} <= {".locks", "elsewhere"}
 
 
@@ -160,7 +160,7 @@ def test_a_folder_in_the_place_of_a_state_is_left_to_whoever_put_it_there(tmp_pa
     store = FileStore(tmp_path)
     (tmp_path / "u1_egreedy_v2.json").mkdir()
     with pytest.raises(StateDamaged, match="take it away"):
-        store.look(KEY)
+        store.read_state(KEY)
     with pytest.raises(StateDamaged, match="take it away"):
         store.clear("u1", [KEY.policy])
 
@@ -171,7 +171,7 @@ def test_nothing_is_written_to_where_a_scratch_file_leads(tmp_path: Path, make: 
     make(tmp_path / ".u1_egreedy_v2.json.part")
     with pytest.raises(OSError, match=r"u1_egreedy_v2\.json"), store.transaction(KEY) as transaction:
         transaction.keep(KEPT)
-    assert store.look(KEY) is None
+    assert store.read_state(KEY) is None
     assert not (tmp_path / "elsewhere").exists() or (tmp_path / "elsewhere").read_text() == "{}"
 
 
@@ -189,7 +189,7 @@ def test_nobody_waits_endlessly_for_somebody_who_is_frozen(
             store.clear("u1", [KEY.policy])
     with store.transaction(KEY) as transaction:
         transaction.keep(KEPT)
-    assert store.look(KEY) == KEPT
+    assert store.read_state(KEY) == KEPT
 
 
 def test_the_file_and_its_folder_are_synced_before_the_block_ends(

@@ -210,21 +210,21 @@ def _live_data(live: str) -> dict[str, Any]:
     return arm_data(arm(live))
 
 
-def _of_candidate(transaction: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    if transaction.get("name") != wanted["name"]:
-        return [f"it was held for {shown(transaction.get('name'))}, and not for {wanted['name']}"]
-    return _of_arm("the candidate", transaction, wanted)
+def _of_candidate(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    if recorded.get("name") != wanted["name"]:
+        return [f"it was held for {shown(recorded.get('name'))}, and not for {wanted['name']}"]
+    return _of_arm("the candidate", recorded, wanted)
 
 
-def _of_incumbent(transaction: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    if transaction.get("name") != wanted["name"]:
-        return [f"it was won over {shown(transaction.get('name'))}, and {wanted['name']} is live now"]
-    return _of_arm("the incumbent", transaction, wanted)
+def _of_incumbent(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    if recorded.get("name") != wanted["name"]:
+        return [f"it was won over {shown(recorded.get('name'))}, and {wanted['name']} is live now"]
+    return _of_arm("the incumbent", recorded, wanted)
 
 
-def _of_arm(who: str, transaction: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def _of_arm(who: str, recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     """Parameters one by one."""
-    then, now = _flat(transaction), _flat(wanted)
+    then, now = _flat(recorded), _flat(wanted)
     return [
         f"{who}'s {name} was {shown(then.get(name))}, and is {shown(now.get(name))} now"
         for name in sorted({*then, *now})

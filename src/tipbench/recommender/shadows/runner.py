@@ -115,7 +115,7 @@ class ShadowRunner:
 
     def _choose(self, served: Served) -> Choice:
         request = served.request
-        state = known_state(self._policy, self._store.look(Key(request.user_id, self.name)))
+        state = known_state(self._policy, self._store.read_state(Key(request.user_id, self.name)))
         return self._policy.choose(state, request, EventRng(self.name, request.user_id, request.event_id))
 
     def _publish(self, done: Done[Served, Choice]) -> None:

@@ -73,7 +73,7 @@ class FileStore:
             if document.changed:
                 self._write(path, document.as_bytes())
 
-    def look(self, key: Key) -> UserState | None:
+    def read_state(self, key: Key) -> UserState | None:
         document = _read(self._path(key), key)
         return document.user_state if document else None
 

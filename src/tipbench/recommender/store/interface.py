@@ -85,7 +85,7 @@ class Store(Protocol):
         nothing of it when the block raises. The event that will be asked for may be named, to be fetched along."""
         ...
 
-    def look(self, key: Key) -> UserState | None:
+    def read_state(self, key: Key) -> UserState | None:
         """Without waiting for anybody."""
         ...
 

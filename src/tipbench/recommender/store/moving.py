@@ -118,7 +118,7 @@ def _copy(source: Movable, destination: Movable, keys: list[Key], watch: Watcher
 
 
 def _record(store: Movable, key: Key) -> _Record:
-    return _Record(store.look(key), store.events(key))
+    return _Record(store.read_state(key), store.events(key))
 
 
 def _folder(settings: Settings) -> Path:

@@ -56,7 +56,7 @@ class PostgresStore:
             yield transaction
             transaction.store()
 
-    def look(self, key: Key) -> UserState | None:
+    def read_state(self, key: Key) -> UserState | None:
         row = self._asked_one(sql.KEPT, key)
         return None if row is None else sql.state_of_row(row, key)
 
