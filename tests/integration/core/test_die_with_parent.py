@@ -13,8 +13,8 @@ from tipbench.core.die_with_parent import tied_to_parent
 
 _STARTER = """
 import subprocess, time
-from tipbench.core.die_with_parent import tied
-started = subprocess.Popen(tied("recommend", "serve", "--port", "0"))
+from tipbench.core.die_with_parent import tied_to_parent
+started = subprocess.Popen(tied_to_parent("recommend", "serve", "--port", "0"))
 print(started.pid, flush=True)
 time.sleep(600)
 """
