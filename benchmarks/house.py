@@ -57,9 +57,9 @@ try:
 except ImportError:
     from tipbench.bandit import Candidate, Context, DecisionLog, FileStore, Recommender, Request, Reward, SERVED
 folder = Path(tempfile.mkdtemp())
-log = DecisionLog(folder / "decisions", time.time)
-recommender = Recommender(FileStore(folder / "state", durable=False), log, SERVED, clock=time.time)
-tips = [Candidate(id=f"t{n}", category="focus") for n in range(10)]
+log, store = DecisionLog(folder / "decisions", time.time), FileStore(folder / "state", durable=False)
+recommender = Recommender(SERVED, "egreedy", store, log, time.time)
+tips = tuple(Candidate(id=f"t{n}", category="focus") for n in range(10))
 for number in range(400):
     event = f"e{number}"
     asked = Request(user_id="u1", event_id=event, candidates=tips, context=Context(hour=9.0, focus_category="focus"))
