@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.recommender.gates import BACK, LINUCB, V2, promoted, rolled_back
@@ -61,6 +61,7 @@ _JSON = st.recursive(
 
 
 @given(st.sampled_from(sorted(json.loads(V2.as_json()))), _JSON)
+@example("candidate", {"": float("inf")})
 def test_any_other_value_is_damage_or_an_act_like_it(field: str, value: Any) -> None:
     line = json.dumps({**json.loads(V2.as_json()), field: value})
     try:

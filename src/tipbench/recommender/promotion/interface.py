@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import from_json
 
 from tipbench.core.errors import Conflict, StateDamaged
 from tipbench.core.untrusted import shown
@@ -64,8 +65,8 @@ def read_acts(lines: Iterable[str | bytes], address: str) -> tuple[Act, ...]:
 
 def is_act(line: bytes) -> bool:
     try:
-        Act.model_validate_json(line)
-    except ValidationError:
+        _parsed(line)
+    except ValueError:
         return False
     return True
 
@@ -94,10 +95,15 @@ def was_changed(acts: Sequence[Act], address: str) -> Conflict:
     )
 
 
+def _parsed(line: str | bytes) -> Act:
+    """JSON has no infinity; an act that holds one would not be written again as it was read."""
+    return Act.model_validate(from_json(line, allow_inf_nan=False))
+
+
 def _act(line: str | bytes, number: int, address: str) -> Act:
     try:
-        return Act.model_validate_json(line)
-    except ValidationError as error:
+        return _parsed(line)
+    except ValueError as error:  # pydantic's, too
         raise StateDamaged(
             f"act {number} in {address} is none that this tipbench knows; bring a backup of it back, or install the "
             "tipbench that wrote it"
