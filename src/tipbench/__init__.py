@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 from tipbench.core.version import __version__
 
 if TYPE_CHECKING:
-    from tipbench.bench.bench import Bench, Context, Observer
+    from tipbench.bench.bench import Bench
+    from tipbench.bench.context import Context, Observer
     from tipbench.bench.suites.load import load_suite
     from tipbench.recommender.recommender import Recommender
 
 __all__ = ["Bench", "Context", "Observer", "Recommender", "__version__", "load_suite"]
 _MODULES = {
     "Bench": "tipbench.bench.bench",
-    "Context": "tipbench.bench.bench",
-    "Observer": "tipbench.bench.bench",
+    "Context": "tipbench.bench.context",
+    "Observer": "tipbench.bench.context",
     "Recommender": "tipbench.recommender.recommender",
     "load_suite": "tipbench.bench.suites.load",
 }

@@ -7,8 +7,8 @@ from typing import Any
 from tipbench.airflow.host_assignment import wait_until_vacant
 from tipbench.airflow.planning import Say, TaskLog, planned_request, shared_bench
 from tipbench.airflow.request import CellsFailed
-from tipbench.bench.bench import Share
 from tipbench.bench.collect.plan import Collected, Plan
+from tipbench.bench.context import Share
 from tipbench.bench.engines.catalog import Engines, engine_name
 from tipbench.bench.records import Answer, Failure, Outcome
 from tipbench.core.settings import Settings

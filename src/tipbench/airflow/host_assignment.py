@@ -15,6 +15,11 @@ from tipbench.bench.suites.suite import Suite
 from tipbench.core.errors import EngineError, EngineUnreachable, InvalidInput, MissingExtra, ModelMissing, Problems
 from tipbench.core.settings import Settings
 
+_PATIENCE_S = 60.0
+_OURS_S = 20.0  # after that, what is left of our own models has no worker any more
+_QUIET_S = 1.0  # a model that leaves after every call is away for moments only
+_EVERY_S = 0.1
+
 
 def host_numbers(options: Options, hosts: Sequence[str]) -> list[int]:
     """Which of the DAG's hosts this run may use."""
@@ -97,10 +102,10 @@ def check_judge_model(options: Options, hosts: Hosts, settings: Settings, proble
             raise hosts.away[0]
 
 
-_PATIENCE_S = 60.0
-_OURS_S = 20.0  # after that, what is left of our own models has no worker any more
-_QUIET_S = 1.0  # a model that leaves after every call is away for moments only
-_EVERY_S = 0.1
+# Nobody else's model is in a host's memory before ours is loaded.
+#
+# A pool's slot is free as soon as Airflow writes a task off, and the worker of that task learns it with its next
+# heartbeat, seconds later; on another machine no lock of ours tells. So the host itself is asked.
 
 
 def wait_until_vacant(

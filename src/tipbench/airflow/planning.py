@@ -8,7 +8,8 @@ from typing import Any
 from tipbench.airflow.host_assignment import Hosts, check_judge_model, host_numbers, shared_out
 from tipbench.airflow.hosts import collect_task
 from tipbench.airflow.request import Request
-from tipbench.bench.bench import Bench, Context, Observer
+from tipbench.bench.bench import Bench
+from tipbench.bench.context import Context, Observer
 from tipbench.bench.judge.judges.catalog import check_judge
 from tipbench.bench.options import Options, make_options
 from tipbench.bench.suites.load import load_suite
@@ -21,6 +22,9 @@ from tipbench.core.untrusted import without_credentials
 from tipbench.server.jobs.simulation_asked import refuse_credentials
 
 Say = Callable[[str], None]
+
+
+# Where workers keep results: an MLflow server, which all of them can reach.
 
 
 class TaskLog(Observer):

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tipbench.airflow.planning import shared_address
-from tipbench.bench.bench import Bench, Context
+from tipbench.bench.bench import Bench
+from tipbench.bench.context import Context
 from tipbench.bench.engines.ollama import OllamaEngine
 from tipbench.core.errors import TipbenchError
 from tipbench.core.settings import Settings
 from tipbench.core.text import counted
+
+# What a check found, as `tipbench airflow init` shows it.
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ FLAGS = {
     "retry_failed": "Try the cells again that failed before.",
     "fresh": "Start over: what is stored of this grid is set aside.",
 }
+HOME = Setting("AIRFLOW_HOME", "~/airflow", "Airflow's folder.")
+DAGS_FOLDER = Setting("AIRFLOW__CORE__DAGS_FOLDER", "", "Where Airflow looks for DAGs; default: dags in its folder.")
+_LONGEST = 10_000  # characters: a conf may repeat names of any length, and an XCom is kept for good
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,7 @@ def read_conf(conf: Mapping[str, Any], defaults: Mapping[str, Any]) -> Request:
     return Request(options, bool(flags["retry_failed"]), bool(flags["fresh"]))
 
 
-HOME = Setting("AIRFLOW_HOME", "~/airflow", "Airflow's folder.")
-DAGS_FOLDER = Setting("AIRFLOW__CORE__DAGS_FOLDER", "", "Where Airflow looks for DAGs; default: dags in its folder.")
+# Airflow's own settings that say where its DAGs folder is; services and `tipbench airflow init` read the same.
 
 
 def dags_folder(settings: Settings) -> Path:
@@ -61,7 +63,7 @@ def dags_folder(settings: Settings) -> Path:
     return Path(os.path.expanduser(given)).absolute()  # noqa: PTH111 - the other one raises for ~nobody
 
 
-_LONGEST = 10_000  # characters: a conf may repeat names of any length, and an XCom is kept for good
+# What can go wrong with a task that nothing else in tipbench has a word for.
 
 
 class CellsFailed(TipbenchError):

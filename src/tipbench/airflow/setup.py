@@ -19,6 +19,10 @@ from tipbench.server.jobs.simulation_asked import refuse_credentials
 TESTED = "3.3.2"
 _MAJOR = "3"
 _SERVICES = {"scheduler": "airflow scheduler", "dag_processor": "airflow dag-processor"}
+_ABOUT = "One model at a time on this Ollama host; made by 'tipbench airflow init'."
+
+
+# Whether Airflow answers, is one that we know how to talk to, and is at work.
 
 
 def check_version(api: AirflowApi) -> Check:
@@ -51,7 +55,7 @@ def check_health(api: AirflowApi) -> Iterator[Check]:
             yield Check(False, name, f"{state}; start it where Airflow runs: {start}")
 
 
-_ABOUT = "One model at a time on this Ollama host; made by 'tipbench airflow init'."
+# Pools, by Airflow's API: without its pool a task waits for ever, and in one of two slots it is not alone.
 
 
 def make_pools(api: AirflowApi, names: Iterable[str]) -> Iterator[Check]:

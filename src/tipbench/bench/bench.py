@@ -9,26 +9,24 @@
 What only some methods need is imported in them: comparing does without engines, collecting without numpy.
 """
 
-import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tipbench.bench.compare.snapshot import Snapshot, load_snapshot, rubric_of
+from tipbench.bench.context import Context, Share
 from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.options import Options, make_options
-from tipbench.bench.records import ModelInfo, Outcome
+from tipbench.bench.records import ModelInfo
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.address import open_store, remember
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import SUPERSEDED, each_cell, stored_runs, supersede_later
 from tipbench.bench.tracking.store import RunStore
-from tipbench.core.errors import EngineError, InvalidInput, NothingStored, ScoresRefused, TipbenchError
+from tipbench.core.errors import EngineError, InvalidInput, NothingStored, ScoresRefused
 from tipbench.core.paths import journal_folder, judged_folder, snapshot_folder
 from tipbench.core.settings import Settings
 from tipbench.core.version import __version__
@@ -36,7 +34,7 @@ from tipbench.core.version import __version__
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from tipbench.bench.collect.delivery import Delivered
+    from tipbench.bench.collect.delivery import Delivered, Synced
     from tipbench.bench.collect.plan import Collected, Plan
     from tipbench.bench.compare.html.page import Report
     from tipbench.bench.compare.leaderboard import Leaderboard
@@ -50,42 +48,6 @@ if TYPE_CHECKING:
     from tipbench.bench.suites.suite import Suite
 
 _REFUSED_SCORES = "judged.json"  # in a batch's run: what a judge gave that could not be applied
-
-
-class Observer:
-    """Sees how a bench is doing. Override what you want to see; nothing is shown by itself."""
-
-    def planned(self, plan: "Plan") -> None:
-        """Collecting begins: these cells will be generated."""
-
-    def done(self, outcome: Outcome) -> None:
-        """A cell was answered, or failed, and is stored or on its way."""
-
-    def note(self, text: str) -> None:
-        """Something that the user may want to know, in a sentence."""
-
-    def waiting(self, text: str) -> None:
-        """Another process has what is needed; the bench waits until it is done."""
-        self.note(text)
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a bench works with besides its options; tests and servers pass parts of their own."""
-
-    settings: Settings = field(default_factory=Settings)
-    observer: Observer = field(default_factory=Observer)
-    clock: Callable[[], float] = time.time
-    new_id: Callable[[], str] = lambda: uuid.uuid4().hex[:16]
-    store: RunStore | None = None  # one that is open, and stays open; else the bench opens the one its options name
-
-
-@dataclass(frozen=True)
-class Share:
-    """A part of an experiment that is collected on one host while others collect the rest."""
-
-    part: tuple[str, ...]
-    before_admission: Callable[["Engines"], None]  # called once nobody else of ours uses the engines
 
 
 class Bench:
@@ -141,7 +103,7 @@ class Bench:
             store: RunStore | None = self.store
         except NothingStored:
             store = None
-        return self._plan(suite, models, retry_failed if store else False, store)
+        return self._plan(suite, models, retry_failed, store)
 
     def collect(
         self,
@@ -290,23 +252,9 @@ class Bench:
     @staticmethod
     def sync(settings: Settings | None = None) -> "Iterator[Synced]":
         """Deliver everything that was generated while MLflow was away, to wherever each collection was going."""
-        from tipbench.bench.collect.delivery import deliver_left_behind
-        from tipbench.bench.collect.journal import left_behind
+        from tipbench.bench.collect.delivery import deliver_all
 
-        settings = settings or Settings()
-        for journal in left_behind(journal_folder(settings.home)):
-            head = journal.head
-            try:
-                opened = open_store(head.address, settings, create=True)
-                try:
-                    delivered = deliver_left_behind([journal], opened.store)
-                finally:
-                    opened.store.close()
-            except TipbenchError as error:
-                journal.close()
-                yield Synced(head.experiment, head.address, 0, str(error))
-            else:
-                yield Synced(head.experiment, head.address, delivered.cells)
+        return deliver_all(settings or Settings())
 
     # Judging
 
@@ -318,7 +266,7 @@ class Bench:
 
     def export(self, path: str | Path, judge: str = "person", size: "BatchSize | None" = None) -> "Exported":
         """Write what waits for this judge to a file, with anchors and repeats among it, and its schema beside it."""
-        from tipbench.bench.judge.file import schema, schema_path
+        from tipbench.bench.judge.file import check_export_path, schema, schema_path
         from tipbench.bench.judge.judges.catalog import person
         from tipbench.core.files import write_user_file
         from tipbench.core.untrusted import json_text
@@ -455,12 +403,14 @@ class Bench:
 
     def report(self) -> "Report":
         """The leaderboard with what stands behind it: judges, drift, example texts. `as_html` makes a page of it."""
+        from tipbench.bench.compare.leaderboard import leaderboard_of
         from tipbench.bench.report import make_report
         from tipbench.core.text import utc_minute
 
         snapshot = self.snapshot()
         rubric = self.rubric_for(snapshot)
-        return make_report(self.store, snapshot, rubric, self.compare(), utc_minute(self.context.clock() * 1000))
+        board = leaderboard_of(snapshot, rubric)
+        return make_report(self.store, snapshot, rubric, board, utc_minute(self.context.clock() * 1000))
 
     def scores(self) -> "DataFrame":
         """Every single score, and each cell's as it counts (kind = cell), as `compare --scores` writes them.
@@ -566,30 +516,6 @@ class Bench:
 
     def _note(self, text: str) -> None:
         self.context.observer.note(text)
-
-
-def check_export_path(path: Path) -> None:
-    """Raise InvalidInput if a judge file can't be written there; nobody's scores are ever overwritten."""
-    from tipbench.bench.judge.file import schema_path
-    from tipbench.core.files import read_start
-
-    if path.exists():
-        raise InvalidInput(f"{path} exists and may hold somebody's scores; move it away or name another file")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"{path} can't be written: there is no folder {path.parent}")
-    beside = schema_path(path)
-    if beside.is_file() and b'"tipbench-judge/' in read_start(beside):
-        raise InvalidInput(f"{beside}, where the schema goes, is a judge file; name another file to export to")
-
-
-@dataclass(frozen=True)
-class Synced:
-    """What became of one journal."""
-
-    experiment: str
-    address: str
-    cells: int
-    problem: str = ""  # why it still waits
 
 
 def _check_own(store: RunStore, experiment: Experiment) -> None:

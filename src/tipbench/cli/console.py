@@ -5,7 +5,8 @@ import sys
 
 from rich.console import Console
 
-from tipbench.bench.bench import Bench, Context, Observer
+from tipbench.bench.bench import Bench
+from tipbench.bench.context import Context, Observer
 from tipbench.bench.options import Options
 from tipbench.bench.tracking.embedded import SCHEME
 from tipbench.core.untrusted import without_credentials

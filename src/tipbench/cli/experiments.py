@@ -5,7 +5,8 @@ from typing import Any
 import click
 from rich.table import Table
 
-from tipbench.bench.bench import Bench, Context
+from tipbench.bench.bench import Bench
+from tipbench.bench.context import Context
 from tipbench.bench.suites.load import built_in_suites, load_suite
 from tipbench.bench.tracking.runs import stored_runs
 from tipbench.cli.console import Notes, bench_of, note, out, ui_hint

@@ -9,6 +9,8 @@ import click
 
 import tipbench
 
+_HELP = 'HELP = "'
+
 
 class Subcommands(click.Group):
     """`lines` holds a line of help for each; a subcommand's module has its name, in `package`."""
@@ -32,7 +34,11 @@ class Subcommands(click.Group):
             formatter.write_dl(list(self._lines.items()))
 
 
-_HELP = 'HELP = "'
+# Commands of parts that can be taken out: a folder of the package with a `command.py` brings one of the folder's
+# name.
+#
+# `command` in it is the command, and `HELP = "…"` its one line of help, read without importing the part. Without
+# pathlib, whose import alone takes longer than all of this.
 
 
 def parts() -> dict[str, str]:

@@ -16,8 +16,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from tipbench.bench.bench import Observer
 from tipbench.bench.collect.plan import Plan
+from tipbench.bench.context import Observer
 from tipbench.bench.records import Answer, Outcome
 from tipbench.cli.console import Notes, err
 from tipbench.core.text import duration

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from tipbench.bench.bench import Observer
 from tipbench.bench.collect.plan import Plan
+from tipbench.bench.context import Observer
 from tipbench.bench.records import Answer, Cell, Outcome
 from tipbench.cli.console import note
 from tipbench.core.errors import InvalidInput, TipbenchError

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from tipbench.bench.bench import Bench, check_export_path
+from tipbench.bench.bench import Bench
 from tipbench.bench.judge.apply import ApplyOptions
+from tipbench.bench.judge.file import check_export_path
 from tipbench.bench.judge.judges.catalog import PERSON
 from tipbench.bench.options import Options
 from tipbench.cli.collect import show_summary
@@ -51,34 +52,34 @@ def command(
     **given: Any,
 ) -> int:
     """All phases: collect, then export (or the configured --judge), then compare."""
-    with ProgressFile(progress) as told:
+    with ProgressFile(progress) as progress_file:
         options = gather(given, config)
         if export and not options.judge:
             check_export_path(export)
-        return run_all(options, told, export, retry_failed=retry_failed, fresh=fresh, wait=not no_wait)
+        return run_all(options, progress_file, export, retry_failed=retry_failed, fresh=fresh, wait=not no_wait)
 
 
-def run_all(options: Options, told: ProgressFile, export: Path | None = None, **how: Any) -> int:
+def run_all(options: Options, progress_file: ProgressFile, export: Path | None = None, **how: Any) -> int:
     """Everything from the models' admission to the leaderboard; `how` is as for `Bench.collect`."""
-    observer = CollectingObserver(told)
+    observer = CollectingObserver(progress_file)
     with bench_of(options, observer) as bench:
         bench.fit()
-        told.experiment = bench.options.experiment
-        told.begin("starting")
+        progress_file.experiment = bench.options.experiment
+        progress_file.begin("starting")
         with observer.shown():
             collected = bench.collect(**how)
         show_summary(bench.options, collected)
         out.print(f"Look at the runs: {ui_hint(bench.store.address)}", soft_wrap=True)
         if collected.undelivered:  # nothing can be judged that MLflow does not have
-            told.finish(f"{collected.in_short}; the same run again delivers them and goes on from there")
+            progress_file.finish(f"{collected.in_short}; the same run again delivers them and goes on from there")
             return 1
-        told.begin("judge")
+        progress_file.begin("judge")
         judged = _run_judge(bench, bench.options.judge) if bench.options.judge else _export(bench, export)
-        told.begin("compare")
+        progress_file.begin("compare")
         from tipbench.cli.leaderboard import show_leaderboard  # brings numpy
 
         show_leaderboard(bench.compare())
-    told.finish(f"{collected.in_short}; {judged.in_short}", judged.waiting_items)
+    progress_file.finish(f"{collected.in_short}; {judged.in_short}", judged.waiting_items)
     return 0 if collected.is_complete else 1
 
 

@@ -18,8 +18,7 @@ from tipbench.recommender.policies.interface import Choice, Policy
 from tipbench.recommender.policies.ridge import EventRng
 from tipbench.recommender.records import Request, Reward
 from tipbench.recommender.shadows.runner import Served, Shadows
-from tipbench.recommender.states import known_state
-from tipbench.recommender.store.interface import Event, Key, Store, Transaction, UserState
+from tipbench.recommender.store.interface import Event, Key, Store, Transaction, UserState, known_state
 
 REWARD_WINDOW_S = 7 * 86_400.0
 Status = Literal["applied", "duplicate", "late"]

@@ -5,6 +5,11 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Literal, NamedTuple
 
+Level = Literal["nominal", "ordinal", "interval"]
+
+
+# The six sums over pairs of scores from which kappa with quadratic weights follows.
+
 
 class PairSums(NamedTuple):
     """Sums over pairs of whole numbers, so exact; one pair can be taken out without adding up again."""
@@ -47,9 +52,6 @@ class PairSums(NamedTuple):
         """
         expected = self.n * (self.first_squares + self.second_squares) - 2 * self.first * self.second
         return 1 - self.n * self.squared_differences / expected if expected else None
-
-
-Level = Literal["nominal", "ordinal", "interval"]
 
 
 def weighted_kappa(first: Sequence[int], second: Sequence[int], low: int, high: int) -> float | None:

@@ -152,6 +152,14 @@ def _beyond(w: Floats) -> Floats:
     return np.array([erfc(one / sqrt(2)) / 2 for one in w])
 
 
+# Means of what was chosen by chance, as if everything on offer had been chosen alike.
+#
+# What is chosen with the probability p stands for 1/p occasions on which it was on offer. Weighted so, and divided by
+# the sum of the weights, values are free of what the choice depended on, as long as everything on offer had a chance
+# and p is exact. The price is variance, which the effective sample size tells: weights that differ make many values
+# worth few.
+
+
 class WeightedMean(NamedTuple):
     mean: float
     effective: float  # Kish's: so many values of equal weight would tell as much, were they independent

@@ -21,6 +21,7 @@ from tipbench.statistics.units import (
 )
 
 FEWEST = 10  # differences; below, the expansion of t's quantiles is not exact enough
+LEVEL = 0.05  # of calling any of several unchanged pairs changed
 
 
 class Difference(NamedTuple):
@@ -61,7 +62,12 @@ def holm_wins(differences: Sequence[Difference], alpha: float) -> list[bool]:
     return wins
 
 
-LEVEL = 0.05  # of calling any of several unchanged pairs changed
+# Differences of pairs, such as the same row in two experiments: which of them are more than chance.
+#
+# Assumed: where nothing changed, a difference could as well have had the other sign (both sides are exchangeable),
+# and units are independent. The test is exact then, for any distribution; all differences are looked at together. The
+# interval takes the spread that chance gives to hold around the observed difference too; with too few units to tell
+# anything (`tellable`) it has no ends.
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ LEVEL = 0.04  # of shutting out any of the best rows; a point below 5 %, for row
 
 _MANY_ROWS = 40  # the work grows with the square of the rows; of more, fewer shuffles do: the test stays exact
 _FEWEST_DRAWS = 499
+_DRAWS = 10_000
+_ROUNDING = 1e-9  # of the largest sum
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,7 @@ def _behind(scores: Floats, weights: Floats) -> Floats:
     return behind
 
 
-_DRAWS = 10_000
-_ROUNDING = 1e-9  # of the largest sum
+# How likely each row is the best one.
 
 
 def probability_best(paired: Paired, draws: int = _DRAWS, seed: int = 0) -> Floats:

@@ -14,6 +14,9 @@ Floats = NDArray[np.float64]
 BORROWED = 8.0  # degrees of freedom that the scatter of one borrows from that of all: few units tell little about it
 NOTHING = 1e-6  # standard errors, and scores: rounding errors are less, and nothing that matters is
 _MOST_UNITS = 32  # more are put together: a test over fewer, larger units is as exact, and loses next to nothing
+DRAWS = 4_999
+_AT_ONCE = 2_000_000  # numbers in memory
+Largest = Callable[[Floats, Floats], Floats]  # of each rearrangement, from the scores and the units' weights
 
 
 @dataclass(frozen=True)
@@ -113,10 +116,10 @@ def largest_size(scores: Floats, weights: Floats) -> Floats:
     return largest
 
 
-DRAWS = 4_999
-_AT_ONCE = 2_000_000  # numbers in memory
 Rearrange = Callable[[Paired, int, np.random.Generator], Floats]  # so many times: times × rows × units
-Largest = Callable[[Floats, Floats], Floats]  # of each rearrangement, from the scores and the units' weights
+
+
+# What chance brings about: the largest of several statistics, over many random rearrangements of the same scores.
 
 
 class Chance:

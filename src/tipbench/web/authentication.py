@@ -28,6 +28,12 @@ from tipbench.web.tokens import Grant, Tokens, Visitor, server_secret
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
 TOO_MANY = "too many failed attempts from this address; try again in {} s"
 _Found = TypeVar("_Found")
+CSRF_HEADER = "x-csrf-token"
+_NOT_FOR_JUDGES = "this is for admins only"
+NOT_FROM_HERE = "this did not come from one of this server's own pages; reload the page and try again"
+
+
+# The token of a request, from its header to whoever can tell what it is worth.
 
 
 def by_bearer(
@@ -56,6 +62,9 @@ def client_address(request: Request) -> str:
     return request.client.host if request.client else "unknown"
 
 
+# All that it takes to know who is asking.
+
+
 @dataclass(frozen=True)
 class Access:
     tokens: Tokens
@@ -71,11 +80,6 @@ def open_access(home: Path, clock: Callable[[], float], given_admin: str = "") -
     """Over the files in the home's server folder, which are made where they are missing."""
     tokens = Tokens(home, clock, given_admin)
     return Access(tokens, Sessions(server_secret(home), tokens, clock), Attempts(clock))
-
-
-CSRF_HEADER = "x-csrf-token"
-_NOT_FOR_JUDGES = "this is for admins only"
-NOT_FROM_HERE = "this did not come from one of this server's own pages; reload the page and try again"
 
 
 class Gate(Guard):

@@ -47,6 +47,30 @@ _MOST_PROBLEMS = 100
 _log = logging.getLogger(__name__)
 
 ErrorPage = Callable[[Request, int, str, Sequence[str]], Response]
+_STATUSES: Sequence[tuple[type[TipbenchError], int]] = (
+    (NotFound, 404),
+    (NothingStored, 404),
+    (Conflict, 409),
+    (InvalidInput, 422),
+    (EngineUnreachable, 503),
+    (EngineBusy, 503),
+    (TrackingUnreachable, 503),
+    (TrackingRefused, 503),
+    (RunnerError, 503),
+    (MissingExtra, 503),
+    (LockTaken, 409),
+    (DatabaseBusy, 503),
+    (StateRefused, 409),
+    (StoredDataDamaged, 500),
+)
+_CODES = {413: "too_large", 422: "invalid_input", 429: "too_many_attempts", 500: "internal_error"}
+_FOR_JUDGES = "this can't be had right now; try again in a while, or ask whoever runs the bench"
+_NO_STATES = "states can't be read or written right now; send it again in a while; the server's log says why"
+_SENTENCES = {
+    404: "there is nothing at {path}",
+    405: "{method} is not for {path}",
+    413: "the request's body is too large",
+}
 
 
 class ErrorBody(BaseModel):
@@ -80,31 +104,6 @@ ERROR_RESPONSES = error_responses(
         503: "An engine, the tracking server or the place where runs happen does not answer.",
     }
 )
-
-_STATUSES: Sequence[tuple[type[TipbenchError], int]] = (
-    (NotFound, 404),
-    (NothingStored, 404),
-    (Conflict, 409),
-    (InvalidInput, 422),
-    (EngineUnreachable, 503),
-    (EngineBusy, 503),
-    (TrackingUnreachable, 503),
-    (TrackingRefused, 503),
-    (RunnerError, 503),
-    (MissingExtra, 503),
-    (LockTaken, 409),
-    (DatabaseBusy, 503),
-    (StateRefused, 409),
-    (StoredDataDamaged, 500),
-)
-_CODES = {413: "too_large", 422: "invalid_input", 429: "too_many_attempts", 500: "internal_error"}
-_FOR_JUDGES = "this can't be had right now; try again in a while, or ask whoever runs the bench"
-_NO_STATES = "states can't be read or written right now; send it again in a while; the server's log says why"
-_SENTENCES = {
-    404: "there is nothing at {path}",
-    405: "{method} is not for {path}",
-    413: "the request's body is too large",
-}
 
 
 class Errors:
@@ -265,6 +264,9 @@ def _phrase(status: int) -> str:
 
 def _code(status: int) -> str:
     return _CODES.get(status) or _phrase(status).lower().replace(" ", "_").replace("-", "_")
+
+
+# Answers in JSON that hold whatever a model wrote.
 
 
 class JsonAnswer(JSONResponse):

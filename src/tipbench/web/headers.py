@@ -1,4 +1,4 @@
-"""Headers that tell a browser to trust nothing but what this server itself serves."""
+"""What a browser is told to trust, whether a request comes from our own pages, and how large and slow a body may be."""
 
 import asyncio
 import time
@@ -23,6 +23,10 @@ _ALWAYS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
+SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
+USUAL_LIMIT = 1_000_000
+PAUSE_S = 10.0  # that a client may make while it sends a body
+WHOLE_S = 120.0
 
 
 class SecurityHeaders:
@@ -57,7 +61,7 @@ class SecurityHeaders:
             headers["Strict-Transport-Security"] = "max-age=31536000"
 
 
-SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
+# Whether a request comes from one of our own pages, by what browsers say and scripts in them can't change.
 
 
 def is_same_origin(scope: Scope) -> bool:
@@ -79,9 +83,7 @@ def _names_host(origin: str, host: str, scheme: str) -> bool:
     return parts.scheme in schemes and bool(host) and parts.netloc.lower() == host.lower()
 
 
-USUAL_LIMIT = 1_000_000
-PAUSE_S = 10.0  # that a client may make while it sends a body
-WHOLE_S = 120.0
+# Limits on request bodies: how large they are, by what is announced and by what comes, and how long they take.
 
 
 class BodyTooLarge(HTTPException):

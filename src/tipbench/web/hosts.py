@@ -12,6 +12,8 @@ from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import shown
 from tipbench.web.errors import Errors
 
+# Middleware that stands before the router and may refuse: what it does not refuse goes on.
+
 
 class Guard(ABC):
     def __init__(self, app: ASGIApp) -> None:

@@ -19,6 +19,11 @@ from tipbench.web.sessions import remove_cookie, set_cookie
 Fields = Mapping[str, Sequence[str]]
 CSRF_FIELD = "csrf"
 _MOST_FIELDS = 500
+_LONGEST_FORM = 8192
+LoginPage = Callable[[Request, str, str], Response]
+
+
+# Plain HTML forms: url-encoded, small, and shown to come from our own pages.
 
 
 async def read_form(request: Request, limit: int) -> Fields:
@@ -50,9 +55,7 @@ async def csrf_form(request: Request) -> Fields:
 CsrfForm = Annotated[Fields, Depends(csrf_form)]
 
 
-_LONGEST_FORM = 8192
 # request, where to go afterwards, what was wrong
-LoginPage = Callable[[Request, str, str], Response]
 
 
 def login_router(access: Access, page: LoginPage) -> APIRouter:

@@ -27,6 +27,7 @@ from tipbench.web.paths import PathRules, covered, is_plain
 from tipbench.web.tokens import check_given, new_salt, new_token, token_digest
 
 _KEPT = re.compile(r"([0-9a-f]{32}) ([0-9a-f]{64})\n")
+_log = logging.getLogger(__name__)
 
 
 class ServiceKey:
@@ -91,7 +92,7 @@ def _new() -> tuple[str, str]:
     return key, f"{salt.hex()} {token_digest(salt, key).hex()}"
 
 
-_log = logging.getLogger(__name__)
+# The gate of a service with one key: whoever has it may go everywhere, and nobody else anywhere but where all may.
 
 
 class KeyGate(Guard):
@@ -122,6 +123,9 @@ class KeyGate(Guard):
 
     def _check(self, key: str, address: str) -> Literal[True] | None:
         return self._attempts.tried(address, key, lambda given: True if self._key.fits(given) else None)
+
+
+# Puts all of it around a service with one key, in the order that `protection.py` has for the others.
 
 
 def protect_by_key(app: FastAPI, key: ServiceKey, attempts: Attempts, rules: PathRules) -> None:

@@ -1,4 +1,4 @@
-"""Tokens: one for the admin, one for each judge who was invited.
+"""Tokens: one for the admin, one for each judge who was invited; the file they are in, and who a visitor is.
 
 Only a salted SHA-256 of a token is stored. A slow hash would slow down guessing, and there is nothing to guess: a token
 is 256 random bits. It would only make every request slow.
@@ -24,6 +24,21 @@ from tipbench.core.sqlite import BUSY_S, ConnectionLock, Database, connect
 from tipbench.core.untrusted import shown
 
 Role = Literal["admin", "judge"]
+_SCHEMA = """
+CREATE TABLE token (
+    id TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, salt BLOB NOT NULL, digest BLOB NOT NULL,
+    created_ms INTEGER NOT NULL, last_seen_ms INTEGER, UNIQUE (role, name)
+);
+CREATE TABLE ended_session (id TEXT PRIMARY KEY, expires_ms INTEGER NOT NULL);
+"""
+_LEAST_LENGTH = 20
+_SECRET = re.compile(r"[0-9a-f]{64}")
+ADMIN_NAME = "person"  # by which an admin's scores are signed
+_SEEN_EVERY_MS = 60_000
+_log = logging.getLogger(__name__)
+
+
+# Who is asking.
 
 
 @dataclass(frozen=True)
@@ -38,13 +53,10 @@ class Visitor:
         return self.role == "admin"
 
 
-_SCHEMA = """
-CREATE TABLE token (
-    id TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, salt BLOB NOT NULL, digest BLOB NOT NULL,
-    created_ms INTEGER NOT NULL, last_seen_ms INTEGER, UNIQUE (role, name)
-);
-CREATE TABLE ended_session (id TEXT PRIMARY KEY, expires_ms INTEGER NOT NULL);
-"""
+# Who may come in, in a small SQLite file that the server and the command line share.
+#
+# What it holds is read once and kept; SQLite's own counter of foreign commits says when to read it again. So asking
+# costs microseconds, and what another process has changed is seen by the next request.
 
 
 @dataclass(frozen=True)
@@ -108,8 +120,7 @@ def _read_all(connection: sqlite3.Connection) -> Stored:
         return Stored(tokens, frozenset(session for (session,) in rows))
 
 
-_LEAST_LENGTH = 20
-_SECRET = re.compile(r"[0-9a-f]{64}")
+# What tokens and keys have in common: how one is made, how it is kept, and what a given one has to be like.
 
 
 def new_token() -> str:
@@ -145,11 +156,6 @@ def server_secret(home: Path) -> bytes:
     if not _SECRET.fullmatch(text):
         raise InvalidInput(f"{path} is not a secret that tipbench made; remove it, and everybody signs in again")
     return bytes.fromhex(text)
-
-
-ADMIN_NAME = "person"  # by which an admin's scores are signed
-_SEEN_EVERY_MS = 60_000
-_log = logging.getLogger(__name__)
 
 
 class Grant(NamedTuple):

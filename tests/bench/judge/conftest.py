@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tipbench.bench.bench import Bench, Context
+from tipbench.bench.bench import Bench
+from tipbench.bench.context import Context
 from tipbench.bench.tracking.embedded import EmbeddedMlflow
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.store import RunStore

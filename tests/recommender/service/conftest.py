@@ -40,7 +40,7 @@ class Service:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         return Caller(self.app)("POST", path, {**self.headers, "content-type": "application/json"}, content)
 
-    def told(self, path: str, body: Any = None) -> dict[str, Any]:
+    def json_answer(self, path: str, body: Any = None) -> dict[str, Any]:
         """What is answered, if it is."""
         answer = self.get(path) if body is None else self.post(path, body)
         assert answer.status in (200, 202), answer.text

@@ -59,13 +59,13 @@ def test_what_is_no_json_is_told_by_its_place(service: Service, body: bytes, mes
 def test_every_problem_in_our_words(service: Service, path: str, change: dict[str, Any], problem: str) -> None:
     refused = service.post(f"/score{path}", {**request("e1"), **change})
     assert refused.status == 422
-    assert [told[: len(problem)] for told in refused.error["problems"]] == [problem]
+    assert [json_answer[: len(problem)] for json_answer in refused.error["problems"]] == [problem]
     assert not list(service.states.glob("*.json"))
 
 
 def test_the_largest_request_is_no_problem(service: Service) -> None:
     many = [{"id": str(number), "category": "c"} for number in range(200)]
-    assert len(service.told("/score", request("e1", candidates=many))["ranking"]) == 200
+    assert len(service.json_answer("/score", request("e1", candidates=many))["ranking"]) == 200
 
 
 def test_numbers_without_end_are_no_numbers(service: Service) -> None:

@@ -10,30 +10,30 @@ SHAPE = {"event_id", "chosen", "propensity", "epsilon", "n", "policy", "feature_
 
 @pytest.mark.parametrize("path", PATHS)
 def test_an_answer_has_its_shape(service: Service, path: str) -> None:
-    told = service.told(f"/score{path}", request("e1"))
-    assert set(told) == SHAPE
-    assert told["policy"] == (path.removeprefix("/") or "egreedy")
-    assert told["feature_version"] == ("v2" if "v2" in path else "v1")
-    assert (told["event_id"], told["n"], told["repeated"]) == ("e1", 0, False)
-    assert {row["id"] for row in told["ranking"]} == {"t1", "t2"}
-    assert sum(row["propensity"] for row in told["ranking"]) == pytest.approx(1)
-    chosen = next(row for row in told["ranking"] if row["id"] == told["chosen"])
-    assert chosen["propensity"] == told["propensity"]
+    json_answer = service.json_answer(f"/score{path}", request("e1"))
+    assert set(json_answer) == SHAPE
+    assert json_answer["policy"] == (path.removeprefix("/") or "egreedy")
+    assert json_answer["feature_version"] == ("v2" if "v2" in path else "v1")
+    assert (json_answer["event_id"], json_answer["n"], json_answer["repeated"]) == ("e1", 0, False)
+    assert {row["id"] for row in json_answer["ranking"]} == {"t1", "t2"}
+    assert sum(row["propensity"] for row in json_answer["ranking"]) == pytest.approx(1)
+    chosen = next(row for row in json_answer["ranking"] if row["id"] == json_answer["chosen"])
+    assert chosen["propensity"] == json_answer["propensity"]
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_the_same_event_has_the_same_answer_and_another_request_a_conflict(service: Service, path: str) -> None:
-    first = service.told(f"/score{path}", request("e1"))
-    assert service.told(f"/score{path}", request("e1")) == {**first, "repeated": True}
+    first = service.json_answer(f"/score{path}", request("e1"))
+    assert service.json_answer(f"/score{path}", request("e1")) == {**first, "repeated": True}
     refused = service.post(f"/score{path}", request("e1", context={"hour": 10.5}))
     assert (refused.status, refused.error["code"]) == (409, "conflict")
     assert "take a new event id" in refused.error["message"]
 
 
 def test_the_best_comes_first(service: Service) -> None:
-    service.told("/score", request("e1", candidates=[{"id": "t1", "category": "inbox"}]))
-    service.told("/reward", reward("e1", 1))
-    ranking = service.told("/score", request("e2"))["ranking"]
+    service.json_answer("/score", request("e1", candidates=[{"id": "t1", "category": "inbox"}]))
+    service.json_answer("/reward", reward("e1", 1))
+    ranking = service.json_answer("/score", request("e2"))["ranking"]
     assert [row["id"] for row in ranking] == ["t1", "t2"]
     assert ranking[0]["score"] > ranking[1]["score"]
 
@@ -42,9 +42,9 @@ def test_profiles_change_what_v2_sees(service: Service) -> None:
     profile = {"categories": {"inbox": {"shown": 9, "completed": 9}}, "tip_volume": 3}
     alone, theta = [{"id": "t1", "category": "inbox"}], {}
     for user, known in (("u1", profile), ("u2", None)):
-        service.told("/score/egreedy/v2", request("e1", user, candidates=alone, profile_features=known))
-        service.told("/reward/egreedy/v2", reward("e1", 1, user))
-        theta[user] = service.told(f"/stats/egreedy/v2/{user}")["theta"]
+        service.json_answer("/score/egreedy/v2", request("e1", user, candidates=alone, profile_features=known))
+        service.json_answer("/reward/egreedy/v2", reward("e1", 1, user))
+        theta[user] = service.json_answer(f"/stats/egreedy/v2/{user}")["theta"]
     assert theta["u1"]["completion"] > 0
     assert theta["u2"]["completion"] == 0
 
@@ -53,11 +53,11 @@ def test_names_that_a_terminal_would_obey_come_back_written_out(service: Service
     odd = "t\u202e\u009b2J é"
     answer = service.post("/score", request("e1", candidates=[{"id": odd, "category": "c"}]))
     assert "\u202e" not in answer.text
-    assert service.told("/score", request("e1", candidates=[{"id": odd, "category": "c"}]))["chosen"] == odd
+    assert service.json_answer("/score", request("e1", candidates=[{"id": odd, "category": "c"}]))["chosen"] == odd
 
 
 def test_states_of_other_features_are_refused_and_damaged_ones_told(service: Service) -> None:
-    service.told("/score/egreedy", request("e1"))
+    service.json_answer("/score/egreedy", request("e1"))
     state = service.states / "u1_egreedy.json"
     content = state.read_bytes()
     state.write_bytes(content.replace(b'"v1"', b'"v0"'))
@@ -69,12 +69,12 @@ def test_states_of_other_features_are_refused_and_damaged_ones_told(service: Ser
     assert damaged.status == 500
     assert str(service.home) not in damaged.text
     assert state.read_bytes() == content[:-9]
-    assert service.told("/reset", {"user_id": "u1"})["cleared"] == ["egreedy"]
+    assert service.json_answer("/reset", {"user_id": "u1"})["cleared"] == ["egreedy"]
     assert service.post("/score/egreedy", request("e2")).status == 200
 
 
 def test_a_folder_that_can_not_be_written_is_told_as_such(service: Service) -> None:
-    service.told("/score", request("e1"))
+    service.json_answer("/score", request("e1"))
     (service.states / ".u9_egreedy.json.part").mkdir()
     refused = service.post("/score", request("e1", "u9"))
     assert (refused.status, refused.error["code"]) == (503, "service_unavailable")

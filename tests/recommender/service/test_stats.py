@@ -10,11 +10,11 @@ POLICIES = ("egreedy", "egreedy/v2", "linucb")
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_everything_that_was_learned_is_shown(service: Service, policy: str) -> None:
-    service.told(f"/score/{policy}", request("e1"))
-    service.told(f"/score/{policy}", request("e2"))
+    service.json_answer(f"/score/{policy}", request("e1"))
+    service.json_answer(f"/score/{policy}", request("e2"))
     for _ in range(2):
-        service.told(f"/reward/{policy}", reward("e1", 0.5))
-    known = service.told(f"/stats/{policy}/u1")
+        service.json_answer(f"/reward/{policy}", reward("e1", 0.5))
+    known = service.json_answer(f"/stats/{policy}/u1")
     assert set(known) == {
         *("user_id", "policy", "feature_version", "parameters", "n", "epsilon", "mean_reward", "theta", "lambda"),
         *("condition", "waiting", "duplicates", "late", "updated_ms"),
@@ -27,7 +27,7 @@ def test_everything_that_was_learned_is_shown(service: Service, policy: str) -> 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_of_somebody_new_nothing_is_known_and_nothing_is_made(service: Service, policy: str) -> None:
-    known = service.told(f"/stats/{policy}/nobody")
+    known = service.json_answer(f"/stats/{policy}/nobody")
     assert (known["n"], known["mean_reward"], known["updated_ms"]) == (0, None, None)
     assert not list(service.states.glob("*.json"))
 
@@ -51,6 +51,6 @@ def test_a_path_that_is_a_policys_name_is_the_policy(service: Service) -> None:
         refused = service.get(path)
         assert refused.status == 422
         assert "user_id" in refused.text
-        told = service.told(f"{path}?user_id=v2")
-        assert (told["policy"], told["user_id"]) == (path.removeprefix("/stats/"), "v2")
-    assert service.told("/stats/egreedy/v2/v2")["policy"] == "egreedy/v2"
+        json_answer = service.json_answer(f"{path}?user_id=v2")
+        assert (json_answer["policy"], json_answer["user_id"]) == (path.removeprefix("/stats/"), "v2")
+    assert service.json_answer("/stats/egreedy/v2/v2")["policy"] == "egreedy/v2"

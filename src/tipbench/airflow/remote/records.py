@@ -10,6 +10,13 @@ from tipbench.bench.options import Options
 _LIVE = ("queued", "running")
 _ENDED = ("success", "failed", "skipped", "upstream_failed", "removed")
 _AT_IT = ("running", "restarting", "deferred", "up_for_reschedule", "awaiting_input")
+DAG_ID = "bench_collect"
+PLANNED = "planned"  # of plan
+PROGRESS = "progress"  # of each collect, while it goes
+PROBLEM = "problem"  # of a task that failed: what a user should read
+RETURNED = "return_value"
+CANCELLED = "cancelled by tipbench"  # the note of a run that we have ended
+APPLIED = "The scores are applied"  # an answer to wait_for_judge
 
 
 @dataclass(frozen=True)
@@ -126,19 +133,15 @@ def _needed_ms(text: str) -> int:
     return int(datetime.fromisoformat(text).timestamp() * 1000)
 
 
-DAG_ID = "bench_collect"
 PLAN, COLLECT, EXPORT = "plan", "collect", "export_for_judge"
 JUDGE, WAIT, COMPARE = "judge", "wait_for_judge", "compare"
 
 # Keys of XComs.
-PLANNED = "planned"  # of plan
-PROGRESS = "progress"  # of each collect, while it goes
-PROBLEM = "problem"  # of a task that failed: what a user should read
-RETURNED = "return_value"
 
 RETRY_FAILED, FRESH = "retry_failed", "fresh"  # beside the options in a run's conf
-CANCELLED = "cancelled by tipbench"  # the note of a run that we have ended
-APPLIED = "The scores are applied"  # an answer to wait_for_judge
+
+
+# What the DAG and whoever watches its runs have agreed on: names of tasks, of what they tell, and of answers.
 
 
 def is_collect(task_id: str) -> bool:

@@ -9,11 +9,14 @@ from functools import partial
 from itertools import count
 from math import inf
 
-from tipbench.bench.collect.journal import Entry, Journal
+from tipbench.bench.collect.journal import Entry, Journal, left_behind
+from tipbench.bench.tracking.address import open_store
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import CELL, KIND
 from tipbench.bench.tracking.store import RunDraft, RunStore
-from tipbench.core.errors import TrackingUnreachable
+from tipbench.core.errors import TipbenchError, TrackingUnreachable
+from tipbench.core.paths import journal_folder
+from tipbench.core.settings import Settings
 
 _AT_ONCE = 64  # cells to a transaction
 _PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0)  # between tries while MLflow is away; the last one repeats
@@ -214,3 +217,30 @@ def deliver_left_behind(journals: Iterable[Journal], store: RunStore) -> Deliver
         journal.close()
         total.cells += result.cells
     return total
+
+
+@dataclass(frozen=True)
+class Synced:
+    """What became of one journal."""
+
+    experiment: str
+    address: str
+    cells: int
+    problem: str = ""  # why it still waits
+
+
+def deliver_all(settings: Settings) -> Iterator[Synced]:
+    """Deliver what every collection of this home left behind, each to its own store."""
+    for journal in left_behind(journal_folder(settings.home)):
+        head = journal.head
+        try:
+            opened = open_store(head.address, settings, create=True)
+            try:
+                delivered = deliver_left_behind([journal], opened.store)
+            finally:
+                opened.store.close()
+        except TipbenchError as error:
+            journal.close()
+            yield Synced(head.experiment, head.address, 0, str(error))
+        else:
+            yield Synced(head.experiment, head.address, delivered.cells)

@@ -11,6 +11,7 @@ from tipbench.core.errors import InvalidInput
 from tipbench.core.identity import data_digest, derived_seed
 
 Messages = tuple[Message, ...]
+_WORD = re.compile(r"\w+")
 
 
 class Grid:
@@ -106,7 +107,7 @@ def _key(options: Options, model: ModelInfo, request: GenerationRequest, repeat:
     )
 
 
-_WORD = re.compile(r"\w+")
+# How much the candidates of one cell differ from each other.
 
 
 def diversity(candidates: Sequence[str]) -> float | None:

@@ -22,6 +22,13 @@ from tipbench.core.locks import exclusive
 from tipbench.core.paths import lock_path
 from tipbench.core.version import __version__
 
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+Clock = Callable[[], float]
+
+
+# From what an engine gave back to an answer with candidates.
+
 
 def read_answer(suite: Suite, cell: Cell, generation: Generation) -> Answer:
     read = suite.contract.read(generation.text, cell.n_tips)
@@ -36,8 +43,7 @@ def read_answer(suite: Suite, cell: Cell, generation: Generation) -> Answer:
     )
 
 
-_Task = TypeVar("_Task")
-_Result = TypeVar("_Result")
+# Several tasks side by side, and never more of them in memory than run at once.
 
 
 def side_by_side(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_once: int) -> Iterator[_Result]:
@@ -63,9 +69,6 @@ def side_by_side(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_on
         raise
     finally:
         pool.shutdown(wait=not is_broken_off, cancel_futures=is_broken_off)  # a generation can take minutes
-
-
-Clock = Callable[[], float]
 
 
 def collect(
@@ -125,6 +128,9 @@ def generate(cell: Cell, engine: Engine, throttle: Throttle, suite: Suite) -> Ou
 def rubric_text(suite: Suite) -> RubricText:
     rubric = suite.rubric
     return RubricText(rubric.name, rubric.digest, rubric.text, rubric.lowest())
+
+
+# One collection at a time: where it stores its cells, and at the engines that its models are on.
 
 
 @contextmanager

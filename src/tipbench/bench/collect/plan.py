@@ -16,6 +16,7 @@ _TOKENS_A_CANDIDATE = 40
 _PROMPT_TOKENS_A_TOKEN = 3  # a CPU reads a prompt some three times as fast as it writes
 _CHARS_A_TOKEN = 4
 _BYTES_A_PARAMETER = 0.6
+_FAILURES_SHOWN = 5
 
 
 class Cells(Sized, Iterable[Cell], Protocol):
@@ -108,7 +109,7 @@ def _guess(cell: Cell, model: ModelInfo) -> float:
     return size / _LOADED_A_SECOND + tokens * size / _BYTES_A_SECOND
 
 
-_FAILURES_SHOWN = 5
+# What a collection did.
 
 
 @dataclass

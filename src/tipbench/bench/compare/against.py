@@ -17,6 +17,8 @@ from tipbench.statistics.paired import LEVEL, changes, tellable, units_to_tell
 from tipbench.statistics.units import paired
 
 Name = tuple[str, str, tuple[tuple[str, str], ...]]
+Pair = tuple[Row, Row]  # now, before
+MARKS = {"better": "▲", "worse": "▼", "may be chance": "", "can't be told": "?"}
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,6 @@ def compare_against(experiment: str, now: Rows, other: str, before: Rows) -> Aga
     ranked = sorted(listed, key=lambda one: (-one.change, one.model, one.prompt))
     count = len({units[name] for name in used}) if by_unit else len(used)
     return Against(experiment, other, tuple(used), unit, count, tuple(ranked), tuple(notes), now.provisional)
-
-
-Pair = tuple[Row, Row]  # now, before
 
 
 def _by_scenarios(pairs: Sequence[Pair], scenarios: Sequence[str]) -> dict[tuple[str, ...], list[Pair]]:
@@ -203,7 +202,7 @@ def _unmatched(experiment: str, own: Mapping[Name, Row], others: Mapping[Name, R
     return [f"Only in '{experiment}': {', '.join(alone)}."] if alone else []
 
 
-MARKS = {"better": "▲", "worse": "▼", "may be chance": "", "can't be told": "?"}
+# Two experiments side by side as JSON, CSV or Markdown.
 
 
 def against_headline(found: Against) -> str:

@@ -69,6 +69,9 @@ def pick_examples(
     return picked
 
 
+# How far the judges behind a leaderboard can be trusted, from what their batches say about them.
+
+
 @dataclass(frozen=True)
 class Agreement:
     """A judge on one criterion: κ with the anchors, how much higher than theirs its scores are, how far from itself."""

@@ -9,6 +9,11 @@ from tipbench.bench.compare.rows import Row, RowKey, Rows, Wanted, intervals_of,
 from tipbench.bench.records import StoredCell
 from tipbench.statistics.bounded import Interval
 
+MOST_LEVELS = 50  # of a factor that rows are sliced by; with more, a level is hardly more than a scenario
+
+
+# What a row costs beside what it is worth: tokens, seconds, the size of its model; and the Pareto front of the two.
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -70,9 +75,6 @@ def pareto_front(points: Sequence[tuple[float | None, float | None]]) -> list[bo
         and not any(q >= quality and s <= seconds and (q > quality or s < seconds) for q, s in known)
         for quality, seconds in points
     ]
-
-
-MOST_LEVELS = 50  # of a factor that rows are sliced by; with more, a level is hardly more than a scenario
 
 
 @dataclass(frozen=True)

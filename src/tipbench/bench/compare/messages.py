@@ -15,6 +15,7 @@ from tipbench.statistics.top_group import units_to_separate
 
 _NAMED = 4  # rows in a sentence
 _MANY_SCENARIOS = 1_000
+_COUNTS = ("scored", "judged", "pending", "failed", "missing", "empty")
 
 
 def headline(board: Leaderboard) -> str:
@@ -187,6 +188,9 @@ def range_text(low: float, high: float) -> str:
     return f"{low:.1f} – {high:.1f}"
 
 
+# A leaderboard as JSON, CSV or Markdown. The terminal's table is drawn by the command line, HTML by `html`.
+
+
 def as_data(board: Leaderboard) -> dict[str, Any]:
     """Everything that the leaderboard knows, as plain values; what the API answers with."""
     comparison = board.comparison
@@ -270,9 +274,6 @@ def _standing(board: Leaderboard, standing: LeaderboardRow) -> dict[str, Any]:
             for factor, levels in standing.slices.items()
         },
     }
-
-
-_COUNTS = ("scored", "judged", "pending", "failed", "missing", "empty")
 
 
 def _effects(effects: GridEffects | str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from tipbench.statistics.bounded import Interval, bounded_intervals
 Scores = Mapping[str, float]  # of one cell, or means: criteria, flags and composite
 RowKey = tuple[str, str, str, tuple[tuple[str, str], ...]]
 _NEARLY = 1e-9
+ScoresOf = Callable[[StoredCell], Scores | None]
 
 
 @dataclass(frozen=True)
@@ -160,9 +161,6 @@ def _mean_scores(repeats: Sequence[Scores]) -> Scores:
     return {name: fmean([one[name] for one in repeats]) for name in repeats[0]}
 
 
-ScoresOf = Callable[[StoredCell], Scores | None]
-
-
 def _counted_scores(rubric: Rubric) -> ScoresOf:
     lowest = rubric.lowest()
 
@@ -210,6 +208,9 @@ def _checked(scores_of: ScoresOf, scales: Mapping[str, Interval]) -> ScoresOf:
         return found
 
     return scores
+
+
+# Confidence intervals of rows' means, many at a time.
 
 
 class Wanted(NamedTuple):

@@ -23,6 +23,8 @@ from tipbench.core.untrusted import csv_text, json_text
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_WRITERS: Mapping[str, Callable[[list[dict[str, Any]]], str]] = {".csv": csv_text, ".json": json_text}
+
 
 def all_scores(store: RunStore, snapshot: Snapshot, rubric: Rubric) -> list[dict[str, Any]]:
     """The lines of all kinds."""
@@ -101,7 +103,7 @@ def _where(cell: StoredCell) -> dict[str, Any]:
     }
 
 
-_WRITERS: Mapping[str, Callable[[list[dict[str, Any]]], str]] = {".csv": csv_text, ".json": json_text}
+# Tables for pandas, which is there where MLflow is installed.
 
 
 def frame_of(lines: Sequence[Mapping[str, Any]]) -> "DataFrame":

@@ -1,4 +1,4 @@
-"""A look at an experiment: everything that comparing reads."""
+"""A snapshot of an experiment: everything that comparing reads, and how it is read and cached."""
 
 import json
 import logging
@@ -20,6 +20,17 @@ from tipbench.core.cache import DiskCache
 from tipbench.core.errors import InvalidInput, StoredDataDamaged, TrackingError, TrackingUnreachable
 from tipbench.core.identity import data_digest
 from tipbench.core.version import __version__
+
+MOST_FILES = 50
+_CELL = tuple(field.name for field in fields(StoredCell))
+_FEW = (
+    "factors",
+    "settings",
+    "judges",
+    "metrics",
+)  # of which there are few different ones: each stands once in a table
+_log = logging.getLogger(__name__)
+Finish = Callable[[RunStore, Experiment, int], object]  # ends what was begun and not ended, at this moment
 
 
 @dataclass(frozen=True)
@@ -63,16 +74,15 @@ def no_cells(experiment: Experiment) -> InvalidInput:
     )
 
 
-MOST_FILES = 50
 _KINDS = (StoredCell, JudgeNote, BatchSummary, RubricSeen)
 _FORMAT = data_digest([1, *([kind.__name__, *(field.name for field in fields(kind))] for kind in _KINDS)])
-_CELL = tuple(field.name for field in fields(StoredCell))
-_FEW = (
-    "factors",
-    "settings",
-    "judges",
-    "metrics",
-)  # of which there are few different ones: each stands once in a table
+
+
+# A look at an experiment, kept in a file for the next time.
+#
+# What another version wrote, or what is of another store, counts as nothing cached. The file goes by columns, because
+# most of a cell's values repeat. It holds a look or, while somebody writes to the experiment, since when their marks
+# were seen.
 
 
 class SnapshotDiskCache:
@@ -159,8 +169,11 @@ def _cells(data: dict[str, Any]) -> tuple[StoredCell, ...]:
     return tuple(map(StoredCell, *(columns[name] for name in _CELL)))
 
 
-_log = logging.getLogger(__name__)
-Finish = Callable[[RunStore, Experiment, int], object]  # ends what was begun and not ended, at this moment
+# Taking a look at an experiment: its runs are read once, or not at all where nothing has changed.
+#
+# From a server, a look is kept, and taken for the truth as long as the experiment's marks (`tracking.marks`) say that
+# nothing was written since. A database file is read anew each time: that takes less than a second for 10,000 runs,
+# and MLflow's own pages may have written to it.
 
 
 def load_snapshot(
@@ -178,8 +191,8 @@ def load_snapshot(
     """
     if not store.is_shared:
         return _read(store, experiment, finish, clock)
-    kept = SnapshotDiskCache(snapshots, store.address, experiment.id)
-    abandoned = _abandoned(kept, experiment, clock())
+    cache = SnapshotDiskCache(snapshots, store.address, experiment.id)
+    abandoned = _abandoned(cache, experiment, clock())
     if abandoned:
         # A mark that was set anew meanwhile belongs to somebody who writes; only a moment lies between this and that.
         standing = writers(store.experiment(experiment.name))
@@ -187,12 +200,12 @@ def load_snapshot(
         store.forget_writers(experiment, gone)
         experiment = store.experiment(experiment.name)
     before = state(experiment)
-    known = kept.load(experiment, before) if before and not refresh else None
+    known = cache.load(experiment, before) if before and not refresh else None
     if known:
         return known
     snapshot = _read(store, experiment, finish, clock)
     if before and _is_still_in(before, store, experiment):
-        kept.save(snapshot, before)
+        cache.save(snapshot, before)
     return snapshot
 
 
@@ -204,14 +217,14 @@ def _is_still_in(before: str, store: RunStore, experiment: Experiment) -> bool:
     return False
 
 
-def _abandoned(kept: SnapshotDiskCache, experiment: Experiment, now: float) -> list[str]:
+def _abandoned(cache: SnapshotDiskCache, experiment: Experiment, now: float) -> list[str]:
     """Marks of writers that were seen long ago, by this clock, and have not changed since."""
     found = writers(experiment)
     if not found:
         return []
-    before = kept.writers()
+    before = cache.writers()
     since = {key: min(now, before.get((key, value), now)) for key, value in found.items()}
-    kept.save_writers({(key, value): since[key] for key, value in found.items()})
+    cache.save_writers({(key, value): since[key] for key, value in found.items()})
     return [key for key in found if now - since[key] >= ABANDONED_S]
 
 

@@ -15,6 +15,10 @@ from tipbench.core.errors import ModelMissing, Problems
 _BYTES_A_CACHE_VALUE = 2  # llama.cpp and Ollama keep keys and values as 16-bit floats
 _COMPUTE_BYTES = 150e6  # for the computation; a real Ollama reported 104 MB of it for a model of 135 million parameters
 _GIB = 2**30
+_SIZE_IN_NAME = re.compile(r"(?<![a-z0-9.])(\d{1,9}(?:\.\d{1,9})?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
+
+
+# How much memory a model will take once it is loaded: its weights, the context and what the engine adds.
 
 
 @dataclass(frozen=True)
@@ -76,9 +80,6 @@ def memory_refusal(info: ModelInfo, free: int | None) -> str | None:
         f"{info.name}: needs about {needed}, and {free / _GIB:.2f} GiB of memory are free; close something or take a "
         f"smaller model (TIPBENCH_MEMORY_CHECK=false, if a graphics card will hold it)"
     )
-
-
-_SIZE_IN_NAME = re.compile(r"(?<![a-z0-9.])(\d{1,9}(?:\.\d{1,9})?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
 
 
 def parameters_from_name(name: str) -> int | None:

@@ -15,6 +15,9 @@ PAUSES_S = (0.5, 2.0)  # before the second and the third try
 _QUICK_TIMEOUT_S = 15.0  # for everything that is no generation
 _MOST_BYTES = 8_000_000  # of one answer
 _LONGEST_NAME = 200
+_Result = TypeVar("_Result")
+_MOST_TRIES = 10
+_LONGEST_PAUSE_S = 60.0
 
 
 class EngineHttp:
@@ -164,9 +167,7 @@ def error_text(response: httpx.Response, hidden: str = "") -> str:
     return printable(told, 300) or "it says nothing of what was wrong"
 
 
-_Result = TypeVar("_Result")
-_MOST_TRIES = 10
-_LONGEST_PAUSE_S = 60.0
+# How many requests an engine gets at once, and what happens when it says that it is busy.
 
 
 class Throttle:

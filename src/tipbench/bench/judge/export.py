@@ -36,12 +36,21 @@ from tipbench.core.locks import exclusive
 from tipbench.core.paths import lock_path
 from tipbench.core.settings import Settings
 
+_SLOT_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
+_SLOT_LENGTH = 8
+
+
+# One at a time: two that apply scores to one experiment at once do it one after the other.
+
 
 @contextmanager
 def exclusive_judging(address: str, experiment: str, settings: Settings, say: Callable[[str], None]) -> Iterator[None]:
     path = lock_path(settings.home, "judge", address, experiment)
     with exclusive(path, f"another process is writing scores into '{experiment}'", wait=True, notify=say):
         yield
+
+
+# What waits for a judge.
 
 
 def pending_runs(runs: Iterable[StoredRun], judge: str, rubric: Rubric) -> list[StoredRun]:
@@ -63,10 +72,6 @@ def awaits(cell: StoredCell, judge: str, rubric_digest: str) -> bool:
         note.judge == judge and note.rubric_digest == rubric_digest and (note.counted or note.provisional)
         for note in cell.judges
     )
-
-
-_SLOT_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
-_SLOT_LENGTH = 8
 
 
 @dataclass(frozen=True)
@@ -204,6 +209,9 @@ def _slot_names(drawn: random.Random, count: int) -> list[str]:
     while len(names) < count:
         names["".join(drawn.choices(_SLOT_LETTERS, k=_SLOT_LENGTH))] = None
     return list(names)
+
+
+# The anchors for an experiment's batches: those of its suite, and a team's own.
 
 
 def gold_items(

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from tipbench.bench.records import Batch, Slot
 from tipbench.bench.suites.rubric import Rubric
+from tipbench.core.errors import InvalidInput
+from tipbench.core.files import read_start
 
 FORMAT = "tipbench-judge/1"
 _HOW_TO = (
@@ -58,6 +60,9 @@ def _item(rubric: Rubric, slot: str, scenario: str, candidate: str, checked: Map
         "flags": dict.fromkeys(rubric.flags),
         "note": "",
     }
+
+
+# The JSON Schema of a judge file, written next to it: editors complete by it and mark what can't be.
 
 
 def schema_path(file: Path) -> Path:
@@ -108,3 +113,14 @@ def schema(rubric: Rubric, slots: int) -> dict[str, Any]:
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
     required = [name for name in properties if name != "$schema"]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def check_export_path(path: Path) -> None:
+    """Raise InvalidInput if a judge file can't be written there; nobody's scores are ever overwritten."""
+    if path.exists():
+        raise InvalidInput(f"{path} exists and may hold somebody's scores; move it away or name another file")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"{path} can't be written: there is no folder {path.parent}")
+    beside = schema_path(path)
+    if beside.is_file() and b'"tipbench-judge/' in read_start(beside):
+        raise InvalidInput(f"{beside}, where the schema goes, is a judge file; name another file to export to")

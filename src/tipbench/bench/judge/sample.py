@@ -11,6 +11,21 @@ SECONDS_AN_ITEM = 45
 _SITTING_S = 2 * 3600
 _FEWEST_ANCHORS = 4
 _Item = TypeVar("_Item")
+MARK = "[…]"
+_FAMILIES = {
+    "qwen": ("qwen", "tongyi", "alibaba"),
+    "gemma": ("gemma", "gemini", "google", "deepmind"),
+    "llama": ("llama", "meta ai"),
+    "smollm": ("smollm", "hugging face", "huggingface"),
+    "phi": (r"phi-?", "microsoft"),
+    "mistral": ("mistral", "mixtral"),
+    "ministral": ("ministral", "mistral"),
+    "deepseek": ("deepseek",),
+    "granite": ("granite", "ibm"),
+    "gpt": ("chatgpt", r"gpt-?", "openai"),
+}
+_SIZE = r"(?:[-.:]?\d(?:[\w.:-]*\w)?)?"  # as in qwen2.5-0.5B-Instruct
+_SELF = r"as an? (?:ai|artificial intelligence|(?:large )?language model)(?: (?:language )?(?:model|assistant))?,?"
 
 
 class BatchSize(NamedTuple):
@@ -64,23 +79,11 @@ def limited(drawn: random.Random, cells: Mapping[str, Sequence[_Item]], limit: i
     return taken
 
 
-MARK = "[…]"
 # Families by the names that models carry, with what such models call themselves and their makers.
-_FAMILIES = {
-    "qwen": ("qwen", "tongyi", "alibaba"),
-    "gemma": ("gemma", "gemini", "google", "deepmind"),
-    "llama": ("llama", "meta ai"),
-    "smollm": ("smollm", "hugging face", "huggingface"),
-    "phi": (r"phi-?", "microsoft"),
-    "mistral": ("mistral", "mixtral"),
-    "ministral": ("ministral", "mistral"),
-    "deepseek": ("deepseek",),
-    "granite": ("granite", "ibm"),
-    "gpt": ("chatgpt", r"gpt-?", "openai"),
-}
-_SIZE = r"(?:[-.:]?\d(?:[\w.:-]*\w)?)?"  # as in qwen2.5-0.5B-Instruct
 # Said of themselves by models of every family.
-_SELF = r"as an? (?:ai|artificial intelligence|(?:large )?language model)(?: (?:language )?(?:model|assistant))?,?"
+
+
+# What a model says about itself is taken out of what a judge sees: its name, its makers, the prompt's version.
 
 
 def families(model: str) -> frozenset[str]:

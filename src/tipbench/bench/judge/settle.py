@@ -32,6 +32,16 @@ _SMALL = 1e-10
 
 Item = tuple[str, int]  # run, candidate
 Given = Mapping[str, Mapping[Item, Mapping[str, float]]]  # judge → item → name → score
+_SAME = 1e-12
+_log = logging.getLogger(__name__)
+
+
+# One score for a candidate from several judges, who may have seen different candidates.
+#
+# The model: a judge's score is the candidate's worth plus the judge's own leaning. Leanings are estimated, criterion
+# by criterion, from candidates that several judges scored, by least squares, and taken off before averaging: so a
+# cell is not better off for having met the lenient judge. Judges who share too few candidates can't be put on one
+# scale; they are taken as they are, and said to be so.
 
 
 @dataclass(frozen=True)
@@ -97,10 +107,6 @@ def _leanings(group: tuple[str, ...], given: Given, name: str) -> dict[str, floa
     total = sum(len(given[judge]) for judge in group)
     middle = sum(leaning[judge] * len(given[judge]) for judge in group) / total
     return {judge: value - middle for judge, value in leaning.items()}
-
-
-_SAME = 1e-12
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ from tipbench.core.located_yaml import DataPath, LocatedData, load_located
 from tipbench.core.untrusted import printable
 
 _RESERVED = ("scenario", "n_tips", "diversity")
+_PLACEHOLDER = "suite-name"
+_SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 
 
 def built_in_suites() -> dict[str, Path]:
@@ -245,8 +247,7 @@ class _Loader:
             return None
 
 
-_PLACEHOLDER = "suite-name"
-_SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
+# A small working suite for somebody to change into their own.
 
 
 def write_starter(folder: Path) -> Path:

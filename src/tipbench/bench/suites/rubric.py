@@ -188,6 +188,9 @@ def sections(body: str) -> dict[str, Section]:
     }
 
 
+# A rubric from its text, with everything that is wrong with it by line.
+
+
 def parse_rubric(text: str, source: str = "rubric.md") -> Rubric:
     """A rubric from its text, as it was stored with a run."""
     problems: list[str] = []

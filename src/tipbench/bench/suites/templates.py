@@ -68,6 +68,9 @@ class TextTemplate:
             raise TemplateProblem(line, f"template error: {str(error) or type(error).__name__}") from None
 
 
+# Markdown files with YAML between two `---` lines at the top.
+
+
 class FrontMatter(NamedTuple):
     yaml: str
     yaml_line: int

@@ -8,6 +8,8 @@ from tipbench.bench.suites.contract import Contract
 from tipbench.core.located_yaml import LocatedData
 
 _Model = TypeVar("_Model")
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,60}$")]
+VariableName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 
 
 def validated(adapter: TypeAdapter[_Model], located: LocatedData, name: str, problems: list[str]) -> _Model | None:
@@ -30,8 +32,7 @@ def validated(adapter: TypeAdapter[_Model], located: LocatedData, name: str, pro
         return None
 
 
-Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,60}$")]
-VariableName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
+# The shapes of a suite's files, checked strictly: an unknown key is a typo until proven otherwise.
 
 
 class SuiteFile(BaseModel):

@@ -34,18 +34,18 @@ def command(candidate: str, incumbent: str | None, progress: Path | None, **give
     Each time the gate is tried on the incumbent against itself, and on the candidate with its new features handed to
     the wrong tips. Both must fail, or nothing passes. What was found is kept, and a promotion has to name it.
     """
-    with ProgressFile(progress) as told:
+    with ProgressFile(progress) as progress_file:
         try:
-            return _gate(Flags(progress=progress, **given), candidate, incumbent, told)
+            return _gate(Flags(progress=progress, **given), candidate, incumbent, progress_file)
         except KeyboardInterrupt:
-            return interrupted(told)
+            return interrupted(progress_file)
 
 
-def _gate(flags: Flags, candidate: str, incumbent: str | None, told: ProgressFile) -> int:
+def _gate(flags: Flags, candidate: str, incumbent: str | None, progress_file: ProgressFile) -> int:
     settings = Settings()
     contest = Contest(candidate, incumbent or live_now(settings), flags.world)
     request = flags.request("gate", flags.open_world(), (contest.candidate, contest.incumbent))
-    found = run_with_progress(request, flags, told)
+    found = run_with_progress(request, flags, progress_file)
     try:
         kept_as = keep_gate(settings.home, found)
     except OSError:
@@ -53,7 +53,7 @@ def _gate(flags: Flags, candidate: str, incumbent: str | None, told: ProgressFil
         raise
     _show(found, contest, kept_as, flags.form)
     write_out(found, flags)
-    told.finish(f"{in_short(found['gate'], contest)}; kept as gate {kept_as}", kept_as=kept_as)
+    progress_file.finish(f"{in_short(found['gate'], contest)}; kept as gate {kept_as}", kept_as=kept_as)
     return 0 if found["gate"]["passed"] else _FAILED
 
 

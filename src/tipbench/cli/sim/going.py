@@ -25,7 +25,7 @@ _LINES = 10  # in a log, from the first life to the last
 Watcher = Callable[[int, int], None]
 
 
-def run_with_progress(request: SimulationRequest, flags: Flags, told: ProgressFile) -> dict[str, Any]:
+def run_with_progress(request: SimulationRequest, flags: Flags, progress_file: ProgressFile) -> dict[str, Any]:
     plan = request.plan()
     if flags.out:
         _check_out(flags.out)
@@ -36,9 +36,9 @@ def run_with_progress(request: SimulationRequest, flags: Flags, told: ProgressFi
 
         def progress(done: int, of: int) -> None:
             watch(done, of)
-            told.simulated(done, of)
+            progress_file.simulated(done, of)
 
-        told.simulated(0, plan.lives)
+        progress_file.simulated(0, plan.lives)
         return simulate_in_subprocess(request, flags.processes(plan.lives), flags.timeout, progress)
 
 
@@ -51,8 +51,8 @@ def write_out(found: dict[str, Any], flags: Flags) -> None:
         raise InvalidInput(f"--out {flags.out} can't be written: {error.strerror or error}") from error
 
 
-def interrupted(told: ProgressFile) -> int:
-    told.begin("simulate", "interrupted; nothing is kept of it")
+def interrupted(progress_file: ProgressFile) -> int:
+    progress_file.begin("simulate", "interrupted; nothing is kept of it")
     note("Interrupted. Nothing is kept of a simulation that was cut off.")
     return INTERRUPTED
 

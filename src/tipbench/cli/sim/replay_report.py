@@ -17,7 +17,7 @@ _HEADS = {
 }
 
 
-def show_replay(found: Mapping[str, Any], kept_as: str) -> None:
+def show_replay(found: Mapping[str, Any], record_id: str) -> None:
     verdict = found["verdict"]
     head, style = _HEADS[verdict["status"]]
     out.print(printable(f"{head}: {found['candidate']['name']} against what was served"), style=style)
@@ -32,11 +32,11 @@ def show_replay(found: Mapping[str, Any], kept_as: str) -> None:
             style="dim",
             soft_wrap=True,
         )
-    out.print(record_line(kept_as))
+    out.print(record_line(record_id))
 
 
-def record_line(kept_as: str) -> str:
-    return f"Kept as replay {kept_as}."
+def record_line(record_id: str) -> str:
+    return f"Kept as replay {record_id}."
 
 
 def _table(found: Mapping[str, Any]) -> Table:

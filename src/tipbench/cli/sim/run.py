@@ -32,23 +32,23 @@ def command(policies: str, personas: str | None, progress: Path | None, **given:
     The same seeds give the same lives to every policy, and the same results every time. Nothing real is touched: the
     simulation has a folder of its own, which is gone afterwards.
     """
-    with ProgressFile(progress) as told:
+    with ProgressFile(progress) as progress_file:
         try:
-            return _run(Flags(progress=progress, **given), policies, personas, told)
+            return _run(Flags(progress=progress, **given), policies, personas, progress_file)
         except KeyboardInterrupt:
-            return interrupted(told)
+            return interrupted(progress_file)
 
 
-def _run(flags: Flags, policies: str, personas: str | None, told: ProgressFile) -> int:
+def _run(flags: Flags, policies: str, personas: str | None, progress_file: ProgressFile) -> int:
     world = flags.open_world()
     if personas is not None:
         world = world.only(names(personas, "--personas"))
-    found = run_with_progress(flags.request("run", world, names(policies, "--policies")), flags, told)
+    found = run_with_progress(flags.request("run", world, names(policies, "--policies")), flags, progress_file)
     if flags.form == "json":
         click.echo(json_text(found))
     else:
         show_run(found)
     write_out(found, flags)
     earned = ", ".join(f"{arm} {margin_text(metrics['reward'])}" for arm, metrics in found["overall"].items())
-    told.finish(f"reward a decision over all personas: {earned}")
+    progress_file.finish(f"reward a decision over all personas: {earned}")
     return 0

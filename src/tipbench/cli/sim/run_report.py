@@ -15,6 +15,13 @@ from tipbench.core.untrusted import printable
 
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")  # of policies, in their order
+_TOTAL = "total"
+_COLUMNS = ("reward", _TOTAL, "regret", "done", "no")
+_MOST_CURVE = 30
+_LEAST_CURVE = 6
+
+
+# Curves over time, as small as a word.
 
 
 def curve(values: Sequence[float], width: int, low: float, high: float, colour: str) -> Text:
@@ -30,12 +37,6 @@ def squeezed(values: Sequence[float], width: int) -> list[float]:
     count = min(width, len(values))
     cuts = [len(values) * number // count for number in range(count + 1)]
     return [sum(values[start:end]) / (end - start) for start, end in pairwise(cuts)]
-
-
-_TOTAL = "total"
-_COLUMNS = ("reward", _TOTAL, "regret", "done", "no")
-_MOST_CURVE = 30
-_LEAST_CURVE = 6
 
 
 class _Row(NamedTuple):

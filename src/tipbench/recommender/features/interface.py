@@ -11,6 +11,7 @@ from tipbench.core.identity import text_digest
 from tipbench.recommender.records import Request
 
 Floats = NDArray[np.floating[Any]]
+_DIGITS = 13  # 52 bits, which a float holds exactly
 
 
 class Features(NamedTuple):
@@ -28,7 +29,7 @@ class Features(NamedTuple):
         return np.array(self.rows(request))
 
 
-_DIGITS = 13  # 52 bits, which a float holds exactly
+# The category alone, as one number that stands for its name: all that the baseline knows of a candidate.
 
 
 def rows(request: Request) -> list[list[float]]:

@@ -20,6 +20,8 @@ from tipbench.recommender.policies.interface import Choice, Policy
 from tipbench.recommender.records import Request, Reward
 
 SCHEMA = 1
+_LONG_AGO = -1
+_END_OF_TIME_MS = 2**63  # of the columns
 
 
 class DecisionLog:
@@ -55,8 +57,11 @@ class DecisionLog:
         self._log.append({"schema": SCHEMA, "kind": kind, "at_ms": round(self._clock() * 1000), **entry})
 
 
-_LONG_AGO = -1
-_END_OF_TIME_MS = 2**63  # of the columns
+# Decisions and rewards of the log, brought together event by event.
+#
+# A reward may be read before its decision: each process has files of its own. A decision that is there twice, after a
+# kill, counts as it was answered, which is the last time; so does a reward. Of an event some 200 bytes are kept,
+# whatever its candidates were.
 
 
 class Events:
@@ -129,6 +134,9 @@ def taken(events: Events, path: Path, start: int = 0) -> Iterator[int]:
         except (KeyError, TypeError, ValueError) as error:
             raise of_another_kind(path, error) from error
         yield end
+
+
+# Reads a log that only grows, again and again: each time on from where it was.
 
 
 class LogTailer(ABC):

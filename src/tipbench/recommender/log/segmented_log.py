@@ -22,6 +22,8 @@ from tipbench.core.untrusted import printable
 
 FULL_BYTES = 64_000_000
 _SYNC_EVERY_S = 1.0
+_EVERY_S = 60.0
+_LONGEST = 300
 
 
 class SegmentLog:
@@ -122,8 +124,7 @@ def _number(path: Path, end: int) -> int:
     return path.read_bytes()[:end].count(b"\n")
 
 
-_EVERY_S = 60.0
-_LONGEST = 300
+# Something that may happen a thousand times a second, said in a log once a minute.
 
 
 class RateLimitedLog:

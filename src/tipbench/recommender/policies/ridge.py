@@ -17,6 +17,10 @@ from numpy.typing import NDArray
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.policies.interface import Choice, Generator
 
+_TIE = 1e-9
+_SPARE_BITS = 11  # of 64; a float holds 53
+_ONE = 1 << 53
+
 
 class Ridge:
     """One user's regression."""
@@ -99,9 +103,7 @@ def numbers(data: Mapping[str, Any], key: str, length: int) -> Floats:
     return values
 
 
-_TIE = 1e-9
-_SPARE_BITS = 11  # of 64; a float holds 53
-_ONE = 1 << 53
+# From scores to a choice: how likely each candidate is, and the draw.
 
 
 def drawn(scores: Floats, epsilon: float, features: Floats, generator: Generator) -> Choice:

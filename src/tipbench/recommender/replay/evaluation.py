@@ -23,6 +23,14 @@ FOLDS = 5
 _RIDGE = 1.0
 
 
+# What is a choice worth, whoever makes it? A ridge regression over all users, for the doubly robust estimate.
+#
+# It sees version 2 of the features whatever the candidate sees: the most that can be made of a request, while the
+# baseline's single number stands for a name, which a regression can't use. What it expects of a user's decisions
+# comes from other users only (cross-fitting): from their own, it would know some of the luck that it is there to
+# correct.
+
+
 class RewardModel:
     features = V2
 
@@ -49,6 +57,9 @@ class RewardModel:
         xx = np.sum([sums.xx for sums in others], axis=0) + _RIDGE * np.eye(V2.dimensions)
         theta: Floats = np.linalg.solve(xx, np.sum([sums.xr for sums in others], axis=0))
         return theta
+
+
+# The candidate learns from the first part of every user's decisions, as if it had been there and others had chosen.
 
 
 @dataclass(frozen=True)

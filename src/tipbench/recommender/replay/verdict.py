@@ -15,6 +15,12 @@ from tipbench.recommender.replay.evaluation import DR, Estimated, Evaluation
 
 Status = Literal["passed", "failed", "thin"]
 DECIDES = DR
+_LEFT_OUT = {
+    "no_chance": "left some candidates no chance, as LinUCB does",
+    "no_choice": "had one candidate only",
+    "no_reward": "got no reward",
+    "no_decision": "are rewards whose decisions are not in the log",
+}
 
 
 @dataclass(frozen=True)
@@ -80,12 +86,7 @@ def _rounded(decisions: float) -> str:
     return f"{ceil(decisions / scale) * scale:,}"
 
 
-_LEFT_OUT = {
-    "no_chance": "left some candidates no chance, as LinUCB does",
-    "no_choice": "had one candidate only",
-    "no_reward": "got no reward",
-    "no_decision": "are rewards whose decisions are not in the log",
-}
+# What a replay rests on, in sentences: the same in a terminal and on a page.
 
 
 def basis(found: Mapping[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Answers, many times a second."""
+"""What all resources of the service share: JSON answers, strict reading of bodies, and the parts they work with."""
 
 import re
 from collections.abc import Callable, Coroutine, Mapping
@@ -16,8 +16,15 @@ from tipbench.recommender.recommender import Recommender
 from tipbench.recommender.shadows.runner import Shadows
 from tipbench.web.errors import JsonAnswer
 
+_PLACE = re.compile(r"line (\d+) column (\d+)")
+_NO_NUMBER = re.compile(rb"[:\[,]\s*-?(NaN|Infinity)\b")
+_WORDS = {
+    "recursion limit exceeded": "is nested too deeply",
+    "number out of range": "has a number with too many digits",
+}
 
-def told(data: dict[str, Any], status: int = 200) -> Response:
+
+def json_answer(data: dict[str, Any], status: int = 200) -> Response:
     """As JSON; what a terminal would obey is possible only where there is more than ASCII, and written out there."""
     content = to_json(data)
     if content.isascii():
@@ -25,12 +32,7 @@ def told(data: dict[str, Any], status: int = 200) -> Response:
     return JsonAnswer(data, status)
 
 
-_PLACE = re.compile(r"line (\d+) column (\d+)")
-_NO_NUMBER = re.compile(rb"[:\[,]\s*-?(NaN|Infinity)\b")
-_WORDS = {
-    "recursion limit exceeded": "is nested too deeply",
-    "number out of range": "has a number with too many digits",
-}
+# Bodies are read by a parser that is quick and knows nothing but JSON: no NaN, no nesting without end.
 
 
 class Unreadable(HTTPException):
@@ -63,6 +65,9 @@ class StrictRoute(APIRoute):
             return await handler(_StrictRequest(request.scope, request.receive))
 
         return strictly
+
+
+# What the service is made of.
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from tipbench.recommender.recommender import Outcome
 from tipbench.recommender.records import Reward
-from tipbench.recommender.service.answers import Parts, StrictRoute, told
+from tipbench.recommender.service.answers import Parts, StrictRoute, json_answer
 
 
 class RewardIn(Reward):
@@ -46,7 +46,7 @@ def router(parts: Parts) -> APIRouter:
     )
     def reward_served(given: RewardIn) -> Response:
         policy, outcome = recommender.reward_served(given.reward_alone())
-        return _told(outcome, policy=policy)
+        return _as_answer(outcome, policy=policy)
 
     def add(policy: str) -> None:
         @api.post(
@@ -56,12 +56,12 @@ def router(parts: Parts) -> APIRouter:
             responses={202: {"model": RewardOut, "description": _LATE}},
         )
         def reward(given: RewardIn) -> Response:
-            return _told(recommender.reward(policy, given.reward_alone()))
+            return _as_answer(recommender.reward(policy, given.reward_alone()))
 
     for policy in parts.policies:
         add(policy)
     return api
 
 
-def _told(outcome: Outcome, **more: str) -> Response:
-    return told({"status": outcome.status, "n": outcome.n, **more}, 202 if outcome.status == "late" else 200)
+def _as_answer(outcome: Outcome, **more: str) -> Response:
+    return json_answer({"status": outcome.status, "n": outcome.n, **more}, 202 if outcome.status == "late" else 200)

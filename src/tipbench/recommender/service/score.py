@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from tipbench.recommender.recommender import Answer
 from tipbench.recommender.records import Request
-from tipbench.recommender.service.answers import Parts, StrictRoute, told
+from tipbench.recommender.service.answers import Parts, StrictRoute, json_answer
 
 
 class RankedOut(BaseModel):
@@ -38,17 +38,17 @@ def router(parts: Parts) -> APIRouter:
 
     @api.post("/score", summary="Choose by the live policy", response_model=ScoreOut)
     def score_live(asked: Request) -> Response:
-        return _told(recommender.score(recommender.live, asked))
+        return _as_answer(recommender.score(recommender.live, asked))
 
     def add(policy: str) -> None:
         @api.post(f"/score/{policy}", summary=f"Choose by {policy}", response_model=ScoreOut)
         def score(asked: Request) -> Response:
-            return _told(recommender.score(policy, asked))
+            return _as_answer(recommender.score(policy, asked))
 
     for policy in parts.policies:
         add(policy)
     return api
 
 
-def _told(answer: Answer) -> Response:
-    return told({**vars(answer), "ranking": [row._asdict() for row in answer.ranking]})
+def _as_answer(answer: Answer) -> Response:
+    return json_answer({**vars(answer), "ranking": [row._asdict() for row in answer.ranking]})

@@ -37,10 +37,10 @@ def router(parts: Parts) -> APIRouter:
 
     @api.get("/shadows", summary="Policies that are asked beside the live one, and get no reward")
     def shadows() -> ShadowsOut:
-        return ShadowsOut(shadows=[_told(standing) for standing in parts.shadows.standing()])
+        return ShadowsOut(shadows=[_as_answer(standing) for standing in parts.shadows.standing()])
 
     return api
 
 
-def _told(standing: ShadowStatus) -> ShadowOut:
+def _as_answer(standing: ShadowStatus) -> ShadowOut:
     return ShadowOut(**asdict(standing))

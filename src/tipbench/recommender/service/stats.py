@@ -10,7 +10,7 @@ from starlette.responses import Response
 from tipbench.recommender.policies.interface import Policy
 from tipbench.recommender.recommender import Stats
 from tipbench.recommender.records import UserId
-from tipbench.recommender.service.answers import Parts, told
+from tipbench.recommender.service.answers import Parts, json_answer
 
 
 class StatsOut(BaseModel):
@@ -38,7 +38,7 @@ def router(parts: Parts) -> APIRouter:
     def add(policy: Policy[Any], path: str) -> None:
         @api.get(path, summary=f"What {policy.name} knows about a user", response_model=StatsOut)
         def stats(user_id: UserId) -> Response:
-            return _told(parts.recommender.stats(policy.name, user_id), policy.parameters)
+            return _as_answer(parts.recommender.stats(policy.name, user_id), policy.parameters)
 
     # First those with the user in the query: /stats/egreedy/v2 is a policy, and no user of egreedy's.
     for policy in parts.policies.values():
@@ -48,6 +48,6 @@ def router(parts: Parts) -> APIRouter:
     return api
 
 
-def _told(stats: Stats, parameters: Mapping[str, float]) -> Response:
+def _as_answer(stats: Stats, parameters: Mapping[str, float]) -> Response:
     values = {name: value for name, value in vars(stats).items() if name != "learned"}
-    return told({**values, **stats.learned, "parameters": parameters})
+    return json_answer({**values, **stats.learned, "parameters": parameters})

@@ -19,11 +19,14 @@ from tipbench.recommender.policies.interface import Choice, Policy
 from tipbench.recommender.policies.ridge import EventRng
 from tipbench.recommender.records import Request
 from tipbench.recommender.shadows.background import LONGEST_S, BackgroundExecutor, Counts, Done
-from tipbench.recommender.states import known_state
-from tipbench.recommender.store.interface import Key, Store
+from tipbench.recommender.store.interface import Key, Store, known_state
 
 SCHEMA = 1
 Signal = Mapping[str, Any]
+_log = logging.getLogger(__name__)
+
+
+# Signals: what happened beside the answers, as lines of JSON in a folder, and for whoever listens in this process.
 
 
 class Signals:
@@ -51,9 +54,6 @@ class Signals:
     def close(self) -> None:
         if self._log:
             self._log.close()
-
-
-_log = logging.getLogger(__name__)
 
 
 class Served(NamedTuple):

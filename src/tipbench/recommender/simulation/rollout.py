@@ -22,6 +22,9 @@ from tipbench.recommender.simulation.world import Persona, World
 Told = Literal["by-category", "flat"]
 
 
+# Who is compared: a policy, and what it is told of the user.
+
+
 @dataclass(frozen=True)
 class Arm:
     """`luck` tells two arms of one policy apart: each has its own chance, as two users have."""

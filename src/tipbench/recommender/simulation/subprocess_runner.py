@@ -28,6 +28,15 @@ from tipbench.statistics.paired import FEWEST
 _MOST_DECISIONS = 10**8  # hours
 _MOST_POINTS = 2 * 10**7  # of all curves: 640 MB of sums
 _MOST_DRAWN = 10**7  # numbers that decide what is offered in one life
+PREFIX = "tipbench-sim-"
+_TAIL = 2000
+_CHILD = tuple(module_command("tipbench.recommender.simulation.worker_main"))
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}  # there is a process a core already
+_TRIES = 50
+_BETWEEN_TRIES_S = 0.02
+
+
+# What a simulation is asked to do, as data that crosses from one process to the other.
 
 
 class SimulationRequest(BaseModel):
@@ -85,14 +94,6 @@ class SimulationRequest(BaseModel):
                 f"{plan.lives:,} lives take too much memory ({len(plan.arms)} policies serve each); take fewer seeds, "
                 "policies or personas"
             )
-
-
-PREFIX = "tipbench-sim-"
-_TAIL = 2000
-_CHILD = tuple(module_command("tipbench.recommender.simulation.worker_main"))
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}  # there is a process a core already
-_TRIES = 50
-_BETWEEN_TRIES_S = 0.02
 
 
 def simulate_in_subprocess(

@@ -57,7 +57,7 @@ class Document:
                 raise ValueError("its events have other columns")
             if any(type(row) is not list or len(row) != len(_COLUMNS) for row in data["events"]):
                 raise ValueError("an event has other columns")
-            user_state = _kept(data["kept"]) if data["kept"] else None
+            user_state = _user_state(data["kept"]) if data["kept"] else None
             return cls(found, user_state, {row[0]: row for row in data["events"]})
         except (ValueError, KeyError, TypeError, IndexError) as error:
             raise StateDamaged(
@@ -102,7 +102,7 @@ class Document:
             del self._rows[id]
 
 
-def _kept(data: dict[str, Any]) -> UserState:
+def _user_state(data: dict[str, Any]) -> UserState:
     user_state = UserState(**data)
     counts = (user_state.duplicates, user_state.late, user_state.updated_ms or 0)
     fits = isinstance(user_state.feature_version, str) and isinstance(user_state.state, dict)

@@ -6,12 +6,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
-from tipbench.core.errors import InvalidInput, LockTaken, StateRefused, StoreUnreachable
+from tipbench.core.errors import InvalidInput, LockTaken, StateDamaged, StateRefused, StoreUnreachable
 from tipbench.core.text import utc_minute
+from tipbench.recommender.policies.interface import Policy, State
 from tipbench.recommender.promotion.interface import Promotions
 from tipbench.recommender.records import Source
 
 _USER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+PATIENCE_S = 5.0  # that somebody waits for a lock whose holder may be frozen
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ class Movable(Store, Protocol):
         ...
 
 
-PATIENCE_S = 5.0  # that somebody waits for a lock whose holder may be frozen
+# What is said of a store that can't be used: it is locked, in use, or its states are elsewhere.
 
 
 def is_locked(what: str) -> StoreUnreachable:
@@ -171,3 +173,20 @@ def check_unmarked(mark: Mark | None, name: str, address: str) -> None:
         f"{address} has only a part of the states: moving them from {mark.address} on {began} was cut off; go on with: "
         f"tipbench recommend move {mark.store} {name}"
     )
+
+
+def known_state(policy: Policy[Any], user_state: UserState | None) -> State:
+    """A new one where nothing is kept. One that was made of other features is refused: its sums mean something else."""
+    if user_state is None:
+        fresh: State = policy.new_state()
+        return fresh
+    if user_state.feature_version != policy.features.version:
+        raise StateRefused(
+            f"this user's state for {policy.name} is made of features {user_state.feature_version!r}, and it now "
+            f"uses {policy.features.version!r}; reset the user to begin anew"
+        )
+    try:
+        known: State = policy.state_of(user_state.state)
+    except (ValueError, OverflowError) as error:
+        raise StateDamaged(f"this user's state for {policy.name} is damaged: {error}; reset the user") from error
+    return known

@@ -121,6 +121,9 @@ def _record(store: Movable, key: Key) -> _Record:
     return _Record(store.read_state(key), store.events(key))
 
 
+# The stores by name, as the settings choose among them. A store's code is imported only when it is used.
+
+
 def _folder(settings: Settings) -> Path:
     return state_folder(settings.home)
 

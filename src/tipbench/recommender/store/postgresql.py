@@ -36,10 +36,10 @@ class PostgresStore:
 
     def __init__(self, url: str, exclusive: bool = False) -> None:
         """`alone` is for moving: nobody else may use it meanwhile, and a mark is no hindrance."""
-        place = DatabaseUrl.of(url)
-        self.address = place.address
+        database = DatabaseUrl.of(url)
+        self.address = database.address
         self._alone = exclusive
-        self._connections = Connections(place, self._set_up, 1 if exclusive else MOST)
+        self._connections = Connections(database, self._set_up, 1 if exclusive else MOST)
         self.promotions = PostgresPromotions(self._connections, self.address)
 
     @contextmanager

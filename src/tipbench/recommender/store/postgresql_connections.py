@@ -73,8 +73,8 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 class Connections:
     """Safe for threads. `set_up` is run on every new connection, and may refuse it."""
 
-    def __init__(self, place: DatabaseUrl, set_up: Callable[[Connection], None], most: int = MOST) -> None:
-        self._place = place
+    def __init__(self, database: DatabaseUrl, set_up: Callable[[Connection], None], most: int = MOST) -> None:
+        self._database = database
         self._set_up = set_up
         self._free = threading.BoundedSemaphore(most)
         self._idle: list[Connection] = []
@@ -87,7 +87,9 @@ class Connections:
         is rolled back."""
         deadline = _soon()
         if not self._free.acquire(timeout=PATIENCE_S):
-            raise StoreUnreachable(f"all connections to {self._place.address} have been in use for {PATIENCE_S:.0f} s")
+            raise StoreUnreachable(
+                f"all connections to {self._database.address} have been in use for {PATIENCE_S:.0f} s"
+            )
         try:
             with self._translated():
                 cursor = self._first(deadline, first, parameters)
@@ -122,7 +124,7 @@ class Connections:
     def _taken(self, deadline: float) -> tuple[Connection, bool]:
         """An idle one, or else a new one; and whether it was there before."""
         if self._closed:
-            raise StoreUnreachable(f"the store at {self._place.address} was closed")
+            raise StoreUnreachable(f"the store at {self._database.address} was closed")
         with suppress(IndexError):
             return self._idle.pop(), True
         return self._connected(deadline), False
@@ -130,7 +132,7 @@ class Connections:
     def _connected(self, deadline: float) -> Connection:
         with self._translated():
             left = max(2, round(deadline - time.monotonic()))  # two is the least that libpq knows
-            given = {**self._place.conninfo, "connect_timeout": left, "application_name": "tipbench"}
+            given = {**self._database.conninfo, "connect_timeout": left, "application_name": "tipbench"}
             connection = Connection.connect(autocommit=True, cursor_factory=psycopg.ClientCursor, **given)
             try:
                 connection.deadline = _soon()
@@ -159,28 +161,28 @@ class Connections:
         except psycopg.Error as error:
             raise self._in_our_words(error) from None  # what psycopg says may hold what must not be shown
         except UnicodeEncodeError as error:
-            raise InvalidInput(f"{self._place.address} can't hold this text: {error.reason}") from error
+            raise InvalidInput(f"{self._database.address} can't hold this text: {error.reason}") from error
 
     def _in_our_words(self, error: psycopg.Error) -> TipbenchError:
-        place, told = self._place.address, self._told(error)
+        database, told = self._database.address, self._told(error)
         code = error.sqlstate or ""
         if isinstance(error, psycopg.DataError):
-            return InvalidInput(f"{place} can't hold this: {told}")
+            return InvalidInput(f"{database} can't hold this: {told}")
         if code.startswith("42") and code != "42501":
-            return StateDamaged(f"the tables in {place} are not as tipbench made them: {told}; bring a backup back")
+            return StateDamaged(f"the tables in {database} are not as tipbench made them: {told}; bring a backup back")
         if code == "42501":
-            return StoreUnreachable(f"{place} does not let us: {told}; grant that to the user in {SETTING}")
+            return StoreUnreachable(f"{database} does not let us: {told}; grant that to the user in {SETTING}")
         if code == "25006":
-            return StoreUnreachable(f"{place} is read-only: {told}; name the server that takes writes in {SETTING}")
+            return StoreUnreachable(f"{database} is read-only: {told}; name the server that takes writes in {SETTING}")
         if code == "55P03":
-            return StoreUnreachable(f"somebody has held this user in {place} for seconds; try again")
-        return StoreUnreachable(f"{place} can't be used: {told}; see that it runs, and check {SETTING}")
+            return StoreUnreachable(f"somebody has held this user in {database} for seconds; try again")
+        return StoreUnreachable(f"{database} can't be used: {told}; see that it runs, and check {SETTING}")
 
     def _told(self, error: psycopg.Error) -> str:
         """PostgreSQL's own words, the first line of them, without the password."""
         lines = str(error).strip().splitlines() or [type(error).__name__]
         text = error.diag.message_primary or lines[0]
-        password = self._place.conninfo.get("password")
+        password = self._database.conninfo.get("password")
         return printable(text.replace(str(password), "…") if password else text, 200)
 
 

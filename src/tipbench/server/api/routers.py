@@ -20,6 +20,9 @@ def routers(parts: Parts) -> list[APIRouter]:
     return [health.router(), behind_the_gate, judging.callback_router(parts)]
 
 
+# Whether the server is there. Everybody may ask, so it says nothing else.
+
+
 class Health(BaseModel):
     status: str
 

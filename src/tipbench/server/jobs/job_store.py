@@ -136,6 +136,9 @@ def _stored(row: sqlite3.Row) -> StoredJob:
     )
 
 
+# What one kind of jobs does: which command it is, how it is named, and what has to be tidied up after it.
+
+
 class Work(Protocol):
     @property
     def kept(self) -> str:

@@ -20,6 +20,22 @@ from tipbench.server.jobs.job_folder import Exit, JobFolder, open_private
 from tipbench.server.jobs.job_store import JobStore, StoredJob, Work
 from tipbench.server.jobs.progress import Progress
 
+_EXPERIMENT = "experiment "
+_OLLAMA = "ollama "
+_EMBEDDED = "embedded"
+SIMULATIONS = "simulations"  # each uses all cores
+KEPT = "what it stored is kept: run it again and it goes on from there"  # of a collection
+_INTERRUPTED = 130
+_REFUSED = 2
+POLL_S = 0.3
+_AFTER_TROUBLE_S = 5.0
+_APPEARING_S = 1.0  # until a process that was started can be found by its command line
+_STARTED_UNSEEN_S = 10.0  # the same, where the server was killed before it could note whom it had started
+_log = logging.getLogger(__name__)
+
+
+# The processes of jobs: started on their own, found again by whoever comes later, ended as a group.
+
 
 class Group(NamedTuple):
     """The process group of a job of which something still lives."""
@@ -87,10 +103,7 @@ def _names(pid: int, word: str) -> bool:
         return False
 
 
-_EXPERIMENT = "experiment "
-_OLLAMA = "ollama "
-_EMBEDDED = "embedded"
-SIMULATIONS = "simulations"  # each uses all cores
+# What a job needs to itself: two that need the same run one after the other.
 
 
 def engines_of(options: Options, settings: Settings) -> set[str]:
@@ -126,9 +139,7 @@ def _place(need: str) -> str:
     return ", since one runs at a time" if need == SIMULATIONS else " on the embedded engine"
 
 
-KEPT = "what it stored is kept: run it again and it goes on from there"  # of a collection
-_INTERRUPTED = 130
-_REFUSED = 2
+# What came of a job, from what its processes left.
 
 
 class Ending(NamedTuple):
@@ -162,14 +173,6 @@ def _why(ended: Exit | None, progress: Progress | None, kept: str) -> str:
     if ended.status == _REFUSED and progress and progress.message:
         return progress.message
     return f"it ended with status {ended.status} before it was done; the end of its log says why"
-
-
-POLL_S = 0.3
-_AFTER_TROUBLE_S = 5.0
-_APPEARING_S = 1.0  # until a process that was started can be found by its command line
-_STARTED_UNSEEN_S = 10.0  # the same, where the server was killed before it could note whom it had started
-
-_log = logging.getLogger(__name__)
 
 
 class JobWatch:

@@ -14,6 +14,15 @@ from tipbench.recommender.simulation.subprocess_runner import SimulationRequest
 from tipbench.recommender.simulation.world import World, load_world
 
 NAME = "world.yaml"
+_Policy = Annotated[str, Field(min_length=1, max_length=80)]
+_USUAL = SimulationRequest.model_fields
+_INSTEAD = {
+    "ollama_url": "leave them out; an Ollama that asks for them can't be used by a job",
+    "mlflow_url": "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD where the server is started",
+}
+
+
+# The world that policies are simulated in where nobody names another: the one of the built-in suite of tips.
 
 
 def built_in_world() -> World:
@@ -27,10 +36,6 @@ def open_world(path: Path | None) -> World:
 
 def world_file() -> Path:
     return built_in_suites()["tip"] / NAME
-
-
-_Policy = Annotated[str, Field(min_length=1, max_length=80)]
-_USUAL = SimulationRequest.model_fields
 
 
 class SimulationAsked(BaseModel):
@@ -89,10 +94,7 @@ class SimulationAsked(BaseModel):
         ).plan()
 
 
-_INSTEAD = {
-    "ollama_url": "leave them out; an Ollama that asks for them can't be used by a job",
-    "mlflow_url": "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD where the server is started",
-}
+# Jobs are listed, shown and kept: nothing secret may be in what they are asked to do.
 
 
 def refuse_credentials(options: Options) -> None:

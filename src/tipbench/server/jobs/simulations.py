@@ -17,6 +17,10 @@ from tipbench.server.jobs.simulation_asked import SimulationAsked
 
 OUTCOME = "outcome.json"
 _LONGEST_S = 6 * 3600  # more than the largest that may be asked for takes
+MOST_WAITING = 20
+
+
+# Simulations: `tipbench sim run` and `sim gate`, which tidy up after themselves.
 
 
 class SimulationWork:
@@ -35,9 +39,6 @@ class SimulationWork:
 
     def tidied(self, stored: StoredJob, progress: Progress | None) -> str:  # noqa: ARG002 - one signature for all
         return ""
-
-
-MOST_WAITING = 20
 
 
 class SimulationRunner:

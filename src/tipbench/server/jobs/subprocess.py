@@ -23,6 +23,9 @@ _NOTHING_LOADED = ("starting", "waiting")
 _log = logging.getLogger(__name__)
 
 
+# Collections: `tipbench run`, which may leave a model in memory.
+
+
 class BenchWork:
     kept = KEPT
 

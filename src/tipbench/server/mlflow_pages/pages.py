@@ -66,6 +66,22 @@ _KEPT_BACK = re.compile(
     "connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|set-cookie|server|date|"
     "access-control-.*|content-security-policy|x-frame-options"
 )
+_RELOAD_S = 2
+_ERROR_CODES = {
+    403: "PERMISSION_DENIED",
+    404: "RESOURCE_DOES_NOT_EXIST",
+    411: "INVALID_PARAMETER_VALUE",
+    501: "NOT_IMPLEMENTED",
+}
+_STARTING = "MLflow's pages are starting; this takes some seconds, and the page then loads by itself."
+_MISSING = "MLflow's pages need MLflow on this machine; install it with: pip install 'tipbench[mlflow]'"
+
+
+# Which of MLflow's calls go through, and what keeps the answers from running as code in our origin.
+#
+# MLflow's server can do more than show results: it calls models with stored keys, runs a shell for an assistant,
+# posts to webhooks and reads files wherever an experiment says that its artifacts are. Its pages here are for looking
+# at runs and for tidying them up.
 
 
 def refusal(method: str, path: str) -> str:
@@ -106,6 +122,9 @@ def _make_inert(headers: dict[str, str]) -> None:
         headers["content-disposition"] = "attachment"
 
 
+# One request, handed to MLflow's server and its answer handed back, both as they come and never whole in memory.
+
+
 async def ask(client: httpx.AsyncClient, scope: Scope, receive: Receive, path: str) -> httpx.Response:
     """MLflow's answer, of which only the head is read. Raises httpx.TransportError when there is none."""
     headers = request_headers(scope["headers"])
@@ -143,17 +162,6 @@ def _outside(location: str, prefix: str) -> str:
     if target.netloc not in ("", HOST) or not target.path.startswith("/"):
         return location
     return prefix + target.path + (f"?{target.query}" if target.query else "")
-
-
-_RELOAD_S = 2
-_ERROR_CODES = {
-    403: "PERMISSION_DENIED",
-    404: "RESOURCE_DOES_NOT_EXIST",
-    411: "INVALID_PARAMETER_VALUE",
-    501: "NOT_IMPLEMENTED",
-}
-_STARTING = "MLflow's pages are starting; this takes some seconds, and the page then loads by itself."
-_MISSING = "MLflow's pages need MLflow on this machine; install it with: pip install 'tipbench[mlflow]'"
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,15 @@ _EDGE = 12.0
 _LETTER = 8.0
 _AXIS = 26.0
 _LEGEND = 24.0
+_RULES = {
+    "least_gain": "over all personas, the lower bound of the gain has to be above",
+    "least_wins": "share of the personas, controls apart, that have to be better off",
+    "worst_loss": "no persona’s lower bound may be below minus",
+    "level": "confidence of all bounds",
+}
+
+
+# A gate's gains as bars around 0: from what is sure to what was measured, with the thresholds drawn.
 
 
 @dataclass(frozen=True)
@@ -81,14 +90,6 @@ def _draw_axis(drawing: Drawing, axis: Axis, bottom: float, most: int) -> None:
         is_zero = abs(tick) < 1e-9
         drawing.line(axis.at(tick), _LEGEND / 2, axis.at(tick), bottom, "zero" if is_zero else "grid")
         drawing.text(axis.at(tick), bottom + 16, "0" if is_zero else f"{tick:+g}", "tick middle")
-
-
-_RULES = {
-    "least_gain": "over all personas, the lower bound of the gain has to be above",
-    "least_wins": "share of the personas, controls apart, that have to be better off",
-    "worst_loss": "no persona’s lower bound may be below minus",
-    "level": "confidence of all bounds",
-}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,9 @@ from tipbench.server.views.sheet import Given, Sheet, SheetItem
 TEXT_LIMIT = 20_000  # characters of a scenario or candidate; a model can write a megabyte
 
 
+# A batch as the judging page gets it: texts made visible and cut, the rubric as HTML, what is given so far.
+
+
 class Level(NamedTuple):
     """A score with what the rubric says it means."""
 

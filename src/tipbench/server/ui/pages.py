@@ -22,6 +22,8 @@ from tipbench.server.views.recommender import RecommenderRoom
 from tipbench.server.views.run_requests import RunRequests
 from tipbench.web.tokens import Tokens, Visitor
 
+# What the pages are made from. They know interfaces and nothing of where the data lies.
+
 
 @dataclass(frozen=True)
 class Parts:

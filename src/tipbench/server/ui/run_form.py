@@ -19,6 +19,9 @@ _IN_VIEW = ("n_tips", "n_scenarios", "temperature", "experiment", "diversity", "
 _ELSEWHERE = ("models", "prompts", "suite", "mlflow_url")  # chosen from lists, or the server's own
 
 
+# The fields of the form for a run, drawn from the configuration table.
+
+
 @dataclass(frozen=True)
 class RunField:
     key: str

@@ -12,6 +12,7 @@ from tipbench.bench.compare import html
 _OWN = Path(__file__).parent / "static"
 _REPORT = Path(html.__file__).parent
 _OF_THE_REPORT = ("foundation.css", "report.css")  # report and panel look alike because they share these
+_LONGEST = 80
 
 
 class PanelFiles(StaticFiles):
@@ -27,7 +28,7 @@ class PanelFiles(StaticFiles):
         return super().lookup_path(path)
 
 
-_LONGEST = 80
+# Files to keep: always an attachment, so that a browser shows nothing of them in our name.
 
 
 def attachment(name: str, ending: str) -> Mapping[str, str]:

@@ -28,6 +28,11 @@ CREATE TABLE IF NOT EXISTS drafts (
     batch TEXT, slot TEXT, part TEXT, name TEXT, value TEXT, at_ms INTEGER, PRIMARY KEY (batch, slot, part, name)
 ) WITHOUT ROWID
 """
+_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
+_MOST_OPENED = 50  # in memory
+
+
+# What judges have given so far and not handed in: stored field by field, so that two tabs never undo each other.
 
 
 class Drafts:
@@ -59,10 +64,6 @@ class Drafts:
         self._database.close()
 
 
-_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
-_MOST_OPENED = 50  # in memory
-
-
 @dataclass(frozen=True)
 class OpenedBatch:
     """A batch with what never changes about it."""
@@ -82,7 +83,7 @@ class Batches:
     """Of all experiments of ours in the store."""
 
     def __init__(self, place: StoreProvider, drafts: Drafts) -> None:
-        self._place = place
+        self._stores = place
         self._drafts = drafts
         self._opened: LruCache[OpenedBatch] = LruCache(_MOST_OPENED)
 
@@ -91,13 +92,13 @@ class Batches:
         opened = self._opened.get(batch)
         if opened is None:
             run, experiment = self.find_run(batch)
-            opened = self._open(self._place.store(), experiment, run)
+            opened = self._open(self._stores.store(), experiment, run)
         if judge is not None and opened.batch.judge != judge:
             raise _no_batch(batch)
         return opened
 
     def find_run(self, batch: str) -> tuple[StoredRun, Experiment]:
-        store = self._place.store_if_any()
+        store = self._stores.store_if_any()
         for experiment in our_experiments(store) if store and _ID.fullmatch(batch) else ():
             assert store is not None
             for run in store.runs(experiment, {KIND: BATCH, "tipbench.batch": batch}):
@@ -107,7 +108,7 @@ class Batches:
     def fresh(self, opened: OpenedBatch) -> StoredRun:
         """Its run as it stands now."""
         tags = {KIND: BATCH, "tipbench.batch": opened.batch.id}
-        for run in self._place.store().runs(opened.experiment, tags):
+        for run in self._stores.store().runs(opened.experiment, tags):
             return run
         raise _no_batch(opened.batch.id)
 
@@ -131,7 +132,7 @@ class Batches:
         return open_ones
 
     def _not_applied(self, judge: str, experiment: Experiment) -> list[OpenedBatch]:
-        store = self._place.store()
+        store = self._stores.store()
         wanted = {KIND: BATCH, "tipbench.judge": judge, "tipbench.applied": "false"}
         return [self._open(store, experiment, run) for run in store.runs(experiment, wanted) if has_file(run)]
 
@@ -144,7 +145,7 @@ class Batches:
 
     def applied(self, opened: OpenedBatch) -> AppliedBatch:
         """The scores that stand."""
-        found = applied_batch(self._place.store(), self.fresh(opened))
+        found = applied_batch(self._stores.store(), self.fresh(opened))
         if found is None:
             raise InvalidInput(f"batch {opened.batch.id} was not handed in yet")
         return found
@@ -163,7 +164,7 @@ class Batches:
         return filled(opened.file, opened.rubric, fields)
 
     def rubric(self, run: StoredRun) -> Rubric:
-        return parse_rubric(stored_rubric(self._place.store(), run), f"rubric.md of batch run {run.run_id}")
+        return parse_rubric(stored_rubric(self._stores.store(), run), f"rubric.md of batch run {run.run_id}")
 
     def _open(self, store: RunStore, experiment: Experiment, run: StoredRun) -> OpenedBatch:
         batch_id = run.tags["tipbench.batch"]

@@ -103,14 +103,14 @@ class Boards:
     """Reading, for API and pages. Raises NotFound for an experiment or run that is not there."""
 
     def __init__(self, place: StoreProvider, snapshots: SnapshotMemoryCache) -> None:
-        self._place = place
+        self._stores = place
         self._looks = snapshots
         self._earnings = RewardStatisticsReader(decisions_folder(place.settings.home))
         self._prefixes = tuple(load_suite(name).experiment_prefix for name in built_in_suites())
 
     def experiments(self) -> list[ExperimentLine]:
         """Those of the built-in suites' prefixes and of tipbench's other suites, the newest first."""
-        store = self._place.store_if_any()
+        store = self._stores.store_if_any()
         found = store.experiments("") if store else []
         ours = [one for one in found if one.name.startswith(self._prefixes) or "tipbench.suite" in one.tags]
         return [self._line(store, experiment) for experiment in reversed(ours) if store]
@@ -126,10 +126,12 @@ class Boards:
     def report(self, experiment: str) -> Report:
         """The leaderboard with judges and examples."""
         kept = self._looks.find(experiment)
-        made_at = utc_minute(self._place.clock() * 1000)
+        made_at = utc_minute(self._stores.clock() * 1000)
 
         def make() -> Report:
-            return make_report(self._place.store(), kept.snapshot, rubric_of(kept.snapshot), self._board(kept), made_at)
+            return make_report(
+                self._stores.store(), kept.snapshot, rubric_of(kept.snapshot), self._board(kept), made_at
+            )
 
         return kept.made("report", make)
 
@@ -152,7 +154,7 @@ class Boards:
         cells = kept.made("by run", lambda: {cell.run_id: cell for cell in kept.snapshot.cells})
         if run_id not in cells:
             raise NotFound(f"there is no run '{run_id}' in experiment '{experiment}'")
-        store = self._place.store()
+        store = self._stores.store()
         cell = cells[run_id]
         found = store.runs(kept.snapshot.experiment, {KIND: CELL, "tipbench.cell_key": cell.key})
         run = next((one for one in found if one.run_id == run_id), None)

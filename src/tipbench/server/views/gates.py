@@ -20,6 +20,9 @@ _Mark = tuple[int, int]
 Line = TypeVar("Line")
 
 
+# Lists of records that are written once: each file is read when it is new, and never again.
+
+
 class RecordIndex(Generic[Line]):
     """A line for each record of a folder, in no order. Safe to be asked by many threads."""
 

@@ -70,7 +70,7 @@ class JudgingDesk:
     """For one store. A judge sees own batches alone; asking for another's is as asking for one that is not there."""
 
     def __init__(self, place: StoreProvider, snapshots: SnapshotMemoryCache, drafts: Drafts) -> None:
-        self._place = place
+        self._stores = place
         self._looks = snapshots
         self._drafts = drafts
         self._batches = Batches(place, drafts)
@@ -138,7 +138,7 @@ class JudgingDesk:
                 complete = self._batches.done(opened) == len(opened.file["items"])
                 manner = ApplyOptions(partial=complete)  # where all is given, a run that somebody deleted is left out
                 return self._apply(opened, filled(opened.file, opened.rubric, self._drafts.of(batch)), manner)
-        if finish_applying(self._place.store(), opened.experiment, self._now_ms):
+        if finish_applying(self._stores.store(), opened.experiment, self._now_ms):
             self._looks.forget(opened.experiment.id)
         return self.report(batch, judge)
 
@@ -166,16 +166,16 @@ class JudgingDesk:
 
     def expects_calls(self, timestamp: str) -> bool:
         """Whether a call back of this moment can hold at all: before a byte of it is read."""
-        return bool(self._place.settings.get("TIPBENCH_JUDGE_SECRET")) and is_fresh(timestamp, self._place.clock())
+        return bool(self._stores.settings.get("TIPBENCH_JUDGE_SECRET")) and is_fresh(timestamp, self._stores.clock())
 
     def call_back(self, batch: str, timestamp: str, signature: str, body: bytes) -> Applied | None:
         """The scores of a judge elsewhere, signed with its batch's key; None when the signature does not hold.
 
         The signature is looked at before anything else: who can't sign learns nothing, and costs nothing.
         """
-        secret = self._place.settings.get("TIPBENCH_JUDGE_SECRET")
+        secret = self._stores.settings.get("TIPBENCH_JUDGE_SECRET")
         if not secret or not verify_signature(
-            batch_key(secret, batch), timestamp, body, signature, self._place.clock()
+            batch_key(secret, batch), timestamp, body, signature, self._stores.clock()
         ):
             return None
         run, experiment = self._batches.find_run(batch)
@@ -203,7 +203,7 @@ class JudgingDesk:
 
     def _looked_at(self, judge: str, name: str | None) -> list[_Looked]:
         """Our experiments, or the one of that name, the oldest first. One that can't be read holds up no other."""
-        store = self._place.store_if_any()
+        store = self._stores.store_if_any()
         found = []
         for one in our_experiments(store) if store else ():
             if store and name in (None, one.name):
@@ -222,7 +222,7 @@ class JudgingDesk:
 
     def _bench(self, experiment: Experiment, rubric: Rubric) -> Bench:
         """For batches by this rubric. A batch without anchors says so in its drift report."""
-        bench = self._place.bench(experiment.name)
+        bench = self._stores.bench(experiment.name)
         bench.rubric = rubric
         try:
             _ = bench.anchors
@@ -234,7 +234,7 @@ class JudgingDesk:
 
     @property
     def _now_ms(self) -> int:
-        return round(self._place.clock() * 1000)
+        return round(self._stores.clock() * 1000)
 
 
 def _check_answers(data: Mapping[str, Any], batch: str) -> None:

@@ -17,6 +17,8 @@ from tipbench.server.views.gates import Gates
 from tipbench.server.views.replays import Replays
 from tipbench.server.views.simulations import Simulations
 
+# Which policy is live, how it came to be, and whether another one may follow it.
+
 
 @dataclass(frozen=True)
 class History:

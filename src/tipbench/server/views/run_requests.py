@@ -76,12 +76,12 @@ class RunRequests:
     """
 
     def __init__(self, place: StoreProvider, snapshots: SnapshotMemoryCache, runs_here: bool = True) -> None:
-        self._place = place
+        self._stores = place
         self._looks = snapshots
         self._runs_here = runs_here
 
     def choices(self, ollama_url: str | None = None) -> Choices:
-        settings = self._place.settings
+        settings = self._stores.settings
         options = make_options({"ollama_url": ollama_url} if ollama_url else {})
         refuse_credentials(options)  # an @ or a ? could also make one address look like another
         _refuse_other_addresses(options, settings)
@@ -113,7 +113,7 @@ class RunRequests:
 
     def _admitted(self, given: Mapping[str, Any]) -> _Admitted:
         """Everything that can be wrong, told at once; what is wrong with one key leaves the others to be looked at."""
-        settings = self._place.settings
+        settings = self._stores.settings
         problems = _Gathered()
         with problems.gathering():
             make_options(given, "the request")
@@ -141,11 +141,11 @@ class RunRequests:
                     models += self._admit(own, options)
         problems.tell()
         models.sort(key=lambda model: options.model_names.index(model.name))
-        return _Admitted(options.model_copy(update={"mlflow_url": self._place.address}), suite, models)
+        return _Admitted(options.model_copy(update={"mlflow_url": self._stores.address}), suite, models)
 
     def _admit(self, models: Sequence[str], options: Options) -> list[ModelInfo]:
         """What these models of one engine are; from afar, what their names tell."""
-        settings = self._place.settings
+        settings = self._stores.settings
         if not self._runs_here:
             return [ModelInfo(name, engine_name(name), parameters_from_name(name), "name") for name in models]
         with open_engines(options, settings) as engines:
@@ -162,17 +162,17 @@ class RunRequests:
         with problems.gathering():
             refuse_credentials(options)
         with problems.gathering():
-            _refuse_other_addresses(options, self._place.settings)
+            _refuse_other_addresses(options, self._stores.settings)
         elsewhere = without_credentials(options.mlflow_url or "")
-        if elsewhere and elsewhere != self._place.address:
+        if elsewhere and elsewhere != self._stores.address:
             problems.found.append(
-                f"mlflow_url: this server keeps its results in {self._place.address}; leave the key out, or start a "
+                f"mlflow_url: this server keeps its results in {self._stores.address}; leave the key out, or start a "
                 f"server with --mlflow-url {elsewhere}"
             )
 
     def _stored(self, options: Options, suite: Suite) -> Sequence[StoredCell]:
         """The cells that are there, of an experiment that this suite may fill."""
-        store = self._place.store_if_any()
+        store = self._stores.store_if_any()
         experiment = store.find_experiment(options.experiment) if store else None
         if store is None or experiment is None:
             return ()

@@ -12,6 +12,8 @@ from tipbench.server.jobs.progress import Progress
 from tipbench.server.jobs.simulation_asked import SimulationAsked
 from tipbench.server.jobs.simulations import SimulationRunner
 
+# What a simulation found, as its JSON tells it: by policy and metric, over all personas and for each of them.
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True)

@@ -1,6 +1,6 @@
-"""Looks at experiments, kept in memory for everybody who asks.
+"""Snapshots of experiments, cached in memory for everybody who asks.
 
-A look is good as long as the store says that nothing was written since. While somebody writes, each experiment is read
+A snapshot is good as long as the store says that nothing was written since. While somebody writes, each one is read
 again only after a pause in proportion to what reading it costs, so that watching a run never takes the machine from it.
 """
 
@@ -52,7 +52,7 @@ class SnapshotMemoryCache:
     """By experiment. Reading one does not hold up those who want another."""
 
     def __init__(self, place: StoreProvider, clock: Callable[[], float] = time.monotonic) -> None:
-        self._place = place
+        self._stores = place
         self._clock = clock
         self._lock = threading.Lock()  # never held while reading
         self._kept: OrderedDict[str, SnapshotEntry] = OrderedDict()
@@ -61,7 +61,7 @@ class SnapshotMemoryCache:
 
     def find(self, name: str) -> SnapshotEntry:
         """Raises NotFound."""
-        store = self._place.store_if_any()
+        store = self._stores.store_if_any()
         experiment = store.find_experiment(name) if store else None
         if store is None or experiment is None:
             raise NotFound(
@@ -117,7 +117,7 @@ class SnapshotMemoryCache:
         with self._lock:
             forgotten = self._forgotten[experiment.id]
         started = self._clock()
-        snapshot = load_snapshot(store, experiment, self._place.snapshots, finish=finish_applying)
+        snapshot = load_snapshot(store, experiment, self._stores.snapshots, finish=finish_applying)
         ended = self._clock()
         kept = SnapshotEntry(snapshot, store, version, state(snapshot.experiment), ended, ended - started)
         with self._lock:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tipbench.bench.bench import Bench, Context
+from tipbench.bench.bench import Bench
+from tipbench.bench.context import Context
 from tipbench.bench.tracking.address import open_store
 from tipbench.bench.tracking.embedded import SCHEME
 from tipbench.bench.tracking.store import RunStore

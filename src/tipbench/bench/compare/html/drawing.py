@@ -72,6 +72,9 @@ def shortened(text: str, limit: int) -> str:
     return f"{text[: limit - 1 - tail]}…{text[-tail:]}"
 
 
+# From values to places in a picture, and the values to write along the way.
+
+
 @dataclass(frozen=True)
 class Axis:
     """Values from `low` to `high`, drawn from `start` to `end`; what lies beyond is drawn at the edge."""

@@ -17,6 +17,22 @@ from tipbench.core.errors import JudgeFailed
 from tipbench.core.identity import data_digest
 from tipbench.core.untrusted import printable
 
+_TOKEN_LENGTH = 8
+_TEMPLATE_MARK = re.compile(r"\[(?=/?[A-Z_]+\])")  # as in [INST], which some chat templates take for their own
+_CLOSING = re.compile(">{3,}")
+_PIECE = re.compile(r"[A-Za-z]{1,12}|\s|.", re.DOTALL)
+CUT = " […]"
+_SECTION_SHARE = 0.35
+_GENERAL_SHARE = 0.25
+_SCENARIO_SHARE = 0.2
+_TITLE = re.compile(r"^# .*$", re.MULTILINE)
+_CODE = re.compile(r"^```.*?^```\s*?$", re.MULTILINE | re.DOTALL)
+_FIRST_SECTION = re.compile(r"^## ", re.MULTILINE)
+_LEVEL = re.compile(r"^(?=### )", re.MULTILINE)
+
+
+# What a judge model is asked about an item: one criterion, or one flag that code can't check, at a time.
+
 
 class Question(NamedTuple):
     """One question with its allowed answers: whole numbers, or true and false."""
@@ -82,6 +98,9 @@ def _said(name: str) -> str:
     return name.replace("_", " ")
 
 
+# What a judge's program or server gave back, read as a judge file. Whether it fits its batch is checked later.
+
+
 def read_reply(content: bytes, who: str) -> dict[str, Any]:
     """The JSON object that a judge answered with; `who` begins the sentence where there is none."""
     try:
@@ -97,9 +116,7 @@ def read_reply(content: bytes, who: str) -> dict[str, Any]:
     return data
 
 
-_TOKEN_LENGTH = 8
-_TEMPLATE_MARK = re.compile(r"\[(?=/?[A-Z_]+\])")  # as in [INST], which some chat templates take for their own
-_CLOSING = re.compile(">{3,}")
+# A fence around what a judge model is to look at: nothing within can close it, or pass for a part of the prompt.
 
 
 def without_marks(text: str) -> str:
@@ -132,8 +149,7 @@ class Delimiters(NamedTuple):
         return f"{self.opening}\n{inside}\n{self.closing}"
 
 
-_PIECE = re.compile(r"[A-Za-z]{1,12}|\s|.", re.DOTALL)
-CUT = " […]"
+# How many tokens a text takes, guessed without its model's tokenizer, and texts cut to what there is room for.
 
 
 def tokens(text: str) -> int:
@@ -160,15 +176,6 @@ def _costs(text: str) -> Iterator[int]:
             yield 1 + len(piece) // 4
         else:
             yield len(piece.encode("utf-8", "surrogatepass"))
-
-
-_SECTION_SHARE = 0.35
-_GENERAL_SHARE = 0.25
-_SCENARIO_SHARE = 0.2
-_TITLE = re.compile(r"^# .*$", re.MULTILINE)
-_CODE = re.compile(r"^```.*?^```\s*?$", re.MULTILINE | re.DOTALL)
-_FIRST_SECTION = re.compile(r"^## ", re.MULTILINE)
-_LEVEL = re.compile(r"^(?=### )", re.MULTILINE)
 
 
 class Prompt(NamedTuple):

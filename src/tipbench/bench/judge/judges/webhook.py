@@ -19,6 +19,15 @@ from tipbench.core.untrusted import json_text, printable, without_credentials
 TIMESTAMP_HEADER = "X-Tipbench-Timestamp"
 SIGNATURE_HEADER = "X-Tipbench-Signature"
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
+_SETTING = "TIPBENCH_JUDGE_WEBHOOK"
+_PAUSES_S = (0.5, 2.0)  # before the second and the third try
+_LONGEST_CONNECT_S = 10.0
+
+
+# Signatures between tipbench and a judge elsewhere: HMAC-SHA256 over a timestamp and the body.
+#
+# Both sides know the secret; it never travels. What does is a key that is good for one batch, with which a judge
+# signs the scores that it sends back later.
 
 
 def sign(secret: str, timestamp: int | str, body: bytes) -> str:
@@ -48,11 +57,6 @@ def _hmac(secret: str, content: bytes) -> str:
     if not secret:
         raise InvalidInput("a judge's signatures need a secret; set TIPBENCH_JUDGE_SECRET")
     return hmac.new(secret.encode("utf-8", "surrogateescape"), content, hashlib.sha256).hexdigest()
-
-
-_SETTING = "TIPBENCH_JUDGE_WEBHOOK"
-_PAUSES_S = (0.5, 2.0)  # before the second and the third try
-_LONGEST_CONNECT_S = 10.0
 
 
 class WebhookJudge:
