@@ -14,12 +14,12 @@ from tests.integration.command import tipbench
 from tests.integration.ollama_proxy import Fault, ResidencySampler, ollama_proxy
 from tests.integration.real_ollama.server import OllamaServer, default_cache
 from tipbench.bench.engines.http import PAUSES_S
+from tipbench.bench.records import BY_RULE
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.tracking.address import open_store
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import CELL, KIND, stored_runs
 from tipbench.bench.tracking.store import RunStore
-from tipbench.core.names import BY_RULE
 from tipbench.core.settings import Settings
 
 SUITE = Path(__file__).parent / "suites" / "product"

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tipbench.recommender.promotion.gate_records import keep_gate
+from tipbench.recommender.promotion.gate_records import store_gate
 from tipbench.recommender.promotion.interface import Act
-from tipbench.recommender.replay.record import keep_replay
+from tipbench.recommender.replay.record import store_replay
 from tipbench.recommender.simulation.experiment import Plan
 from tipbench.recommender.simulation.gate import gate_arms
 from tipbench.recommender.simulation.outcome import arm_data, plan_data
@@ -44,7 +44,7 @@ def held_gate(
     result = a_result(candidate, incumbent, passed)
     if change:
         change(result)
-    return keep_gate(home, result, next_second)
+    return store_gate(home, result, next_second)
 
 
 def held_replay(home: Path, status: str, candidate: str = "egreedy/v2") -> str:
@@ -52,7 +52,7 @@ def held_replay(home: Path, status: str, candidate: str = "egreedy/v2") -> str:
         "candidate": arm_data(arm(candidate)),
         "verdict": {"passed": status == "passed", "status": status, "reason": "by DR it earns what it earns"},
     }
-    return keep_replay(home, found, next_second() * 1000)
+    return store_replay(home, found, next_second() * 1000)
 
 
 def promoted(left: str, to: str, at_ms: int = 1) -> Act:

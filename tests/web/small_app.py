@@ -18,13 +18,13 @@ from starlette.types import ASGIApp, Message
 from tipbench.web.authentication import Access, Admin, SignedIn, csrf_token, open_access
 from tipbench.web.login import CsrfForm, login_router
 from tipbench.web.middleware import protect
-from tipbench.web.paths import PathRules
+from tipbench.web.paths import LOGIN, LOGOUT, PathRules
 
 LOOSE_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'"
 RULES = PathRules(
-    open=("/health", "/static/*"),
-    judges=("/", "/judging/*", "/api/judging/*", "/api/admin-only-by-dependency"),
-    forms=("/judging/begin",),
+    open=("/health", LOGIN, "/static/*"),
+    judges=("/", LOGOUT, "/judging/*", "/api/judging/*", "/api/admin-only-by-dependency"),
+    forms=("/judging/begin", LOGOUT),
     foreign=("/mlflow/*",),
     static=("/static/*",),
     policies={"/mlflow/*": LOOSE_POLICY},

@@ -100,7 +100,7 @@ def test_who_was_never_invited_can_not_be_revoked(tokens: Tokens) -> None:
         tokens.revoke("bob")
 
 
-@pytest.mark.parametrize("name", ["person", "lexical", "", "a b", "ä", "../x", "x" * 41])
+@pytest.mark.parametrize("name", ["person", "", "a b", "ä", "../x", "x" * 41])
 def test_names_that_no_judge_may_have(tokens: Tokens, name: str) -> None:
     with pytest.raises(InvalidInput):
         tokens.invite(name)

@@ -9,7 +9,8 @@ from tipbench.airflow.planning import Say, TaskLog, planned_request, shared_benc
 from tipbench.airflow.request import CellsFailed
 from tipbench.bench.collect.plan import Collected, Plan
 from tipbench.bench.context import Share
-from tipbench.bench.engines.catalog import Engines, engine_name
+from tipbench.bench.engines.catalog import Engines
+from tipbench.bench.engines.interface import loads_on_a_server
 from tipbench.bench.records import Answer, Failure, Outcome
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
@@ -33,9 +34,10 @@ def collect_share(
     progress = ModelProgress(model, tell, say, time.monotonic)
 
     def wait_for_memory(engines: Engines) -> None:
-        if engine_name(model) == "ollama":
+        engine = engines.of(model)
+        if loads_on_a_server(engine):
             ours = [one["model"] for one in planned["models"] if one["ollama_url"] == job["ollama_url"]]
-            wait_until_vacant(engines.named("ollama"), model, say, ours)
+            wait_until_vacant(engine, model, say, ours)
 
     share = Share(("model", model), wait_for_memory)
     changed = {"models": model, "ollama_url": job["ollama_url"], "judge": None}

@@ -31,7 +31,7 @@ def compare_all(planned: Mapping[str, Any], settings: Settings, say: Callable[[s
     return {
         "in_short": in_short,
         "experiment": options.experiment,
-        "top": [row_label(board, standing) for standing in board.top],
+        "top": [row_label(board, row) for row in board.top],
         "missing": missing,
     }
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 from tipbench.airflow.hosts import spread
 from tipbench.bench.collect.grid import Grid
 from tipbench.bench.engines.admission import admit
-from tipbench.bench.engines.catalog import engine_name, open_engines
-from tipbench.bench.engines.interface import Engine, bare_name
-from tipbench.bench.engines.ollama import same_model
+from tipbench.bench.engines.catalog import open_engines
+from tipbench.bench.engines.interface import Engine, bare_name, loads_on_a_server
+from tipbench.bench.judge.judges.catalog import judge_model
 from tipbench.bench.options import Options, endpoint
 from tipbench.bench.records import ModelInfo
 from tipbench.bench.suites.suite import Suite
@@ -43,6 +43,11 @@ class Hosts:
         self.count = len(hosts)
         self.away: dict[int, EngineUnreachable] = {}
 
+    def have_their_own(self, model: str) -> bool:
+        """Whether each host runs the model by itself; else it runs in the worker, or on a server that all share."""
+        with open_engines(self._options.model_copy(update={"ollama_url": self._hosts[0]}), self._settings) as engines:
+            return loads_on_a_server(engines.of(model))
+
     def admitted(self, model: str, number: int, max_model_b: float, refusals: list[str]) -> ModelInfo | None:
         """What the model is on this host; None, and why, where it can't be used there."""
         if number in self.away:
@@ -72,7 +77,7 @@ def shared_out(
     able: dict[str, list[int]] = {}
     for model in options.model_names:
         refusals: list[str] = []
-        for number in numbers if engine_name(model) == "ollama" else [0]:
+        for number in numbers if hosts.have_their_own(model) else [0]:
             info = hosts.admitted(model, number, options.max_model_b, refusals)
             if info is None:
                 continue
@@ -95,8 +100,8 @@ def shared_out(
 
 def check_judge_model(options: Options, hosts: Hosts, settings: Settings, problems: list[str]) -> None:
     """A judge that is a model has to be on the first host; it may be of any size."""
-    model = settings.get("TIPBENCH_JUDGE_MODEL")
-    if options.judge == "model" and model:
+    model = judge_model(options.judge, settings)
+    if model:
         hosts.admitted(model, 0, 0, problems)
         if 0 in hosts.away:
             raise hosts.away[0]
@@ -124,13 +129,13 @@ def wait_until_vacant(
     begun = quiet_since = clock()
     others: list[str] = []
     while clock() - quiet_since < _QUIET_S:
-        found = [held.name for held in engine.resident() if not same_model(held.name, own)]
+        found = [held.name for held in engine.resident() if not engine.same_model(held.name, own)]
         if found:
             if not others:
                 say(f"{', '.join(found)} is in memory at {engine.address}; waiting until it has left …")
             others, quiet_since = found, clock()
         if clock() - begun > _OURS_S:
-            for left in [name for name in found if any(same_model(name, one) for one in ours)]:
+            for left in [name for name in found if any(engine.same_model(name, one) for one in ours)]:
                 say(f"{left} was left in memory at {engine.address} by a worker that is gone; unloading it.")
                 engine.unload(left)
         if others and clock() - begun > _PATIENCE_S:

@@ -6,9 +6,10 @@ from typing import Any
 from tipbench.airflow.host_assignment import wait_until_vacant
 from tipbench.airflow.planning import Say, TaskLog, planned_request, shared_bench
 from tipbench.bench.bench import Bench
-from tipbench.bench.engines.catalog import engine_name, open_engines
+from tipbench.bench.engines.catalog import open_engines
+from tipbench.bench.engines.interface import loads_on_a_server
 from tipbench.bench.judge.export import pending_runs, waiting_runs
-from tipbench.bench.judge.judges.catalog import PERSON, JudgeParts, judge_named, person
+from tipbench.bench.judge.judges.catalog import PERSON, JudgeParts, judge_model, judge_named, person
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.sample import EVERYTHING, WHAT_FITS
 from tipbench.bench.judge.verify import read_judge_data
@@ -67,11 +68,13 @@ def run_judge(planned: Mapping[str, Any], exported: Mapping[str, Any], settings:
 
 
 def _make_room(bench: Bench, say: Say) -> None:
-    """For a judge that is a model on an Ollama."""
-    model = bench.context.settings.get("TIPBENCH_JUDGE_MODEL")
-    if bench.options.judge == "model" and engine_name(model) == "ollama":
-        with open_engines(bench.options, bench.context.settings) as engines:
-            wait_until_vacant(engines.of(model), model, say)
+    """Wait until no other model is in the memory of the server that a judging model is loaded on."""
+    settings = bench.context.settings
+    model = judge_model(bench.options.judge, settings)
+    if model:
+        with open_engines(bench.options, settings) as engines:
+            if loads_on_a_server(engines.of(model)):
+                wait_until_vacant(engines.of(model), model, say)
 
 
 def apply_pasted(

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from tipbench.airflow.planning import shared_address
 from tipbench.bench.bench import Bench
 from tipbench.bench.context import Context
-from tipbench.bench.engines.ollama import OllamaEngine
+from tipbench.bench.engines.catalog import DEFAULT_ENGINE, open_engines
+from tipbench.bench.options import make_options
 from tipbench.core.errors import TipbenchError
 from tipbench.core.settings import Settings
 from tipbench.core.text import counted
@@ -37,11 +38,8 @@ def check_mlflow(settings: Settings) -> Iterator[Check]:
 
 
 def models_on(url: str, settings: Settings) -> list[str]:
-    engine = OllamaEngine(url, settings.engine_timeout_s)
-    try:
-        return [model.name for model in engine.models()]
-    finally:
-        engine.close()
+    with open_engines(make_options({"ollama_url": url}), settings) as engines:
+        return [model.name for model in engines.named(DEFAULT_ENGINE).models()]
 
 
 def check_ollama(url: str, settings: Settings) -> tuple[Check, list[str]]:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+BY_RULE = "rule"  # stands in the place of a judge where an answer is empty
+
 
 @dataclass(frozen=True)
 class Message:

@@ -159,7 +159,7 @@ def _rows_of(bench: Bench, other: str, rubric: Rubric, refresh: bool) -> Rows:
 def _show_changes(board: Leaderboard, other: str, before: Rows, form: str, gated: Gated | None) -> None:
     """A gate has its answer even where the two experiments have nothing else in common."""
     try:
-        show_against(compare_against(board.experiment, board.rows, other, before), form)
+        show_against(compare_against(board.experiment, board.grid, other, before), form)
     except InvalidInput as error:
         if gated is None:
             raise

@@ -10,7 +10,7 @@ import click
 import psutil
 
 from tipbench.bench.engines.admission import footprint, memory_refusal
-from tipbench.bench.engines.catalog import Engines
+from tipbench.bench.engines.catalog import EngineModels, open_engines
 from tipbench.bench.engines.weights import KNOWN, weights_path
 from tipbench.bench.options import Options
 from tipbench.bench.records import ModelInfo
@@ -36,15 +36,12 @@ def command(**given: Any) -> int:
     _line(True, "system", f"{platform.system()} {platform.machine()}, Python {platform.python_version()}")
     _line(True, "memory", f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free")
     stored = _check_store(options, settings)
-    engines = Engines(options, settings)
-    try:
-        usable = [
-            model
-            for name, advice in _engine_advice(settings).items()
-            for model in _check_engine(options, engines, name, advice, memory.available)
-        ]
-    finally:
-        engines.close()
+    usable = []
+    with open_engines(options, settings) as engines:
+        for found in engines.offered():
+            _show_engine(found)
+            usable += [one.name for one in found.models if _show_model(one, options.max_model_b, memory.available)]
+    _show_weights(settings)
     if usable and stored:
         out.print(f"All set, for example: tipbench collect --models {usable[0]} --experiment tip-bench-first")
         return 0
@@ -52,35 +49,17 @@ def command(**given: Any) -> int:
     return 1
 
 
-def _engine_advice(settings: Settings) -> dict[str, str]:
-    """The engines to look at, and what helps where one has no model; openai only where somebody set it up."""
-    engines = {
-        "ollama": "run 'ollama pull qwen2.5:0.5b'",
-        "embedded": "run 'tipbench pull smollm2:135m'",
-    }
-    if settings.get("TIPBENCH_OPENAI_KEY") or settings.is_set("TIPBENCH_OPENAI_URL"):
-        engines["openai"] = "load a model in that server"
-    return engines
+def _show_engine(found: EngineModels) -> None:
+    advice = "" if found.models else f"; {found.advice}"
+    _line(bool(found.models), found.engine, found.problem or f"{found.address}: {len(found.models)} models{advice}")
 
 
-def _check_engine(options: Options, engines: Engines, name: str, advice: str, free: int) -> list[str]:
-    """Shows an engine and its models; those that can be used."""
-    if name == "embedded" and importlib.util.find_spec("xllamacpp") is None:
-        _line(False, "embedded", "not installed: pip install 'tipbench[embedded]'")
-        return []
-    try:
-        engine = engines.named(name)
-        models = engine.models()
-    except TipbenchError as error:
-        _line(False, name, str(error))
-        return []
-    _line(bool(models), name, f"{engine.address}: {len(models)} models" + ("" if models else f"; {advice}"))
-    if name == "embedded":
-        folder = weights_folder(Settings().home)
-        missing = [known for known in KNOWN if not weights_path(folder, known).is_file()]
-        if missing and models:
-            _line(None, "", f"more to be had: {', '.join(f'tipbench pull {known}' for known in missing)}")
-    return [model.name for model in models if _show_model(model, options.max_model_b, free)]
+def _show_weights(settings: Settings) -> None:
+    """Models that could be pulled besides those that are there."""
+    folder = weights_folder(settings.home)
+    missing = [known for known in KNOWN if not weights_path(folder, known).is_file()]
+    if missing and len(missing) < len(KNOWN):
+        _line(None, "weights", f"more to be had: {', '.join(f'tipbench pull {known}' for known in missing)}")
 
 
 def _show_model(model: ModelInfo, limit: float, free: int) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from tipbench.bench.judge.apply import ApplyOptions
+from tipbench.bench.judge.judges.catalog import CATALOG as JUDGES
 from tipbench.bench.judge.judges.catalog import PERSON, check_judge, person
 from tipbench.bench.judge.sample import EVERYTHING, BatchSize
 from tipbench.cli.console import bench_of, hint, out
@@ -54,7 +55,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--run",
     "run_name",
     metavar="NAME",
-    help="Have a judge that runs by itself score what is pending: lexical, command, webhook or model.",
+    help=f"Have a judge that runs by itself score what is pending: {', '.join(JUDGES)}.",
 )
 @click.option("--status", is_flag=True, help="Show the judges, their drift over time, and how far they agree.")
 def command(

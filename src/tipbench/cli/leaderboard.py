@@ -45,7 +45,7 @@ def show_leaderboard(board: Leaderboard, form: str = "table") -> None:
         click.echo(FORMATS[form](board))
         return
     out.print(printable(headline(board)), style="bold yellow" if board.provisional else "bold", soft_wrap=True)
-    if board.standings:
+    if board.rows:
         _print_widest(board)
     for line in verdict(board):
         out.print(printable(line), style="bold" if board.comparison.told else "yellow", soft_wrap=True)
@@ -56,8 +56,8 @@ def show_leaderboard(board: Leaderboard, form: str = "table") -> None:
 
 
 def check_factor(board: Leaderboard, factor: str) -> None:
-    known = sorted({name for standing in board.standings for name in standing.slices})
-    levels = len(board.rows.levels.get(factor, ()))
+    known = sorted({name for row in board.rows for name in row.slices})
+    levels = len(board.grid.levels.get(factor, ()))
     if levels > MOST_LEVELS:
         raise InvalidInput(f"--by '{factor}' has {levels} levels, too many for a table; take --scores FILE.csv instead")
     if factor not in known:
@@ -67,16 +67,16 @@ def check_factor(board: Leaderboard, factor: str) -> None:
 
 def show_slices(board: Leaderboard, factor: str) -> None:
     """The composite of each row on each level of a factor."""
-    levels = sorted({level for standing in board.standings for level in standing.slices.get(factor, {})})
+    levels = sorted({level for row in board.rows for level in row.slices.get(factor, {})})
     table = empty_table(f"Composite by {printable(factor)}")
     for name in ("", "model", "prompt"):
         table.add_column(name, overflow="fold")
     for level in levels:
         table.add_column(printable(level), justify="right")
-    for standing in board.standings:
-        slices = standing.slices.get(factor, {})
+    for row in board.rows:
+        slices = row.slices.get(factor, {})
         means = [figure(slices[level].mean if level in slices else None) for level in levels]
-        table.add_row(mark(standing), printable(standing.model), printable(prompt_label(board, standing)), *means)
+        table.add_row(mark(row), printable(row.model), printable(prompt_label(board, row)), *means)
     out.print(table)
 
 
@@ -103,9 +103,9 @@ def _table(board: Leaderboard, least: int) -> Table:
     for column in columns:
         folds = least > 0 and column.title in ("model", "prompt")
         table.add_column(column.title, justify="right" if column.right else "left", overflow="fold", no_wrap=not folds)
-    for standing in board.standings:
-        top = bool(standing.place and standing.place.top)
-        table.add_row(*(column.value(standing) for column in columns), style="" if top or not board.top else "dim")
+    for row in board.rows:
+        top = bool(row.rank and row.rank.top)
+        table.add_row(*(column.value(row) for column in columns), style="" if top or not board.top else "dim")
     return table
 
 
@@ -119,7 +119,7 @@ def _columns(board: Leaderboard) -> list[Column]:
         Column("composite", 5, lambda one: Text(figure(one.composite), style="bold")),
         Column(f"{scale.low:g} … 95 % … {scale.high:g}", 4, lambda one: interval_bar(one, scale), right=False),
         Column("from – to", 3, lambda one: _range(one.intervals.get("composite"))),
-        Column("best?", 5, lambda one: percent(one.place.p_best if one.place else None)),
+        Column("best?", 5, lambda one: percent(one.rank.p_best if one.rank else None)),
         *(_mean_column(name, 1) for name in criteria),
         *(_mean_column(name, 0) for name in board.flags),
         *([Column("if worst – best", 3, lambda one: _range(one.extremes))] if board.gaps else []),
@@ -137,9 +137,9 @@ def _mean_column(name: str, matters: int) -> Column:
     return Column(name.replace("_", " "), matters, lambda one: figure(one.means.get(name)))
 
 
-def interval_bar(standing: LeaderboardRow, scale: Interval, width: int = _BAR) -> Text:
+def interval_bar(row: LeaderboardRow, scale: Interval, width: int = _BAR) -> Text:
     """The composite's scale as a line, its interval as a thick one, the mean as a cross."""
-    interval, mean = standing.intervals.get("composite"), standing.composite
+    interval, mean = row.intervals.get("composite"), row.composite
     if interval is None or mean is None:
         return Text("─" * width, style="dim")
 

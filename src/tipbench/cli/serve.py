@@ -43,6 +43,7 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
     try:
         import uvicorn
 
+        from tipbench.bench.judge.judges.catalog import person
         from tipbench.server.app import admin_server
         from tipbench.web.authentication import open_access
         from tipbench.web.server import Server
@@ -51,7 +52,7 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
     running = uvicorn_options(behind_proxy)
     address = _store_address(gather(given).mlflow_url, settings)
     with listening(host, port) as listener:
-        access = open_access(settings.home, time.time, settings.get("TIPBENCH_ADMIN_TOKEN"))
+        access = open_access(settings.home, time.time, settings.get("TIPBENCH_ADMIN_TOKEN"), person)
         if not is_loopback(host) and not new_token and not access.tokens.has_admin():
             raise InvalidInput(
                 "there is no admin token yet, so only this machine may be served; set TIPBENCH_ADMIN_TOKEN, or start "

@@ -31,12 +31,13 @@ from tipbench.web.errors import ERROR_RESPONSES, JsonAnswer
 from tipbench.web.hosts import allowed_hosts
 from tipbench.web.login import login_router
 from tipbench.web.middleware import protect
-from tipbench.web.paths import PathRules
+from tipbench.web.paths import LOGIN, LOGOUT, PathRules
 
 RULES = PathRules(
-    open=("/health", "/static/*", "/api/judging/callback/*"),  # a callback brings the signature of its batch's key
-    judges=("/", "/judging/*", "/api/judging/*"),
-    forms=("/judging",),
+    # A callback brings the signature of its batch's key.
+    open=("/health", LOGIN, "/static/*", "/api/judging/callback/*"),
+    judges=("/", LOGOUT, "/judging/*", "/api/judging/*"),
+    forms=("/judging", LOGOUT),
     foreign=("/mlflow/*",),
     static=("/static/*", "/mlflow/static-files/*"),
     policies={"/mlflow/*": PAGES_POLICY},
@@ -54,14 +55,14 @@ def admin_server(
     """Over the store at the address. It has begun to watch jobs when it is there, and ends with its app."""
     home = settings.home
     hosts = [host, *_hosts(settings)]
-    place = StoreProvider(address, settings, clock, _new_id)
-    snapshots = SnapshotMemoryCache(place)
-    boards = Boards(place, snapshots)
+    stores = StoreProvider(address, settings, clock, _new_id)
+    snapshots = SnapshotMemoryCache(stores)
+    boards = Boards(stores, snapshots)
     drafts = Drafts(home / "server" / "drafts.db")
-    desk = JudgingDesk(place, snapshots, drafts)
+    desk = JudgingDesk(stores, snapshots, drafts)
     runner = open_runner(address, home, settings, clock, _new_id)
     room = open_room(settings, clock, _new_id)
-    requests = RunRequests(place, snapshots, runner.is_here)
+    requests = RunRequests(stores, snapshots, runner.is_here)
     mlflow = MlflowPages(address, home / "server", settings, render_notice)
 
     @asynccontextmanager
@@ -73,7 +74,7 @@ def admin_server(
             runner.close()
             room.simulations.close()
             drafts.close()
-            place.close()
+            stores.close()
             access.tokens.close()
 
     app = FastAPI(

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from tipbench.core.errors import DatabaseBusy, InvalidInput, NotFound
 from tipbench.core.files import atomic_create, private_file, private_folder
-from tipbench.core.names import check_judge_name
+from tipbench.core.names import check_shape
 from tipbench.core.paths import server_folder
 from tipbench.core.sqlite import BUSY_S, ConnectionLock, Database, connect
 from tipbench.core.untrusted import shown
@@ -173,14 +173,20 @@ class JudgeAccess(NamedTuple):
     last_seen_ms: int | None
 
 
+NameCheck = Callable[[str], object]  # raises InvalidInput for a name that no judge may have
+
+
 class Tokens:
     """All tokens that are good now. A given admin token counts instead of a stored one, and is stored nowhere."""
 
-    def __init__(self, home: Path, clock: Callable[[], float], given_admin: str = "") -> None:
+    def __init__(
+        self, home: Path, clock: Callable[[], float], given_admin: str = "", check_name: NameCheck = check_shape
+    ) -> None:
         if given_admin:
             check_given("TIPBENCH_ADMIN_TOKEN", given_admin)
         self._file = AccessFile(private_folder(server_folder(home)) / "access.db")
         self._clock = clock
+        self._check_name = check_name
         self._given = given_admin
         self._given_salt = new_salt()
         # Not random: a restart with the same token leaves its sessions as they are.
@@ -209,7 +215,7 @@ class Tokens:
 
     def invite(self, name: str) -> str:
         """A judge's token, to be shown once."""
-        check_judge_name(name)
+        self._check_name(name)
         if name == ADMIN_NAME:
             raise InvalidInput(f"'{ADMIN_NAME}' is the name by which admins judge; invite the judge by another name")
         with self._file.write() as db:

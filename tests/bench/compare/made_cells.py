@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard
-from tipbench.bench.records import JudgeNote, StoredCell
+from tipbench.bench.records import BY_RULE, JudgeNote, StoredCell
 from tipbench.bench.suites.load import load_suite
-from tipbench.core.names import BY_RULE
 
 RUBRIC = load_suite("tip").rubric
 

@@ -33,7 +33,7 @@ def test_the_reference_grid_of_48_cells_shuts_out_what_is_far_behind() -> None:
     lift = {("qwen2.5:1.5b", "v3-few-shot"): 5.0, ("qwen2.5:0.5b", "v1"): -4.0}
     found = board(*grid(4, lift))
     assert (found.comparison.unit, found.comparison.units, len(found.comparison.scenarios)) == ("persona", 2, 4)
-    best, worst = found.standings[0], found.standings[-1]
+    best, worst = found.rows[0], found.rows[-1]
     assert (best.model, best.prompt) == ("qwen2.5:1.5b", "v3-few-shot")
     assert best in found.top
     assert worst not in found.top
@@ -52,27 +52,27 @@ def test_rows_that_are_about_equal_are_all_in_the_top_group() -> None:
     assert verdict(found)[0] == (
         "On 8 scenarios of 4 personas, no row is shown to be better than another: all 12 may be the best."
     )
-    assert sum(one.place.p_best or 0 for one in found.standings if one.place) == pytest.approx(1)
+    assert sum(one.rank.p_best or 0 for one in found.rows if one.rank) == pytest.approx(1)
 
 
 def test_a_row_far_behind_is_shut_out_and_the_rest_is_not() -> None:
     found = board(*grid(8, {("gemma3:1b", "v1"): -4}))
-    out = [one for one in found.standings if one not in found.top]
+    out = [one for one in found.rows if one not in found.top]
     assert [(one.model, one.prompt) for one in out] == [("gemma3:1b", "v1")]
-    assert out[0].place
-    assert out[0].place.p_top
-    assert out[0].place.p_top <= found.comparison.level
+    assert out[0].rank
+    assert out[0].rank.p_top
+    assert out[0].rank.p_top <= found.comparison.level
 
 
 def test_equal_scores_everywhere_tell_nothing_and_break_nothing() -> None:
     cells = [one for model in MODELS for one in persona_cells(model, "v1", [9] * 8)]
     found = board(*cells)
     assert len(found.top) == 4
-    assert [one.place and one.place.p_best for one in found.standings] == pytest.approx([0.25] * 4)
+    assert [one.rank and one.rank.p_best for one in found.rows] == pytest.approx([0.25] * 4)
     assert found.comparison.needed
     assert found.comparison.needed.more_units is None
     assert "have the same mean there, so there is no gap to plan for" in verdict(found)[1]
-    low, high = found.standings[0].intervals["composite"]
+    low, high = found.rows[0].intervals["composite"]
     assert 2 < low < 9 < high < 17
 
 
@@ -80,9 +80,9 @@ def test_one_scenario_tells_nothing_apart_and_says_what_it_takes() -> None:
     found = board(*(counted(cell("s1", model), score) for model, score in zip(MODELS, (5, 8, 11, 17), strict=True)))
     assert not found.comparison.told
     assert found.top == ()
-    assert {(one.place.top, one.place.p_best) for one in found.standings if one.place} == {(None, None)}
+    assert {(one.rank.top, one.rank.p_best) for one in found.rows if one.rank} == {(None, None)}
     assert "4 rows can't be told apart on 1 scenario, whatever the scores; it takes 3." in verdict(found)
-    assert found.standings[0].intervals["composite"].low < 5
+    assert found.rows[0].intervals["composite"].low < 5
 
 
 def test_two_rows_on_four_personas_are_told_apart_by_scenario_and_it_is_said() -> None:
@@ -98,16 +98,16 @@ def test_two_rows_on_four_personas_are_told_apart_by_scenario_and_it_is_said() -
 
 def test_a_single_row_has_nothing_to_be_compared_with() -> None:
     found = board(*persona_cells("a", "v1", [9, 10, 11, 12]))
-    assert found.standings[0].place is None
+    assert found.rows[0].rank is None
     assert verdict(found) == ["There is nothing to compare: fewer than two rows have scores."]
-    assert found.standings[0].intervals["composite"].low < 10.5 < found.standings[0].intervals["composite"].high
+    assert found.rows[0].intervals["composite"].low < 10.5 < found.rows[0].intervals["composite"].high
 
 
 def test_an_experiment_in_which_everything_failed_is_a_table_of_failures() -> None:
     found = board(*(failed(cell(f"s{n}", model)) for model in MODELS for n in range(3)))
-    assert [(one.failed, one.composite, one.place) for one in found.standings] == [(3, None, None)] * 4
+    assert [(one.failed, one.composite, one.rank) for one in found.rows] == [(3, None, None)] * 4
     assert (found.failed, found.gaps) == (12, 12)
-    assert found.standings[0].extremes == (2.0, 17.0)
+    assert found.rows[0].extremes == (2.0, 17.0)
 
 
 def test_a_missing_cell_takes_its_scenario_out_of_the_comparison_and_widens_the_bounds() -> None:
@@ -117,7 +117,7 @@ def test_a_missing_cell_takes_its_scenario_out_of_the_comparison_and_widens_the_
     assert len(found.comparison.scenarios) == 7
     assert gone.scenario not in found.comparison.scenarios
     assert any("compared on the 7 of 8 scenarios" in line for line in verdict(found))
-    row = next(one for one in found.standings if (one.model, one.prompt) == ("gemma3:1b", "v1"))
+    row = next(one for one in found.rows if (one.model, one.prompt) == ("gemma3:1b", "v1"))
     assert row.missing == 1
     assert row.composite
     assert row.extremes == pytest.approx(((7 * row.composite + 2) / 8, (7 * row.composite + 17) / 8))
@@ -127,9 +127,9 @@ def test_a_row_with_few_scores_does_not_take_the_rest_down_with_it() -> None:
     cells = grid(8) + persona_cells("newcomer", "v1", [17, 17])
     found = board(*cells)
     assert len(found.comparison.scenarios) == 8
-    newcomer = next(one for one in found.standings if one.model == "newcomer")
-    assert newcomer.place is None
-    assert found.standings[-1] is newcomer, "what was not compared stands last, whatever its mean"
+    newcomer = next(one for one in found.rows if one.model == "newcomer")
+    assert newcomer.rank is None
+    assert found.rows[-1] is newcomer, "what was not compared stands last, whatever its mean"
     assert not newcomer.on_front
     note = "Scores on fewer than half of the scenarios, too few to be compared: newcomer × v1."
     assert note in verdict(found)
@@ -137,13 +137,13 @@ def test_a_row_with_few_scores_does_not_take_the_rest_down_with_it() -> None:
 
 def test_failed_and_pending_cells_bound_the_mean_from_both_sides() -> None:
     cells = [counted(cell("s1"), 10), counted(cell("s1", repeat=1), 12), cell("s1", repeat=2), failed(cell("s2"))]
-    (row,) = board(*cells).standings
+    (row,) = board(*cells).rows
     assert row.composite == 11
     assert row.extremes == pytest.approx((((22 + 2) / 3 + 2) / 2, ((22 + 17) / 3 + 17) / 2))
 
 
 def test_without_gaps_the_bounds_are_the_mean() -> None:
-    (row,) = board(counted(cell("s1"), 10), empty(cell("s2"))).standings
+    (row,) = board(counted(cell("s1"), 10), empty(cell("s2"))).rows
     assert row.extremes == pytest.approx((6, 6))
 
 
@@ -183,8 +183,8 @@ def test_rows_stand_in_the_order_of_the_scenarios_they_are_compared_on() -> None
         *persona_cells("c", "v1", [8, 8, 8, 8, 8, 8, 8]),
     ]
     found = board(*cells)
-    assert [one.model for one in found.standings] == ["b", "a", "c"]
-    assert [one.composite for one in found.standings] == pytest.approx([9.375, 10, 8])
+    assert [one.model for one in found.rows] == ["b", "a", "c"]
+    assert [one.composite for one in found.rows] == pytest.approx([9.375, 10, 8])
 
 
 def test_cells_from_before_there_were_clusters_don_t_split_the_personas() -> None:
@@ -207,5 +207,5 @@ def test_two_hundred_rows_are_compared_in_reasonable_time() -> None:
         for one in persona_cells(f"m{number:03}", "v1", [9 + drawn.choice((-1, 0, 1)) for _ in range(8)])
     ]
     started = time.monotonic()
-    assert len(board(*cells).standings) == 200
+    assert len(board(*cells).rows) == 200
     assert time.monotonic() - started < 30

@@ -55,7 +55,7 @@ def test_the_leaderboard_marks_the_front() -> None:
         timed(counted(cell("s1", "quick"), 9), 10, 1),
         timed(counted(cell("s1", "neither"), 8), 10, 2),
     ]
-    assert {one.model: one.on_front for one in board(*cells).standings} == {
+    assert {one.model: one.on_front for one in board(*cells).rows} == {
         "good": True,
         "quick": True,
         "neither": False,

@@ -66,7 +66,7 @@ def test_a_name_that_fits_several_rows_is_refused_and_their_labels_are_taken() -
     twice = board(*persona_cells("a", "v1", BASE), *persona_cells("a", "v1", BASE, digest="d2"))
     with pytest.raises(InvalidInput, match="fits several rows: 'a × v1@d"):
         find_row(twice, "a×v1")
-    assert twice.standings[find_row(twice, "a × v1@d2")].prompt_digest == "d2"
+    assert twice.rows[find_row(twice, "a × v1@d2")].prompt_digest == "d2"
 
 
 def test_a_letter_x_between_spaces_will_do() -> None:
@@ -104,4 +104,4 @@ def test_a_row_without_scores_in_the_other_experiment_leaves_the_gate_open() -> 
 
 def test_a_model_with_the_sign_in_its_name_can_be_named_as_it_stands() -> None:
     odd = board(*persona_cells("a × b", "v1", BASE), *persona_cells("c", "v1", BASE))
-    assert odd.standings[find_row(odd, "a × b × v1")].model == "a × b"
+    assert odd.rows[find_row(odd, "a × b × v1")].model == "a × b"

@@ -14,7 +14,7 @@ from tipbench.bench.records import StoredCell
 
 
 def only(*cells: StoredCell) -> LeaderboardRow:
-    (standing,) = board(*cells).standings
+    (standing,) = board(*cells).rows
     return standing
 
 
@@ -26,7 +26,7 @@ def test_the_best_composite_stands_first_and_the_unscored_last() -> None:
     found = board(
         cell(model="c"), counted(cell(model="a"), 9), counted(cell(model="b"), 12), counted(cell(model="d"), 9)
     )
-    assert [(standing.model, standing.composite) for standing in found.standings] == [
+    assert [(standing.model, standing.composite) for standing in found.rows] == [
         ("b", 12),
         ("a", 9),
         ("d", 9),
@@ -49,7 +49,7 @@ def test_repeats_are_averaged_within_their_scenario() -> None:
 
 def test_two_texts_of_a_prompt_are_never_averaged_together() -> None:
     found = board(counted(cell(digest="d1"), 10), counted(cell(digest="d2"), 14))
-    assert [(standing.prompt_digest, standing.composite) for standing in found.standings] == [("d2", 14), ("d1", 10)]
+    assert [(standing.prompt_digest, standing.composite) for standing in found.rows] == [("d2", 14), ("d1", 10)]
 
 
 def test_failed_pending_and_judged_cells_are_all_counted() -> None:
@@ -76,8 +76,8 @@ def test_without_a_counted_score_the_provisional_ones_are_shown_as_such() -> Non
     found = board(provisional(cell("s1"), 9), provisional(cell("s2"), 11), empty(cell("s3")))
     assert found.provisional
     assert found.judges == ("lexical",)
-    assert found.standings[0].composite == pytest.approx((9 + 11 + 2) / 3)
-    assert counts(found.standings[0]) == {"scored": 3, "judged": 1, "pending": 2, "failed": 0, "empty": 1}
+    assert found.rows[0].composite == pytest.approx((9 + 11 + 2) / 3)
+    assert counts(found.rows[0]) == {"scored": 3, "judged": 1, "pending": 2, "failed": 0, "empty": 1}
 
 
 def test_one_counted_score_puts_all_provisional_ones_aside() -> None:
@@ -88,7 +88,7 @@ def test_one_counted_score_puts_all_provisional_ones_aside() -> None:
     )
     assert not found.provisional
     assert found.judges == ("agent",)
-    assert [(standing.model, standing.composite, standing.scored) for standing in found.standings] == [
+    assert [(standing.model, standing.composite, standing.scored) for standing in found.rows] == [
         ("a", 10, 1),
         ("b", None, 0),
     ]
@@ -103,19 +103,19 @@ def test_a_minimum_by_rule_is_no_judges_score() -> None:
 
 def test_scores_by_another_rubric_count_as_pending_and_are_mentioned() -> None:
     found = board(counted(cell("s1"), 10), counted(cell("s2"), 17, rubric="older"))
-    assert found.standings[0].composite == 10
+    assert found.rows[0].composite == 10
     assert (found.judged, found.pending, found.other_rubrics) == (1, 1, 1)
 
 
 def test_provisional_scores_by_another_rubric_are_not_shown() -> None:
     found = board(provisional(cell("s1"), 10, rubric="older"))
-    assert found.standings[0].composite is None
+    assert found.rows[0].composite is None
     assert found.judges == ()
 
 
 def test_nothing_at_all_is_an_empty_leaderboard() -> None:
     found = board()
-    assert (found.standings, found.judged, found.pending, found.failed) == ((), 0, 0, 0)
+    assert (found.rows, found.judged, found.pending, found.failed) == ((), 0, 0, 0)
 
 
 def test_times_and_diversity_are_means_over_the_answers_that_have_them() -> None:
@@ -165,7 +165,7 @@ def test_cells_that_were_asked_in_another_way_are_no_repeats() -> None:
         replace(counted(cell(), score), settings={"temperature": t}) for score, t in ((10, "0.2"), (14, "1.2"))
     )
     found = board(cold, hot)
-    assert [(row.settings["temperature"], row.composite) for row in found.standings] == [("1.2", 14), ("0.2", 10)]
+    assert [(row.settings["temperature"], row.composite) for row in found.rows] == [("1.2", 14), ("0.2", 10)]
 
 
 def test_an_empty_answer_of_an_older_rubric_is_judged_by_rule_and_not_by_another_rubric() -> None:

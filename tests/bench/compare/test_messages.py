@@ -73,15 +73,15 @@ def test_rows_on_different_scenarios_and_other_rubrics_are_warned_of() -> None:
 
 def test_a_prompt_with_two_texts_shows_which_is_which() -> None:
     first, other = counted(cell(digest="d" * 64), 9), counted(cell(digest="e" * 64), 8)
-    assert prompt_label(board(first), board(first).standings[0]) == "v1"
+    assert prompt_label(board(first), board(first).rows[0]) == "v1"
     both = board(first, other)
-    assert [prompt_label(both, one) for one in both.standings] == ["v1@dddddddddddd", "v1@eeeeeeeeeeee"]
+    assert [prompt_label(both, one) for one in both.rows] == ["v1@dddddddddddd", "v1@eeeeeeeeeeee"]
 
 
 def test_rows_that_were_asked_in_another_way_are_told_apart() -> None:
     cold, hot = (replace(counted(cell(), 9), settings={"temperature": t, "n_tips": "5"}) for t in ("0.7", "1.2"))
     found = board(cold, hot, counted(cell(model="n"), 5))
-    assert [prompt_label(found, one) for one in found.standings] == [
+    assert [prompt_label(found, one) for one in found.rows] == [
         "v1 (temperature=0.7)",
         "v1 (temperature=1.2)",
         "v1",

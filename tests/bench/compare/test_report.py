@@ -53,9 +53,9 @@ def test_json_holds_everything_that_is_known() -> None:
 
 
 def test_the_mark_says_whether_a_row_may_be_the_best() -> None:
-    assert [mark(one) for one in BOARD.standings] == ["●", "", "", "–"]
+    assert [mark(one) for one in BOARD.rows] == ["●", "", "", "–"]
     few = board(*persona_cells("a", "v1", [17, 17]), *persona_cells("b", "v1", [5, 5]))
-    assert [mark(one) for one in few.standings] == ["?", "?"]
+    assert [mark(one) for one in few.rows] == ["?", "?"]
 
 
 def test_provisional_figures_are_called_that_in_every_format() -> None:

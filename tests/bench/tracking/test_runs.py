@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.bench.tracking.records_made import MODEL, RUBRIC, SCENARIO, a_failure, an_answer
-from tipbench.bench.records import Generation, JudgeNote, Outcome, StoredCell
+from tipbench.bench.records import BY_RULE, Generation, JudgeNote, Outcome, StoredCell
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import (
     cell_draft,
@@ -18,7 +18,6 @@ from tipbench.bench.tracking.runs import (
 )
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import StoredDataDamaged
-from tipbench.core.names import BY_RULE
 
 Changes = Mapping[str, str | None]
 

@@ -1,5 +1,5 @@
 """The same store and desk as the admin layer's tests have."""
 
-from tests.server.views.conftest import address, collected, desk, drafts, place, snapshots
+from tests.server.views.conftest import address, collected, desk, drafts, snapshots, stores
 
-__all__ = ["address", "collected", "desk", "drafts", "place", "snapshots"]
+__all__ = ["address", "collected", "desk", "drafts", "snapshots", "stores"]

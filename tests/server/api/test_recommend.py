@@ -21,13 +21,13 @@ from tipbench.server.views.snapshots import SnapshotMemoryCache
 from tipbench.server.views.store_provider import StoreProvider
 
 
-def test_rewards_of_an_experiment(place: StoreProvider, snapshots: SnapshotMemoryCache) -> None:
-    boards = Boards(place, snapshots)
+def test_rewards_of_an_experiment(stores: StoreProvider, snapshots: SnapshotMemoryCache) -> None:
+    boards = Boards(stores, snapshots)
     app = FastAPI()
     app.include_router(router(cast(Parts, SimpleNamespace(boards=boards))))
     client = Client(app)
     cell = boards.runs(EXPERIMENT, RunFilter(model="scripted/a"), 0, 1).cells[0]
-    serve(place.settings.home / "recommender", ("u1", candidate_of(cell), 1.0), ("u2", candidate_of(cell), None))
+    serve(stores.settings.home / "recommender", ("u1", candidate_of(cell), 1.0), ("u2", candidate_of(cell), None))
     answer = client.get(f"/api/recommend/rewards/{EXPERIMENT}")
     assert answer.json() == as_data(boards.rewards(EXPERIMENT))
     [row] = answer.json()["rows"]

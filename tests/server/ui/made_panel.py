@@ -13,6 +13,7 @@ from tests.server.views.made_recommender import made_room
 from tipbench.bench.compare.html.page import Report
 from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.compare.messages import as_json
+from tipbench.bench.engines.catalog import EngineModels
 from tipbench.bench.options import Options, make_options
 from tipbench.bench.records import ModelInfo, StoredCell
 from tipbench.core.errors import InvalidInput, RunnerUnreachable
@@ -46,7 +47,7 @@ from tipbench.server.views.boards import (
 )
 from tipbench.server.views.judging import JudgingDesk
 from tipbench.server.views.rewards import Rewards, rewards_of
-from tipbench.server.views.run_requests import Choices, EngineModels, Estimate, RunRequests
+from tipbench.server.views.run_requests import Choices, Estimate, RunRequests
 from tipbench.web.tokens import Visitor
 
 NOW_S = 1_777_300_000.0  # 2026-04-27

@@ -105,7 +105,7 @@ def test_an_experiment_without_cells_says_so() -> None:
 def test_the_files_hold_the_board() -> None:
     boards = MadeBoards({"e": cells_of()})
     client = visit(boards=boards)
-    best = boards.leaderboard("e").standings[0]
+    best = boards.leaderboard("e").rows[0]
     data = json.loads(client.get(urls.with_query(urls.JSON, experiment="e")).text)
     assert data["standings"][0]["model"] == best.model
     rows = list(csv.DictReader(io.StringIO(client.get(urls.with_query(urls.CSV, experiment="e")).text)))

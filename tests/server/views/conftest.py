@@ -46,20 +46,20 @@ def address(collected: Path, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def place(address: str) -> Iterator[StoreProvider]:
-    place = StoreProvider(address, Settings(), time.time, lambda: uuid.uuid4().hex[:16])
-    yield place
-    place.close()
+def stores(address: str) -> Iterator[StoreProvider]:
+    stores = StoreProvider(address, Settings(), time.time, lambda: uuid.uuid4().hex[:16])
+    yield stores
+    stores.close()
 
 
 @pytest.fixture
-def snapshots(place: StoreProvider) -> SnapshotMemoryCache:
-    return SnapshotMemoryCache(place)
+def snapshots(stores: StoreProvider) -> SnapshotMemoryCache:
+    return SnapshotMemoryCache(stores)
 
 
 @pytest.fixture
-def boards(place: StoreProvider, snapshots: SnapshotMemoryCache) -> Boards:
-    return Boards(place, snapshots)
+def boards(stores: StoreProvider, snapshots: SnapshotMemoryCache) -> Boards:
+    return Boards(stores, snapshots)
 
 
 @pytest.fixture
@@ -70,5 +70,5 @@ def drafts(tmp_path: Path) -> Iterator[Drafts]:
 
 
 @pytest.fixture
-def desk(place: StoreProvider, snapshots: SnapshotMemoryCache, drafts: Drafts) -> JudgingDesk:
-    return JudgingDesk(place, snapshots, drafts)
+def desk(stores: StoreProvider, snapshots: SnapshotMemoryCache, drafts: Drafts) -> JudgingDesk:
+    return JudgingDesk(stores, snapshots, drafts)

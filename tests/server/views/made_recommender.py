@@ -12,9 +12,9 @@ from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.features.v2 import NAMES
 from tipbench.recommender.log.segmented_log import SegmentLog
-from tipbench.recommender.promotion.gate_records import keep_gate
+from tipbench.recommender.promotion.gate_records import store_gate
 from tipbench.recommender.promotion.interface import Act
-from tipbench.recommender.replay.record import keep_replay
+from tipbench.recommender.replay.record import store_replay
 from tipbench.recommender.shadows.statistics import ShadowStatisticsReader
 from tipbench.recommender.simulation.outcome import arm_data
 from tipbench.recommender.simulation.rollout import arm
@@ -101,7 +101,7 @@ def a_gate(
     told["overall"] = by_policy(names)
     for persona in told["personas"]:
         persona["arms"] = by_policy(names)
-    return keep_gate(home, {**told, "plan": result["plan"], "gate": result["gate"]}, next_second)
+    return store_gate(home, {**told, "plan": result["plan"], "gate": result["gate"]}, next_second)
 
 
 def a_replay(home: Path, status: str = "passed", text: str = "", estimated: bool = True) -> str:
@@ -123,7 +123,7 @@ def a_replay(home: Path, status: str = "passed", text: str = "", estimated: bool
         "estimates": {f"{name}{text}": {"value": value, "gain": gain} for name in ("IPS", "DR")} if estimated else {},
         "verdict": {"passed": status == "passed", "status": status, "reason": text or "by DR it earns what it earns"},
     }
-    return keep_replay(home, found, next_second() * 1000)
+    return store_replay(home, found, next_second() * 1000)
 
 
 def record(settings: Settings, act: str, left: str, to: str, gate: str | None = None) -> None:

@@ -57,9 +57,9 @@ def test_an_unchanged_store_is_read_once(boards: Boards, reads: list[str]) -> No
     assert reads == [EXPERIMENT]
 
 
-def test_what_another_process_writes_is_seen(place: StoreProvider, address: str, reads: list[str]) -> None:
+def test_what_another_process_writes_is_seen(stores: StoreProvider, address: str, reads: list[str]) -> None:
     clock = Clock()
-    boards = Boards(place, SnapshotMemoryCache(place, clock))
+    boards = Boards(stores, SnapshotMemoryCache(stores, clock))
     assert boards.experiments()[0].cells == 16
     more = ("--models", "scripted/c", "--prompts", "v1", "--n-scenarios", "1", "--mlflow-url", address)
     assert tipbench("collect", "--experiment", EXPERIMENT, *more).status == 0
@@ -69,10 +69,10 @@ def test_what_another_process_writes_is_seen(place: StoreProvider, address: str,
 
 
 def test_while_somebody_writes_elsewhere_an_experiment_is_not_read_all_the_time(
-    place: StoreProvider, address: str, reads: list[str]
+    stores: StoreProvider, address: str, reads: list[str]
 ) -> None:
     clock = Clock()
-    boards = Boards(place, SnapshotMemoryCache(place, clock))
+    boards = Boards(stores, SnapshotMemoryCache(stores, clock))
     boards.leaderboard(EXPERIMENT)
     for number in range(3):
         other = ("--models", "scripted/c", "--prompts", "v1", "--n-scenarios", "1", "--mlflow-url", address)
@@ -113,8 +113,8 @@ def test_what_is_not_there(boards: Boards) -> None:
         boards.run(EXPERIMENT, "x")
 
 
-def test_before_the_first_run_there_is_nothing(tmp_path: Any, place: StoreProvider, address: str) -> None:
-    nowhere = StoreProvider(f"sqlite:///{tmp_path / 'none.db'}", place.settings, place.clock, place.new_id)
+def test_before_the_first_run_there_is_nothing(tmp_path: Any, stores: StoreProvider, address: str) -> None:
+    nowhere = StoreProvider(f"sqlite:///{tmp_path / 'none.db'}", stores.settings, stores.clock, stores.new_id)
     boards = Boards(nowhere, SnapshotMemoryCache(nowhere))
     assert boards.experiments() == []
     with pytest.raises(NotFound):
@@ -123,10 +123,10 @@ def test_before_the_first_run_there_is_nothing(tmp_path: Any, place: StoreProvid
     assert len(boards.experiments()) == 1
 
 
-def test_few_looks_stay_in_memory(place: StoreProvider, monkeypatch: pytest.MonkeyPatch, reads: list[str]) -> None:
+def test_few_looks_stay_in_memory(stores: StoreProvider, monkeypatch: pytest.MonkeyPatch, reads: list[str]) -> None:
     monkeypatch.setattr(looks_module, "MOST_CELLS", 16)
-    boards = Boards(place, SnapshotMemoryCache(place))
-    more = ("--models", "scripted/c", "--prompts", "v1", "--n-scenarios", "1", "--mlflow-url", place.address)
+    boards = Boards(stores, SnapshotMemoryCache(stores))
+    more = ("--models", "scripted/c", "--prompts", "v1", "--n-scenarios", "1", "--mlflow-url", stores.address)
     assert tipbench("collect", "--experiment", "tip-bench-other", *more).status == 0
     boards.leaderboard(EXPERIMENT)
     boards.leaderboard("tip-bench-other")  # together they are too many

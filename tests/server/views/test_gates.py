@@ -59,7 +59,7 @@ def test_one_whose_policies_have_no_names_hides_no_other(tmp_path: Path) -> None
 def test_a_gate_with_all_that_it_found(tmp_path: Path) -> None:
     gates = Gates(tmp_path)
     found = gates.gate(a_gate(tmp_path))
-    assert (found.candidate, found.incumbent, found.verdict.passed) == ("egreedy/v2", "egreedy", True)
+    assert (found.candidate_name, found.incumbent_name, found.verdict.passed) == ("egreedy/v2", "egreedy", True)
     assert [one.persona for one in found.verdict.personas] == ["planner", "chaotic"]
     assert found.outcome.policies == ["egreedy/v2", "egreedy", "egreedy, again", "egreedy/v2-placebo"]
     assert gates.data(found.id)["verdict"]["passed"] is True
@@ -75,5 +75,5 @@ def test_what_is_not_there_or_no_id_is_told(tmp_path: Path) -> None:
 def test_a_record_without_its_outcome_is_listed_and_can_not_be_shown(tmp_path: Path) -> None:
     kept = held_gate(tmp_path)
     assert [line.problem for line in Gates(tmp_path).lines()] == [""]
-    with pytest.raises(StateRefused, match="in a form that this tipbench does not know; hold it again"):
+    with pytest.raises(StateRefused, match="in a form that this tipbench does not know"):
         Gates(tmp_path).gate(kept)

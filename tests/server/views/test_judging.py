@@ -68,13 +68,13 @@ def test_all_items_scored_one_by_one_change_the_leaderboard(desk: JudgingDesk, b
 
 
 def test_what_was_given_outlives_the_server(
-    desk: JudgingDesk, place: StoreProvider, snapshots: SnapshotMemoryCache, drafts: Drafts
+    desk: JudgingDesk, stores: StoreProvider, snapshots: SnapshotMemoryCache, drafts: Drafts
 ) -> None:
     batch = started(desk)
     slot = desk.sheet(batch, "person").items[0].slot
     desk.save(batch, "person", slot, {"scores": {"tone": 4}, "note": "kind"})
     desk.save(batch, "person", slot, {"flags": {"overlong": True}})
-    again = JudgingDesk(place, snapshots, drafts).sheet(batch, "person").items[0].given
+    again = JudgingDesk(stores, snapshots, drafts).sheet(batch, "person").items[0].given
     assert (again.scores["tone"], again.scores["relevance"], again.flags["overlong"], again.note) == (
         4,
         None,
@@ -153,25 +153,25 @@ def cut_off(desk: JudgingDesk, monkeypatch: pytest.MonkeyPatch) -> str:
     return batch
 
 
-def restarted(place: StoreProvider, drafts: Drafts) -> tuple[JudgingDesk, Boards]:
+def restarted(stores: StoreProvider, drafts: Drafts) -> tuple[JudgingDesk, Boards]:
     """What a server has that comes after it."""
-    snapshots = SnapshotMemoryCache(place)
-    return JudgingDesk(place, snapshots, drafts), Boards(place, snapshots)
+    snapshots = SnapshotMemoryCache(stores)
+    return JudgingDesk(stores, snapshots, drafts), Boards(stores, snapshots)
 
 
 def test_a_hand_in_that_was_cut_off_is_ended_by_handing_in_again(
-    cut_off: str, place: StoreProvider, drafts: Drafts
+    cut_off: str, stores: StoreProvider, drafts: Drafts
 ) -> None:
-    desk, boards = restarted(place, drafts)
+    desk, boards = restarted(stores, drafts)
     assert desk.submit(cut_off, "person").counted
     assert boards.leaderboard(EXPERIMENT).judged == 16
     assert desk.next_batch("person") is None, "nobody gets the same texts again"
 
 
 def test_a_hand_in_that_was_cut_off_is_ended_by_whoever_looks_next(
-    cut_off: str, place: StoreProvider, drafts: Drafts, caplog: pytest.LogCaptureFixture
+    cut_off: str, stores: StoreProvider, drafts: Drafts, caplog: pytest.LogCaptureFixture
 ) -> None:
-    desk, boards = restarted(place, drafts)
+    desk, boards = restarted(stores, drafts)
     assert boards.leaderboard(EXPERIMENT).judged == 16
     assert caplog.messages == [
         f"The scores of batch {cut_off} had not reached all runs, because writing them was cut off; now they have."
@@ -179,20 +179,20 @@ def test_a_hand_in_that_was_cut_off_is_ended_by_whoever_looks_next(
     assert desk.next_batch("person") is None
     assert desk.report(cut_off, "person").counted
     caplog.clear()
-    restarted(place, drafts)[1].leaderboard(EXPERIMENT)
+    restarted(stores, drafts)[1].leaderboard(EXPERIMENT)
     assert caplog.messages == []
 
 
 @pytest.mark.parametrize("words", [("compare", "--format", "json"), ("judge", "--export", "next.json")])
 def test_a_hand_in_that_was_cut_off_is_ended_by_a_command(
-    cut_off: str, words: tuple[str, ...], place: StoreProvider, drafts: Drafts, address: str, tmp_path: Path
+    cut_off: str, words: tuple[str, ...], stores: StoreProvider, drafts: Drafts, address: str, tmp_path: Path
 ) -> None:
     done = tipbench(*words, "--experiment", EXPERIMENT, "--mlflow-url", address, cwd=tmp_path)
     if words[0] == "compare":
         assert json.loads(done.out)["cells"] == {"judged": 16, "pending": 0, "failed": 0, "missing": 0}
     else:
         assert done.status == 2, "nothing is left to be judged"
-    assert restarted(place, drafts)[1].leaderboard(EXPERIMENT).judged == 16
+    assert restarted(stores, drafts)[1].leaderboard(EXPERIMENT).judged == 16
 
 
 def test_another_judges_batch_is_as_one_that_is_not_there(desk: JudgingDesk) -> None:
@@ -245,11 +245,11 @@ def test_a_drifted_batch_is_in_quarantine_until_an_admin_accepts_it(desk: Judgin
 
 
 def test_a_judge_elsewhere_calls_back_with_the_batchs_key(
-    desk: JudgingDesk, boards: Boards, place: StoreProvider, monkeypatch: pytest.MonkeyPatch
+    desk: JudgingDesk, boards: Boards, stores: StoreProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch = started(desk)
     body = json.dumps(filled(desk.file(batch, "person"))).encode()
-    now = int(place.clock())
+    now = int(stores.clock())
 
     def call(key: str, at: int = now, content: bytes = body, to: str = batch) -> Any:
         return desk.call_back(to, str(at), sign(key, at, content), content)
@@ -295,8 +295,8 @@ def test_nothing_on_the_desk_names_a_model_or_the_experiment(desk: JudgingDesk) 
     assert "scripted" not in told
 
 
-def test_before_the_first_run_nothing_waits(tmp_path: Any, place: StoreProvider, drafts: Drafts) -> None:
-    nowhere = StoreProvider(f"sqlite:///{tmp_path / 'none.db'}", place.settings, place.clock, place.new_id)
+def test_before_the_first_run_nothing_waits(tmp_path: Any, stores: StoreProvider, drafts: Drafts) -> None:
+    nowhere = StoreProvider(f"sqlite:///{tmp_path / 'none.db'}", stores.settings, stores.clock, stores.new_id)
     desk = JudgingDesk(nowhere, SnapshotMemoryCache(nowhere), drafts)
     assert not desk.waiting("person").open
     assert desk.next_batch("person") is None

@@ -9,7 +9,7 @@ from tests.server.views.made_recommender import a_replay
 from tipbench.core.errors import InvalidInput, NotFound, StateRefused
 from tipbench.core.paths import replays_folder
 from tipbench.recommender.replay.outcome import replay_data, replayed
-from tipbench.recommender.replay.record import keep_replay
+from tipbench.recommender.replay.record import store_replay
 from tipbench.server.views.replays import Replays
 
 
@@ -27,9 +27,9 @@ def test_the_newest_is_the_first_and_an_edited_one_the_last(tmp_path: Path) -> N
 
 
 def test_one_as_it_is_kept_by_the_command(tmp_path: Path) -> None:
-    kept = keep_replay(tmp_path, replay_data(replayed(tmp_path / "no log", "egreedy/v2", 0.5)), 7)
+    kept = store_replay(tmp_path, replay_data(replayed(tmp_path / "no log", "egreedy/v2", 0.5)), 7)
     found = Replays(tmp_path).replay(kept)
-    assert (found.candidate.name, found.verdict.status, found.served, found.estimates) == (
+    assert (found.candidate["name"], found.verdict.status, found.served, found.estimates) == (
         "egreedy/v2",
         "thin",
         None,
@@ -39,9 +39,9 @@ def test_one_as_it_is_kept_by_the_command(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_no_id_or_not_whole_is_told(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="there is no replay 0123456789abcdef; those that there are stand in the list"):
+    with pytest.raises(NotFound, match="there is no replay 0123456789abcdef"):
         Replays(tmp_path).replay("0123456789abcdef")
     with pytest.raises(InvalidInput, match="is no id of a record"):
         Replays(tmp_path).replay("../promotions")
-    with pytest.raises(StateRefused, match="in a form that this tipbench does not know; replay again"):
+    with pytest.raises(StateRefused, match="in a form that this tipbench does not know"):
         Replays(tmp_path).replay(held_replay(tmp_path, "passed"))

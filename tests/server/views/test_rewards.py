@@ -19,7 +19,7 @@ from tipbench.server.views.store_provider import StoreProvider
 from tipbench.statistics.bounded import bounded_interval
 
 BOARD = a_board()
-GOOD, POOR = (row.cells for row in BOARD.rows.rows)
+GOOD, POOR = (row.cells for row in BOARD.grid.rows)
 
 
 def earnings(folder: Path) -> RewardStatistics:
@@ -47,7 +47,7 @@ def test_rows_stand_in_the_leaderboards_order_with_what_they_earned(tmp_path: Pa
         ("u2", candidate_of(GOOD[0]), 0.0),
     )
     found = rewards_of(BOARD, earnings(log))
-    assert [(row.rank, row.standing.model) for row in found.rows] == [(1, "good"), (2, "poor")]
+    assert [(row.rank, row.row.model) for row in found.rows] == [(1, "good"), (2, "poor")]
     good, poor = found.rows
     assert (poor.served, poor.users, poor.rewarded, poor.completed) == (3, 2, 2, 1)
     assert (poor.mean, poor.completed_share) == (0.25, 0.5)
@@ -137,10 +137,10 @@ def test_weighting_takes_out_what_the_policy_preferred(tmp_path: Path) -> None:
     assert LEAST_EFFECTIVE <= row.weighted.effective < 1_000
 
 
-def test_the_server_reads_the_log_of_its_home(boards: Boards, place: StoreProvider) -> None:
+def test_the_server_reads_the_log_of_its_home(boards: Boards, stores: StoreProvider) -> None:
     assert not boards.rewards(EXPERIMENT).rows
     cell = boards.runs(EXPERIMENT, RunFilter(model="scripted/b"), 0, 1).cells[0]
-    log = serve(place.settings.home / "recommender", ("u1", candidate_of(cell), 1.0))
-    assert log == decisions_folder(place.settings.home)
+    log = serve(stores.settings.home / "recommender", ("u1", candidate_of(cell), 1.0))
+    assert log == decisions_folder(stores.settings.home)
     [row] = boards.rewards(EXPERIMENT).rows
-    assert (row.standing.model, row.rewarded, row.mean) == ("scripted/b", 1, 1.0)
+    assert (row.row.model, row.rewarded, row.mean) == ("scripted/b", 1, 1.0)

@@ -17,7 +17,7 @@ NASTY = "=cmd|'x' \x1b[2J <b>"
 
 def made(folder: Path, model: str = "good") -> Rewards:
     board = a_board((model, "poor"))
-    cells = board.rows.rows[0].cells
+    cells = board.grid.rows[0].cells
     log = serve(
         folder,
         ("u1", candidate_of(cells[0]), 1.0),

@@ -16,8 +16,8 @@ from tipbench.server.views.store_provider import StoreProvider
 
 
 @pytest.fixture
-def requests(place: StoreProvider, snapshots: SnapshotMemoryCache) -> RunRequests:
-    return RunRequests(place, snapshots)
+def requests(stores: StoreProvider, snapshots: SnapshotMemoryCache) -> RunRequests:
+    return RunRequests(stores, snapshots)
 
 
 def refused(requests: RunRequests, **given: object) -> str:
@@ -83,11 +83,11 @@ def test_an_engine_that_is_away_is_a_problem_like_others(requests: RunRequests) 
 
 
 def test_an_experiment_of_somebody_else_is_left_alone(
-    requests: RunRequests, tmp_path: Path, place: StoreProvider
+    requests: RunRequests, tmp_path: Path, stores: StoreProvider
 ) -> None:
-    place.store().ensure_experiment("somebody-elses", {})
+    stores.store().ensure_experiment("somebody-elses", {})
     assert "not made by tipbench" in refused(requests, experiment="somebody-elses")
-    place.store().ensure_experiment("summary-1", {"tipbench.suite": "summary"})
+    stores.store().ensure_experiment("summary-1", {"tipbench.suite": "summary"})
     assert "belongs to suite 'summary'" in refused(requests, experiment="summary-1")
 
 
@@ -131,8 +131,8 @@ def test_a_request_points_only_where_an_admin_allows_it(requests: RunRequests, m
         assert requests.choices(ollama_url=allowed.url).engines[0].problem == ""
 
 
-def test_without_a_store_everything_is_to_be_done(place: StoreProvider, tmp_path: Path) -> None:
-    nowhere = StoreProvider(f"sqlite:///{tmp_path / 'none.db'}", place.settings, place.clock, place.new_id)
+def test_without_a_store_everything_is_to_be_done(stores: StoreProvider, tmp_path: Path) -> None:
+    nowhere = StoreProvider(f"sqlite:///{tmp_path / 'none.db'}", stores.settings, stores.clock, stores.new_id)
     found = RunRequests(nowhere, SnapshotMemoryCache(nowhere)).estimate({"models": "scripted/a", "prompts": "v1"})
     assert (found.cells, found.stored) == (8, 0)
     assert not (tmp_path / "none.db").exists()
@@ -140,8 +140,8 @@ def test_without_a_store_everything_is_to_be_done(place: StoreProvider, tmp_path
 
 
 @pytest.fixture
-def from_afar(place: StoreProvider, snapshots: SnapshotMemoryCache) -> RunRequests:
-    return RunRequests(place, snapshots, runs_here=False)
+def from_afar(stores: StoreProvider, snapshots: SnapshotMemoryCache) -> RunRequests:
+    return RunRequests(stores, snapshots, runs_here=False)
 
 
 def test_from_afar_models_and_judges_are_left_to_those_who_have_them(from_afar: RunRequests) -> None:

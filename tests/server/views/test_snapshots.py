@@ -71,10 +71,10 @@ def test_a_database_that_was_put_in_the_place_of_another_is_another_one(boards: 
 
 
 def test_an_experiment_that_was_renamed_without_a_mark_is_read_again(
-    snapshots: SnapshotMemoryCache, place: StoreProvider
+    snapshots: SnapshotMemoryCache, stores: StoreProvider
 ) -> None:
     found = snapshots.find(EXPERIMENT)
     renamed = replace(found.snapshot.experiment, name="tip-bench-second")
-    assert snapshots.of(place.store(), found.snapshot.experiment) is found
+    assert snapshots.of(stores.store(), found.snapshot.experiment) is found
     found.version = None  # as from a server, which does not tell
-    assert snapshots.of(place.store(), renamed).snapshot.experiment.name == "tip-bench-second"
+    assert snapshots.of(stores.store(), renamed).snapshot.experiment.name == "tip-bench-second"

@@ -19,14 +19,14 @@ def read(boards: Boards) -> Leaderboard:
     return boards.leaderboard(EXPERIMENT)
 
 
-def tips(place: StoreProvider, found: Leaderboard, category: str | None = None, places: tuple[int, ...] = (0,)) -> Tips:
-    store = place.store()
-    return tips_of(store, store.experiment(EXPERIMENT), found, places, category)
+def tips(stores: StoreProvider, found: Leaderboard, category: str | None = None, rows: tuple[int, ...] = (0,)) -> Tips:
+    store = stores.store()
+    return tips_of(store, store.experiment(EXPERIMENT), found, rows, category)
 
 
 def test_the_best_rows_come_first_and_may_be_narrowed_down() -> None:
     found = board(grid(["good", "poor"], ["v1", "v2"]))
-    names = [(one.model, one.prompt) for one in found.standings]
+    names = [(one.model, one.prompt) for one in found.rows]
 
     def picked(*given: object, **named: str) -> list[tuple[str, str]]:
         return [names[place] for place in best_rows(found, *given, **named)]  # type: ignore[arg-type]
@@ -48,14 +48,14 @@ def test_without_scores_there_is_no_best_row() -> None:
     assert len(best_rows(unjudged, 2)) == 2
 
 
-def test_each_text_names_the_run_and_the_cell_that_it_came_from(place: StoreProvider, read: Leaderboard) -> None:
-    store = place.store()
+def test_each_text_names_the_run_and_the_cell_that_it_came_from(stores: StoreProvider, read: Leaderboard) -> None:
+    store = stores.store()
     written = {
         run.run_id: stored_candidates(store, run).texts
         for run in store.each_run(store.experiment(EXPERIMENT), {KIND: CELL})
     }
-    found = tips(place, read)
-    cells = {one.run_id: one for one in read.rows.rows[0].cells}
+    found = tips(stores, read)
+    cells = {one.run_id: one for one in read.grid.rows[0].cells}
     assert len(found.tips) == 16
     assert len({tip.candidate.id for tip in found.tips}) == 16
     for tip in found.tips:
@@ -64,14 +64,14 @@ def test_each_text_names_the_run_and_the_cell_that_it_came_from(place: StoreProv
         assert source.cell == cells[source.run_id].key
         assert tip.text in written[source.run_id]
         assert tip.candidate.len_chars == len(tip.text)
-    assert found == tips(place, read)
+    assert found == tips(stores, read)
 
 
 def test_a_category_is_what_scenarios_belong_together_by_or_what_was_named(
-    place: StoreProvider, read: Leaderboard
+    stores: StoreProvider, read: Leaderboard
 ) -> None:
     def categories(category: str | None, of: Leaderboard = read) -> set[str]:
-        return {tip.candidate.category for tip in tips(place, of, category).tips}
+        return {tip.candidate.category for tip in tips(stores, of, category).tips}
 
     personas = {"electrician", "translator", "ward-lead", "payroll-clerk"}
     assert categories(None) == personas
@@ -79,23 +79,23 @@ def test_a_category_is_what_scenarios_belong_together_by_or_what_was_named(
     assert len(categories("scenario")) == 8
     with pytest.raises(InvalidInput, match="--category 'weather' is none of persona, time_slot, scenario"):
         categories("weather")
-    each_for_itself = board([replace(one, cluster=None) for row in read.rows.rows for one in row.cells], EXPERIMENT)
+    each_for_itself = board([replace(one, cluster=None) for row in read.grid.rows for one in row.cells], EXPERIMENT)
     assert len(categories(None, each_for_itself)) == 8
 
 
-def test_what_has_no_text_is_left_out_and_counted(place: StoreProvider, read: Leaderboard) -> None:
-    first, second, *others = read.rows.rows[0].cells
+def test_what_has_no_text_is_left_out_and_counted(stores: StoreProvider, read: Leaderboard) -> None:
+    first, second, *others = read.grid.rows[0].cells
     found = board([failed(first), empty(second), *(counted(one, 5) for one in others)], EXPERIMENT)
-    some = tips(place, found)
+    some = tips(stores, found)
     assert (some.failed, some.empty, len(some.tips)) == (1, 1, 12)
     assert not {first.run_id, second.run_id} & {
         tip.candidate.source.run_id for tip in some.tips if tip.candidate.source
     }
 
 
-def test_a_run_that_is_gone_is_named(place: StoreProvider, read: Leaderboard) -> None:
-    store = place.store()
+def test_a_run_that_is_gone_is_named(stores: StoreProvider, read: Leaderboard) -> None:
+    store = stores.store()
     [run, *_] = store.runs(store.experiment(EXPERIMENT), {KIND: CELL})
     store.remove_run(run)
     with pytest.raises(NotFound, match=f"run {run.run_id} is gone from '{EXPERIMENT}'"):
-        tips(place, read, places=(0, 1))
+        tips(stores, read, rows=(0, 1))

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from tipbench.bench.compare.comparison import score_table
 from tipbench.bench.compare.messages import figure
 from tipbench.bench.compare.rows import Row, Rows
+from tipbench.bench.records import BY_RULE
 from tipbench.core.errors import InvalidInput
-from tipbench.core.names import BY_RULE
 from tipbench.core.text import plural
 from tipbench.core.untrusted import csv_text, json_text, markdown_text
 from tipbench.statistics.paired import LEVEL, changes, tellable, units_to_tell

@@ -31,7 +31,7 @@ class Needed:
     """What it would take to tell the first two apart, if things stay as they are; None: no number would do."""
 
     first: int
-    second: int  # rows, by their place in `Rows`
+    second: int  # rows, by their index in `Rows`
     gap: float
     more_units: int | None  # 0: they are apart
     more_scenarios: int | None
@@ -41,7 +41,7 @@ class Needed:
 class Comparison:
     """Rows compared on the scenarios that all of them were scored on."""
 
-    places: tuple[Rank | None, ...]  # for each row of `Rows`; None: not compared
+    ranks: tuple[Rank | None, ...]  # for each row of `Rows`; None: not compared
     scenarios: tuple[str, ...]
     unit: str  # what was taken for independent: "persona", or "scenario"
     units: int
@@ -72,28 +72,28 @@ def compare_rows(rows: Rows) -> Comparison:
         )
     group = top_group(chosen) if told else None
     likely = probability_best(by_unit) if told else ()
-    places: list[Rank | None] = [None] * len(rows.rows)
+    ranks: list[Rank | None] = [None] * len(rows.rows)
     for order, index in enumerate(compared):
         if group:
-            places[index] = Rank(bool(group.members[order]), float(group.p[order]), float(likely[order]))
+            ranks[index] = Rank(bool(group.members[order]), float(group.p[order]), float(likely[order]))
         else:
-            places[index] = Rank(None, None, None)
-    needed = _needed(chosen, compared, group.critical if group else None, places, len(scenarios) / chosen.units)
+            ranks[index] = Rank(None, None, None)
+    needed = _needed(chosen, compared, group.critical if group else None, ranks, len(scenarios) / chosen.units)
     told_by = (unit, chosen.units, LEVEL, told, clusters)
-    return Comparison(tuple(places), tuple(scenarios), *told_by, tuple(notes), needed)
+    return Comparison(tuple(ranks), tuple(scenarios), *told_by, tuple(notes), needed)
 
 
 def in_order_of_means(rows: Rows) -> list[int]:
     """The best first: rows that can be compared, by the scenarios they are compared on; then by what they have."""
     compared, scenarios, _ = shared_scenarios(rows)
 
-    def place(index: int) -> tuple[bool, float, int]:
+    def order(index: int) -> tuple[bool, float, int]:
         row = rows.rows[index]
         if scenarios and index in compared:
             return False, -fmean(row.scores[one]["composite"] for one in scenarios), index
         return True, -row.means["composite"] if row.scores else inf, index
 
-    return sorted(range(len(rows.rows)), key=place)
+    return sorted(range(len(rows.rows)), key=order)
 
 
 def score_table(rows: Sequence[Row], scenarios: Sequence[str], name: str = "composite") -> Floats:
@@ -121,12 +121,12 @@ def shared_scenarios(rows: Rows) -> tuple[list[int], list[str], list[str]]:
 
 
 def _needed(
-    chosen: Paired, compared: Sequence[int], critical: float | None, places: Sequence[Rank | None], per_unit: float
+    chosen: Paired, compared: Sequence[int], critical: float | None, ranks: Sequence[Rank | None], per_unit: float
 ) -> Needed | None:
     means = chosen.means
     first, second = sorted(range(len(compared)), key=lambda order: (-means[order], order))[:2]
     gap = float(means[first] - means[second])
-    behind = places[compared[second]]
+    behind = ranks[compared[second]]
     if behind and behind.top is False:
         return Needed(compared[first], compared[second], gap, 0, 0)
     if gap <= NOTHING:

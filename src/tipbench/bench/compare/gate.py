@@ -16,7 +16,7 @@ from tipbench.core.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Gated:
-    """Whether the named row held its place, in a word and in a sentence."""
+    """Whether the named row is still the best, in a word and in a sentence."""
 
     outcome: Literal["held", "lost", "open"]  # open: that can't be told
     sentence: str
@@ -29,26 +29,26 @@ def gate(board: Leaderboard, named: str, min_gain: float) -> Gated:
     """
     index = find_row(board, named)
     label = _label(board, index)
-    if not board.rows.rows[index].scores:
+    if not board.grid.rows[index].scores:
         return _open(f"{label} has no scores yet")
-    found = compare_rows(_lowered(board.rows, index, min_gain))
-    place = found.places[index]
-    if place is None or place.top is None or place.p_top is None:
+    found = compare_rows(_lowered(board.grid, index, min_gain))
+    rank = found.ranks[index]
+    if rank is None or rank.top is None or rank.p_top is None:
         return _open(" ".join([f"nothing can be told about {label}.", *found.notes]).rstrip("."))
     means = [
         fmean(row.scores[one]["composite"] for one in found.scenarios)
-        for order, (row, placed) in enumerate(zip(board.rows.rows, found.places, strict=True))
+        for order, (row, placed) in enumerate(zip(board.grid.rows, found.ranks, strict=True))
         if placed and order != index
     ]
-    gain = fmean(board.rows.rows[index].scores[one]["composite"] for one in found.scenarios) - max(means)
-    return _gated(label, "the best other row", gain, min_gain, None if place.top else place.p_top)
+    gain = fmean(board.grid.rows[index].scores[one]["composite"] for one in found.scenarios) - max(means)
+    return _gated(label, "the best other row", gain, min_gain, None if rank.top else rank.p_top)
 
 
 def gate_against(board: Leaderboard, named: str, min_gain: float, other: str, before: Rows) -> Gated:
     """Against the same row in another experiment: lost, if its gain is below the wanted one by more than chance."""
     index = find_row(board, named)
     label = _label(board, index)
-    only = board.rows.in_order([index])
+    only = board.grid.in_order([index])
     if not only.rows[0].scores:
         return _open(f"{label} has no scores yet")
     if not any(row.name == only.rows[0].name for row in before.rows):
@@ -56,7 +56,7 @@ def gate_against(board: Leaderboard, named: str, min_gain: float, other: str, be
         raise InvalidInput(
             f"--gate: '{other}' has no {' × '.join(only.rows[0].name)} to hold it against; it has {there}"
         )
-    same = before.in_order([place for place, row in enumerate(before.rows) if row.name == only.rows[0].name])
+    same = before.in_order([index for index, row in enumerate(before.rows) if row.name == only.rows[0].name])
     if not any(one.scores.keys() & only.rows[0].scores.keys() for one in same.rows):
         return _open(f"no scenario of {label} has scores in '{other}' too")
     found = compare_against(board.experiment, _lowered(only, 0, min_gain), other, same)
@@ -68,7 +68,7 @@ def gate_against(board: Leaderboard, named: str, min_gain: float, other: str, be
 
 
 def _label(board: Leaderboard, index: int) -> str:
-    label = row_label(board, board.standings[index])
+    label = row_label(board, board.rows[index])
     return f"{label} (provisional scores)" if board.provisional and board.judges else label
 
 
@@ -89,16 +89,16 @@ def _gated(label: str, reference: str, gain: float, min_gain: float, p_lost: flo
 
 def find_row(board: Leaderboard, named: str) -> int:
     """The place of the row that "model×prompt" names; the prompt as it stands in the table."""
-    rows = [row_label(board, standing) for standing in board.standings]
+    rows = [row_label(board, row) for row in board.rows]
     if named.strip() in rows and rows.count(named.strip()) == 1:
         return rows.index(named.strip())
     model, sign, prompt = re.sub(r"\s*×\s*|\s+x\s+", "×", named.strip()).rpartition("×")
     found = [
         index
-        for index, standing in enumerate(board.standings)
-        if standing.model == model and prompt in (standing.prompt, prompt_label(board, standing))
+        for index, row in enumerate(board.rows)
+        if row.model == model and prompt in (row.prompt, prompt_label(board, row))
     ]
-    exact = [index for index in found if prompt_label(board, board.standings[index]) == prompt]
+    exact = [index for index in found if prompt_label(board, board.rows[index]) == prompt]
     if sign and len(exact or found) == 1:
         return (exact or found)[0]
     if found:

@@ -22,7 +22,7 @@ Kappas = Mapping[str, Mapping[str, float | None]]  # of each judge with the anch
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """The standings, best composite first, and by whom and by which rubric they were scored."""
+    """The rows, best composite first, and by whom and by which rubric they were scored."""
 
     experiment: str
     rubric: str
@@ -35,8 +35,8 @@ class Leaderboard:
     provisional: bool  # no counted judge has scored anything yet; the figures are a rule's
     other_rubrics: int  # cells scored by another rubric, which count as pending here
     uneven: bool  # rows were scored on different scenarios, so their means compare different things
-    standings: tuple[LeaderboardRow, ...]
-    rows: Rows = field(repr=False)  # behind the standings, in their order
+    rows: tuple[LeaderboardRow, ...]
+    grid: Rows = field(repr=False)  # the cells behind the rows, in their order
     comparison: Comparison
     effects: GridEffects | str  # or why there are none
 
@@ -46,45 +46,45 @@ class Leaderboard:
 
     @property
     def judged(self) -> int:
-        return sum(standing.judged for standing in self.standings)
+        return sum(row.judged for row in self.rows)
 
     @property
     def empty(self) -> int:
         """Answers without a usable candidate, among the judged."""
-        return sum(standing.empty for standing in self.standings)
+        return sum(row.empty for row in self.rows)
 
     @property
     def pending(self) -> int:
-        return sum(standing.pending for standing in self.standings)
+        return sum(row.pending for row in self.rows)
 
     @property
     def failed(self) -> int:
-        return sum(standing.failed for standing in self.standings)
+        return sum(row.failed for row in self.rows)
 
     @property
     def missing(self) -> int:
-        return sum(standing.missing for standing in self.standings)
+        return sum(row.missing for row in self.rows)
 
     @property
     def gaps(self) -> int:
         """Cells that have no score and could change the means."""
-        return sum(len(row.cells) - row.scored for row in self.rows.rows) + self.missing
+        return sum(len(row.cells) - row.scored for row in self.grid.rows) + self.missing
 
     @property
     def leader(self) -> LeaderboardRow | None:
         """The row with the highest mean; None while nothing is scored. `top` says which rows may be the best."""
-        return next((one for one in self.standings if one.composite is not None), None)
+        return next((one for one in self.rows if one.composite is not None), None)
 
     def to_frame(self) -> "DataFrame":
         """A line for each row: model, prompt, means with their intervals, and what is missing. Needs pandas."""
         from tipbench.bench.compare.scores import frame_of
 
-        return frame_of([_line(self, one) for one in self.standings])
+        return frame_of([_line(self, one) for one in self.rows])
 
     @property
     def top(self) -> tuple[LeaderboardRow, ...]:
         """Those that may be the best; empty where that can't be told."""
-        return tuple(one for one in self.standings if one.place and one.place.top)
+        return tuple(one for one in self.rows if one.rank and one.rank.top)
 
 
 def _line(board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _line(board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:
         **{name: row.means.get(name) for name in board.scores},
         "composite_low": interval.low if interval else None,
         "composite_high": interval.high if interval else None,
-        "may_be_best": bool(row.place and row.place.top),
+        "may_be_best": bool(row.rank and row.rank.top),
         "scored": row.scored,
         "pending": row.pending,
         "failed": row.failed,
@@ -109,27 +109,27 @@ def leaderboard_of(snapshot: Snapshot, rubric: Rubric) -> Leaderboard:
 
 
 def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric, kappas: Kappas) -> Leaderboard:
-    rows = make_rows(cells, rubric)
-    rows = rows.in_order(in_order_of_means(rows))
-    comparison = compare_rows(rows)
-    standings = make_leaderboard_rows(rows, comparison.places, rubric.digest)
-    judges = _judges(cells, rubric, rows.provisional)
+    grid = make_rows(cells, rubric)
+    grid = grid.in_order(in_order_of_means(grid))
+    comparison = compare_rows(grid)
+    rows = make_leaderboard_rows(grid, comparison.ranks, rubric.digest)
+    judges = _judges(cells, rubric, grid.provisional)
     return Leaderboard(
         experiment=experiment,
         rubric=rubric.name,
         rubric_digest=rubric.digest,
-        scales=rows.scales,
+        scales=grid.scales,
         flags=tuple(rubric.flags),
         judges=judges,
         kappas={judge: kappas.get(judge, {}) for judge in judges},
         quarantined=_quarantined(cells, rubric),
-        provisional=rows.provisional,
+        provisional=grid.provisional,
         other_rubrics=sum(cell.judged_rubric not in (None, rubric.digest) and not cell.is_empty for cell in cells),
-        uneven=len({row.scenarios for row in standings if row.scenarios}) > 1,
-        standings=tuple(standings),
-        rows=rows,
+        uneven=len({row.scenarios for row in rows if row.scenarios}) > 1,
+        rows=tuple(rows),
+        grid=grid,
         comparison=comparison,
-        effects=grid_effects(rows),
+        effects=grid_effects(grid),
     )
 
 

@@ -113,7 +113,7 @@ class LeaderboardRow:
     diversity: float | None
     cost: Cost
     on_front: bool  # no other row is as good and as quick, and better in one of the two
-    place: Rank | None  # None: it was not compared
+    rank: Rank | None  # None: it was not compared
 
     @property
     def key(self) -> RowKey:
@@ -128,15 +128,15 @@ class LeaderboardRow:
         return self.judged + self.pending + self.failed
 
 
-def make_leaderboard_rows(rows: Rows, places: Sequence[Rank | None], rubric_digest: str) -> list[LeaderboardRow]:
+def make_leaderboard_rows(rows: Rows, ranks: Sequence[Rank | None], rubric_digest: str) -> list[LeaderboardRow]:
     costs = [cost_of(row.cells) for row in rows.rows]
-    every = zip(rows.rows, _intervals(rows), _slices(rows), places, costs, _fronts(rows, places, costs), strict=True)
-    return [_standing(rows, rubric_digest, *one) for one in every]
+    every = zip(rows.rows, _intervals(rows), _slices(rows), ranks, costs, _fronts(rows, ranks, costs), strict=True)
+    return [_leaderboard_row(rows, rubric_digest, *one) for one in every]
 
 
-def _fronts(rows: Rows, places: Sequence[Rank | None], costs: Sequence[Cost]) -> list[bool]:
+def _fronts(rows: Rows, ranks: Sequence[Rank | None], costs: Sequence[Cost]) -> list[bool]:
     """Rows that were not compared are on no front, unless none was."""
-    compared = [place is not None for place in places]
+    compared = [rank is not None for rank in ranks]
     return pareto_front(
         [
             (row.means.get("composite") if among or not any(compared) else None, cost.seconds)
@@ -145,13 +145,13 @@ def _fronts(rows: Rows, places: Sequence[Rank | None], costs: Sequence[Cost]) ->
     )
 
 
-def _standing(
+def _leaderboard_row(
     rows: Rows,
     rubric_digest: str,
     row: Row,
     intervals: Mapping[str, Interval],
     slices: Mapping[str, Mapping[str, Slice]],
-    place: Rank | None,
+    rank: Rank | None,
     cost: Cost,
     on_front: bool,
 ) -> LeaderboardRow:
@@ -179,7 +179,7 @@ def _standing(
         diversity=mean_known(cell.metrics.get("answer/diversity") for cell in answered),
         cost=cost,
         on_front=on_front,
-        place=place,
+        rank=rank,
     )
 
 

@@ -21,7 +21,7 @@ _COUNTS = ("scored", "judged", "pending", "failed", "missing", "empty")
 def headline(board: Leaderboard) -> str:
     """Where the figures come from, in a sentence."""
     counts = _counts(board)
-    if board.failed and board.failed == sum(standing.cells for standing in board.standings):
+    if board.failed and board.failed == sum(row.cells for row in board.rows):
         first = _first_failure(board)
         return f"All {board.failed} cells failed, the first with: {first}. 'collect --retry-failed' tries them again."
     if not board.judges and board.quarantined:
@@ -51,7 +51,7 @@ def _capital(sentence: str) -> str:
 
 
 def _first_failure(board: Leaderboard) -> str:
-    return printable(next(cell.failure for row in board.rows.rows for cell in row.cells if cell.failure), 200)
+    return printable(next(cell.failure for row in board.grid.rows for cell in row.cells if cell.failure), 200)
 
 
 def _with_kappa(judge: str, kappas: Mapping[str, float | None]) -> str:
@@ -65,12 +65,12 @@ def verdict(board: Leaderboard) -> list[str]:
     """What the scores can tell: the top group, and what it would take to tell more."""
     told = []
     comparison = board.comparison
-    compared = [standing for standing in board.standings if standing.place]
+    compared = [row for row in board.rows if row.rank]
     if comparison.told:
         told.append(f"{_basis(board)}, {_top_group(board, len(compared))}.")
     if comparison.told and comparison.clusters:
         told.append(
-            f"Whether that holds for other {plural(board.rows.unit_name, 2)}, {comparison.clusters} can't tell: "
+            f"Whether that holds for other {plural(board.grid.unit_name, 2)}, {comparison.clusters} can't tell: "
             f"it takes {units_to_separate(len(compared))}."
         )
     told += comparison.notes
@@ -81,7 +81,7 @@ def _basis(board: Leaderboard) -> str:
     comparison = board.comparison
     scenarios = f"{len(comparison.scenarios)} {plural('scenario', len(comparison.scenarios))}"
     if comparison.clusters:
-        return f"For these {comparison.clusters} {plural(board.rows.unit_name, comparison.clusters)}, on {scenarios}"
+        return f"For these {comparison.clusters} {plural(board.grid.unit_name, comparison.clusters)}, on {scenarios}"
     if comparison.unit == "scenario":
         return f"On {scenarios}"
     return f"On {scenarios} of {comparison.units} {plural(comparison.unit, comparison.units)}"
@@ -97,7 +97,7 @@ def _top_group(board: Leaderboard, compared: int) -> str:
 
 
 def _top_names(board: Leaderboard) -> str:
-    names = [row_label(board, standing) for standing in board.top]
+    names = [row_label(board, row) for row in board.top]
     if len(names) <= _NAMED:
         return ", ".join(names)
     return f"{', '.join(names[: _NAMED - 1])} and {len(names) - _NAMED + 1} more, marked ●"
@@ -107,7 +107,7 @@ def _needed(board: Leaderboard) -> list[str]:
     needed, comparison = board.comparison.needed, board.comparison
     if needed is None or needed.more_units == 0:
         return []
-    first, second = (row_label(board, board.standings[place]) for place in (needed.first, needed.second))
+    first, second = (row_label(board, board.rows[index]) for index in (needed.first, needed.second))
     if needed.more_units is None or needed.more_scenarios is None:
         return [f"{first} and {second} have the same mean there, so there is no gap to plan for."]
     if needed.more_scenarios > _MANY_SCENARIOS:
@@ -158,18 +158,18 @@ def warnings(board: Leaderboard) -> list[str]:
     return found
 
 
-def row_label(board: Leaderboard, standing: LeaderboardRow) -> str:
-    return f"{standing.model} × {prompt_label(board, standing)}"
+def row_label(board: Leaderboard, row: LeaderboardRow) -> str:
+    return f"{row.model} × {prompt_label(board, row)}"
 
 
-def prompt_label(board: Leaderboard, standing: LeaderboardRow) -> str:
+def prompt_label(board: Leaderboard, row: LeaderboardRow) -> str:
     """The prompt's version, with whatever else tells this row from others of the same model and version."""
-    alike = [s for s in board.standings if (s.model, s.prompt) == (standing.model, standing.prompt)]
-    label = standing.prompt
+    alike = [s for s in board.rows if (s.model, s.prompt) == (row.model, row.prompt)]
+    label = row.prompt
     if len({s.prompt_digest for s in alike}) > 1:
-        label += f"@{standing.prompt_digest[:SHORT]}"
-    varying = [key for key in standing.settings if len({s.settings.get(key) for s in alike}) > 1]
-    told = ", ".join(f"{key}={standing.settings[key][:SHORT]}" for key in varying)
+        label += f"@{row.prompt_digest[:SHORT]}"
+    varying = [key for key in row.settings if len({s.settings.get(key) for s in alike}) > 1]
+    told = ", ".join(f"{key}={row.settings[key][:SHORT]}" for key in varying)
     return f"{label} ({told})" if told else label
 
 
@@ -219,48 +219,48 @@ def as_data(board: Leaderboard) -> dict[str, Any]:
             "told": comparison.told,
             "needed": needed
             and {
-                "first": _name(board.standings[needed.first]),
-                "second": _name(board.standings[needed.second]),
+                "first": _name(board.rows[needed.first]),
+                "second": _name(board.rows[needed.second]),
                 "gap": needed.gap,
                 "more_units": needed.more_units,
                 "more_scenarios": needed.more_scenarios,
             },
         },
         "effects": _effects(board.effects),
-        "standings": [_standing(board, standing) for standing in board.standings],
+        "standings": [_row_data(board, row) for row in board.rows],
     }
 
 
-def _name(standing: LeaderboardRow) -> dict[str, str]:
-    return {"model": standing.model, "prompt": standing.prompt, "prompt_digest": standing.prompt_digest}
+def _name(row: LeaderboardRow) -> dict[str, str]:
+    return {"model": row.model, "prompt": row.prompt, "prompt_digest": row.prompt_digest}
 
 
-def _standing(board: Leaderboard, standing: LeaderboardRow) -> dict[str, Any]:
-    place = standing.place
+def _row_data(board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:
+    rank = row.rank
     return {
-        **_name(standing),
-        "settings": dict(standing.settings),
-        "top": place.top if place else None,
-        "p_top": place.p_top if place else None,
-        "p_best": place.p_best if place else None,
-        "composite": standing.composite,
+        **_name(row),
+        "settings": dict(row.settings),
+        "top": rank.top if rank else None,
+        "p_top": rank.p_top if rank else None,
+        "p_best": rank.p_best if rank else None,
+        "composite": row.composite,
         "scores": {
             name: {
-                "mean": standing.means[name],
-                "low": standing.intervals[name].low,
-                "high": standing.intervals[name].high,
+                "mean": row.means[name],
+                "low": row.intervals[name].low,
+                "high": row.intervals[name].high,
             }
             for name in board.scores
-            if name in standing.means
+            if name in row.means
         },
-        "if_worst": standing.extremes.low,
-        "if_best": standing.extremes.high,
-        "scenarios": list(standing.scenarios),
-        **{name: getattr(standing, name) for name in _COUNTS},
-        "candidates": standing.candidates,
-        "diversity": standing.diversity,
-        "cost": asdict(standing.cost),
-        "on_front": standing.on_front,
+        "if_worst": row.extremes.low,
+        "if_best": row.extremes.high,
+        "scenarios": list(row.scenarios),
+        **{name: getattr(row, name) for name in _COUNTS},
+        "candidates": row.candidates,
+        "diversity": row.diversity,
+        "cost": asdict(row.cost),
+        "on_front": row.on_front,
         "slices": {
             factor: {
                 level: {
@@ -271,7 +271,7 @@ def _standing(board: Leaderboard, standing: LeaderboardRow) -> dict[str, Any]:
                 }
                 for level, one in levels.items()
             }
-            for factor, levels in standing.slices.items()
+            for factor, levels in row.slices.items()
         },
     }
 
@@ -298,27 +298,27 @@ def as_json(board: Leaderboard) -> str:
 
 
 def as_csv(board: Leaderboard) -> str:
-    return csv_text([_flat(board, standing) for standing in board.standings]).rstrip("\n")
+    return csv_text([_flat(board, row) for row in board.rows]).rstrip("\n")
 
 
-def _flat(board: Leaderboard, standing: LeaderboardRow) -> dict[str, Any]:
-    place = standing.place
-    row: dict[str, Any] = {
-        **_name(standing),
-        **{f"setting.{key}": value for key, value in standing.settings.items()},
-        "top": place.top if place else None,
-        "p_top": place.p_top if place else None,
-        "p_best": place.p_best if place else None,
+def _flat(board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:
+    rank = row.rank
+    line: dict[str, Any] = {
+        **_name(row),
+        **{f"setting.{key}": value for key, value in row.settings.items()},
+        "top": rank.top if rank else None,
+        "p_top": rank.p_top if rank else None,
+        "p_best": rank.p_best if rank else None,
     }
     for name in ["composite", *(name for name in board.scores if name != "composite")]:
-        interval = standing.intervals.get(name)
-        row[name] = standing.means.get(name)
-        row[f"{name}.low"], row[f"{name}.high"] = interval or (None, None)
-    row |= {"if_worst": standing.extremes.low, "if_best": standing.extremes.high}
-    row |= {name: getattr(standing, name) for name in _COUNTS}
-    row |= {"candidates": standing.candidates, "diversity": standing.diversity}
-    row |= {f"cost.{name}": value for name, value in asdict(standing.cost).items()}
-    return {**row, "on_front": standing.on_front, "provisional": board.provisional}
+        interval = row.intervals.get(name)
+        line[name] = row.means.get(name)
+        line[f"{name}.low"], line[f"{name}.high"] = interval or (None, None)
+    line |= {"if_worst": row.extremes.low, "if_best": row.extremes.high}
+    line |= {name: getattr(row, name) for name in _COUNTS}
+    line |= {"candidates": row.candidates, "diversity": row.diversity}
+    line |= {f"cost.{name}": value for name, value in asdict(row.cost).items()}
+    return {**line, "on_front": row.on_front, "provisional": board.provisional}
 
 
 def as_markdown(board: Leaderboard) -> str:
@@ -335,33 +335,33 @@ def as_markdown(board: Leaderboard) -> str:
     ]
     says = [*verdict(board), *effect_sentences(board), *warnings(board)]
     lines = [f"**{markdown_text(headline(board))}**", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    for standing in board.standings:
-        interval = standing.intervals.get("composite")
-        place = standing.place
+    for row in board.rows:
+        interval = row.intervals.get("composite")
+        rank = row.rank
         cells = [
-            mark(standing),
-            markdown_text(standing.model),
-            markdown_text(prompt_label(board, standing)),
-            figure(standing.composite),
+            mark(row),
+            markdown_text(row.model),
+            markdown_text(prompt_label(board, row)),
+            figure(row.composite),
             range_text(*interval) if interval else "–",
-            percent(place.p_best if place else None),
-            *(figure(standing.means.get(name)) for name in criteria),
-            *([range_text(*standing.extremes)] if board.gaps else []),
-            *(str(getattr(standing, name)) for name in ("judged", "pending", "failed", "empty")),
-            figure(standing.cost.seconds),
-            figure(standing.cost.tokens_per_s, 1),
+            percent(rank.p_best if rank else None),
+            *(figure(row.means.get(name)) for name in criteria),
+            *([range_text(*row.extremes)] if board.gaps else []),
+            *(str(getattr(row, name)) for name in ("judged", "pending", "failed", "empty")),
+            figure(row.cost.seconds),
+            figure(row.cost.tokens_per_s, 1),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, *([""] if says else []), *(f"- {markdown_text(text)}" for text in says)])
 
 
-def mark(standing: LeaderboardRow) -> str:
+def mark(row: LeaderboardRow) -> str:
     """Whether a row may be the best: ● yes, nothing: no, ? can't be told."""
-    if standing.composite is None:
+    if row.composite is None:
         return "–"
-    if standing.place is None or standing.place.top is None:
+    if row.rank is None or row.rank.top is None:
         return "?"
-    return "●" if standing.place.top else ""
+    return "●" if row.rank.top else ""
 
 
 FORMATS: Mapping[str, Callable[[Leaderboard], str]] = {

@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tipbench.bench.records import StoredCell
+from tipbench.bench.records import BY_RULE, StoredCell
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.core.errors import StoredDataDamaged
-from tipbench.core.names import BY_RULE
 from tipbench.statistics.bounded import Interval, bounded_intervals
 
 Scores = Mapping[str, float]  # of one cell, or means: criteria, flags and composite

@@ -195,8 +195,8 @@ def load_snapshot(
     abandoned = _abandoned(cache, experiment, clock())
     if abandoned:
         # A mark that was set anew meanwhile belongs to somebody who writes; only a moment lies between this and that.
-        standing = writers(store.experiment(experiment.name))
-        gone = [key for key in abandoned if standing.get(key) == experiment.tags[key]]
+        row = writers(store.experiment(experiment.name))
+        gone = [key for key in abandoned if row.get(key) == experiment.tags[key]]
         store.forget_writers(experiment, gone)
         experiment = store.experiment(experiment.name)
     before = state(experiment)

@@ -1,13 +1,17 @@
 """Names to engines. An engine is imported only when a model asks for it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from tipbench.bench.engines.interface import Engine
 from tipbench.bench.options import Options
-from tipbench.core.errors import InvalidInput
+from tipbench.bench.records import ModelInfo
+from tipbench.core.errors import InvalidInput, TipbenchError
 from tipbench.core.paths import weights_folder
 from tipbench.core.settings import Settings
+
+DEFAULT_ENGINE = "ollama"  # of models whose names have no prefix
 
 
 def _ollama(options: Options, settings: Settings) -> Engine:
@@ -21,9 +25,9 @@ def _ollama(options: Options, settings: Settings) -> Engine:
 def _openai(options: Options, settings: Settings) -> Engine:  # noqa: ARG001 - one signature for all
     from tipbench.bench.engines.openai_compatible import OpenAICompatibleEngine
 
-    return OpenAICompatibleEngine(
-        settings.get("TIPBENCH_OPENAI_URL"), settings.get("TIPBENCH_OPENAI_KEY"), settings.engine_timeout_s
-    )
+    url, key = settings.get("TIPBENCH_OPENAI_URL"), settings.get("TIPBENCH_OPENAI_KEY")
+    is_set_up = bool(key) or settings.is_set("TIPBENCH_OPENAI_URL")
+    return OpenAICompatibleEngine(url, key, settings.engine_timeout_s, offered=is_set_up)
 
 
 def _embedded(options: Options, settings: Settings) -> Engine:  # noqa: ARG001
@@ -40,8 +44,8 @@ def _scripted(options: Options, settings: Settings) -> Engine:  # noqa: ARG001
 
 CATALOG: Mapping[str, Callable[[Options, Settings], Engine]] = {
     "ollama": _ollama,
-    "openai": _openai,
     "embedded": _embedded,
+    "openai": _openai,
     "scripted": _scripted,
 }
 
@@ -49,7 +53,18 @@ CATALOG: Mapping[str, Callable[[Options, Settings], Engine]] = {
 def engine_name(model: str) -> str:
     """The engine that a model's name asks for; a bare name is an Ollama tag, slashes and all."""
     prefix, slash, _ = model.partition("/")
-    return prefix if slash and prefix in CATALOG else "ollama"
+    return prefix if slash and prefix in CATALOG else DEFAULT_ENGINE
+
+
+@dataclass(frozen=True)
+class EngineModels:
+    """An engine and the models that it has."""
+
+    engine: str
+    address: str
+    models: Sequence[ModelInfo]
+    problem: str = ""  # why it has none
+    advice: str = ""  # what to do then
 
 
 class Engines:
@@ -67,6 +82,26 @@ class Engines:
 
     def of(self, model: str) -> Engine:
         return self.named(engine_name(model))
+
+    def offered(self) -> Iterator[EngineModels]:
+        """The engines that a user may choose from, one after the other: asking each for its models takes time."""
+        for name in CATALOG:
+            found = self.models_of(name)
+            if found:
+                yield found
+
+    def models_of(self, name: str) -> EngineModels | None:
+        """An engine with its models, or with what is wrong; None for an engine that is not offered."""
+        try:
+            engine = self.named(name)
+        except TipbenchError as error:
+            return EngineModels(name, "", (), str(error))
+        if not engine.offered:
+            return None
+        try:
+            return EngineModels(name, engine.address, engine.models(), advice=engine.advice)
+        except TipbenchError as error:
+            return EngineModels(name, engine.address, (), str(error))
 
     def close(self) -> None:
         for engine in self._open.values():

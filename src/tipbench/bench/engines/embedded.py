@@ -28,6 +28,8 @@ class EmbeddedEngine:
     at_once = 1
     exclusive = True
     address = IN_PROCESS
+    offered = True
+    advice = f"run 'tipbench pull {bare_name(DEFAULT_MODEL, name)}'"
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -54,6 +56,7 @@ class EmbeddedEngine:
         return self._described[model]
 
     def models(self) -> list[ModelInfo]:
+        _llama_cpp()
         return [self.describe(f"embedded/{name}") for name in KNOWN if weights_path(self._folder, name).is_file()]
 
     def generate(self, request: GenerationRequest) -> Generation:
@@ -85,6 +88,9 @@ class EmbeddedEngine:
 
     def resident(self) -> list[ResidentModel]:
         return [ResidentModel(self._loaded[0])] if self._loaded else []
+
+    def same_model(self, one: str, other: str) -> bool:
+        return one == other
 
     def close(self) -> None:
         self._loaded = None

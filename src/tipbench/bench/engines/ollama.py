@@ -22,14 +22,16 @@ class OllamaEngine:
     name = "ollama"
     at_once = 1
     exclusive = True
+    offered = True
+    advice = "run 'ollama pull qwen2.5:0.5b'"
 
     def __init__(
         self, url: str, timeout_s: float, hold: bool = False, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self._keep_alive: int | str = _HELD if hold else 0
         self._sleep = sleep
-        advice = "start it with 'ollama serve', or give its address (ollama_url)"
-        self._http = EngineHttp(url, "Ollama", advice, timeout_s, sleep=sleep)
+        to_reach_it = "start it with 'ollama serve', or give its address (ollama_url)"
+        self._http = EngineHttp(url, "Ollama", to_reach_it, timeout_s, sleep=sleep)
         self.address = self._http.address
 
     def describe(self, model: str) -> ModelInfo:
@@ -39,7 +41,8 @@ class OllamaEngine:
         if status in (400, 404) or (status >= 400 and "invalid model" in error_text(response)):
             raise ModelMissing(f"{model}: Ollama at {self.address} does not have it; run 'ollama pull {tag}'")
         shown = self._http.json(response)
-        listed = next((entry for entry in self._models_at("/api/tags") if same_model(str(entry.get("name")), tag)), {})
+        entries = self._models_at("/api/tags")
+        listed = next((entry for entry in entries if self.same_model(str(entry.get("name")), tag)), {})
         return _model_info(model, shown, listed)
 
     def models(self) -> list[ModelInfo]:
@@ -83,7 +86,7 @@ class OllamaEngine:
             raise EngineError(f"Ollama at {self.address} does not unload {tag}: {error_text(response)}")
         waited = 0.0
         started = time.monotonic()
-        while any(same_model(held.name, tag) for held in self.resident()):
+        while any(self.same_model(held.name, tag) for held in self.resident()):
             if max(waited, time.monotonic() - started) > _UNLOAD_LIMIT_S:
                 raise EngineError(
                     f"{tag} is still in the memory of Ollama at {self.address} after {_UNLOAD_LIMIT_S:g} s; "
@@ -97,6 +100,10 @@ class OllamaEngine:
             ResidentModel(str(e.get("name")), whole_number(e.get("size")) or 0, whole_number(e.get("size_vram")) or 0)
             for e in self._models_at("/api/ps")
         ]
+
+    def same_model(self, one: str, other: str) -> bool:
+        """`SmolLM2`, `library/smollm2` and `smollm2:latest` are one model, which is listed by its short name."""
+        return _full_name(one) == _full_name(other)
 
     def close(self) -> None:
         self._http.close()
@@ -127,11 +134,6 @@ def _model_info(model: str, shown: dict[str, Any], listed: dict[str, Any]) -> Mo
         context_length=whole_number(context),
         context_bytes_a_token=context_bytes_a_token(facts),
     )
-
-
-def same_model(one: str, other: str) -> bool:
-    """Ollama takes `SmolLM2`, `library/smollm2` and `smollm2:latest` for one model, and lists it by its short name."""
-    return _full_name(one) == _full_name(other)
 
 
 def _full_name(tag: str) -> str:

@@ -18,10 +18,12 @@ class OpenAICompatibleEngine:
     name = "openai"
     at_once = 16
     exclusive = False
+    advice = "load a model in that server"
 
-    def __init__(self, url: str, key: str, timeout_s: float) -> None:
-        advice = "start the server, or set TIPBENCH_OPENAI_URL to its base URL (it usually ends in /v1)"
-        self._http = EngineHttp(url, "the OpenAI-compatible server", advice, timeout_s, key)
+    def __init__(self, url: str, key: str, timeout_s: float, offered: bool = True) -> None:
+        self.offered = offered
+        to_reach_it = "start the server, or set TIPBENCH_OPENAI_URL to its base URL (it usually ends in /v1)"
+        self._http = EngineHttp(url, "the OpenAI-compatible server", to_reach_it, timeout_s, key)
         self.address = self._http.address
 
     def describe(self, model: str) -> ModelInfo:
@@ -57,6 +59,9 @@ class OpenAICompatibleEngine:
 
     def resident(self) -> list[ResidentModel]:
         return []
+
+    def same_model(self, one: str, other: str) -> bool:
+        return one == other
 
     def close(self) -> None:
         self._http.close()

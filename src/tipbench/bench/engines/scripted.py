@@ -67,6 +67,8 @@ class ScriptedEngine:
     at_once = 1
     exclusive = False
     address = IN_PROCESS
+    offered = False
+    advice = ""
 
     def __init__(self) -> None:
         self._scripts: dict[str, Script] = {}
@@ -103,6 +105,9 @@ class ScriptedEngine:
 
     def resident(self) -> list[ResidentModel]:
         return []
+
+    def same_model(self, one: str, other: str) -> bool:
+        return one == other
 
     def close(self) -> None:
         """Nothing is ever open."""

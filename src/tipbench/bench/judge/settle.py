@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from tipbench.bench.records import JudgeNote, Verdict
+from tipbench.bench.records import BY_RULE, JudgeNote, Verdict
 from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.bench.tracking.batches import (
     AppliedBatch,
@@ -23,7 +23,6 @@ from tipbench.bench.tracking.batches import (
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import CELL, JUDGED_BY, JUDGED_RUBRIC, KIND, PENDING, judge_tag, stored_rubric
 from tipbench.bench.tracking.store import RunChange, RunStore
-from tipbench.core.names import BY_RULE
 from tipbench.core.untrusted import printable
 
 ENOUGH_SHARED = 10  # candidates, to tell one judge's leaning from another's

@@ -6,12 +6,20 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from tipbench.bench.records import Answer, Failure, JudgeNote, Outcome, RubricText, StoredCandidates, StoredCell
+from tipbench.bench.records import (
+    BY_RULE,
+    Answer,
+    Failure,
+    JudgeNote,
+    Outcome,
+    RubricText,
+    StoredCandidates,
+    StoredCell,
+)
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.store import DONE, RunDraft, RunStore
 from tipbench.core.errors import StoredDataDamaged
 from tipbench.core.identity import SHORT
-from tipbench.core.names import BY_RULE
 from tipbench.core.untrusted import json_text, printable
 
 SCHEMA = "1"  # of everything stored; raise it when old data would be misread

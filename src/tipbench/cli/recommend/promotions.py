@@ -14,7 +14,7 @@ from tipbench.core.settings import Settings
 from tipbench.core.text import utc_minute
 from tipbench.core.untrusted import json_text, printable
 from tipbench.recommender.promotion.evidence import changed_since
-from tipbench.recommender.promotion.gate_records import read_gate
+from tipbench.recommender.promotion.gate_records import gate_records
 from tipbench.recommender.promotion.interface import Act, live_history
 from tipbench.recommender.store.moving import open_store
 
@@ -57,7 +57,7 @@ def _gain(act: Act, home: Path) -> str:
     if act.gate is None:
         return "–"
     try:
-        return f"{read_gate(home, act.gate).verdict.pooled.lower_bound:+.4f}"
+        return f"{gate_records(home).read(act.gate).verdict.pooled.lower_bound:+.4f}"
     except StateError:
         return "its record was changed"
     except InvalidInput:

@@ -50,7 +50,7 @@ def command(top: int, model: str | None, prompt: str | None, category: str | Non
 
 
 def _notes(board: Leaderboard, tips: Tips) -> list[str]:
-    rows = ", ".join(row_label(board, standing) for standing in tips.standings)
+    rows = ", ".join(row_label(board, row) for row in tips.rows)
     told = [f"{len(tips.tips)} tips of {rows}; left out: {tips.failed} failed cells, {tips.empty} empty ones."]
     if board.provisional:
         told.append("The leaderboard is provisional: no counted judge has scored anything yet.")

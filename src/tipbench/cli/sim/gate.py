@@ -12,7 +12,7 @@ from tipbench.cli.sim.gate_report import Contest, in_short, next_step, show_gate
 from tipbench.cli.sim.going import interrupted, run_with_progress, write_out
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
-from tipbench.recommender.promotion.gate_records import keep_gate
+from tipbench.recommender.promotion.gate_records import store_gate
 from tipbench.recommender.promotion.live import live_now
 
 _FAILED = 1
@@ -47,7 +47,7 @@ def _gate(flags: Flags, candidate: str, incumbent: str | None, progress_file: Pr
     request = flags.request("gate", flags.open_world(), (contest.candidate, contest.incumbent))
     found = run_with_progress(request, flags, progress_file)
     try:
-        kept_as = keep_gate(settings.home, found)
+        kept_as = store_gate(settings.home, found)
     except OSError:
         _show(found, contest, "", flags.form)  # minutes went into it
         raise

@@ -12,7 +12,7 @@ from tipbench.core.paths import decisions_folder
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.replay.outcome import replay_data, replayed
-from tipbench.recommender.replay.record import keep_replay
+from tipbench.recommender.replay.record import store_replay
 
 _FAILED = 1
 
@@ -51,7 +51,7 @@ def command(candidate: str, log: Path | None, share: float, form: str) -> int:
         raise InvalidInput(f"--log {log} is no folder; name the one that holds the log's .jsonl files")
     replay = replayed(log or decisions_folder(home), candidate, share)
     found = replay_data(replay)
-    kept_as = keep_replay(home, found, round(time.time() * 1000))
+    kept_as = store_replay(home, found, round(time.time() * 1000))
     if form == "json":
         click.echo(json_text(found))
         note(record_line(kept_as))

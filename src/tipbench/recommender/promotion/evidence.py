@@ -9,9 +9,9 @@ from typing import Any
 from tipbench.core.errors import Conflict, InvalidInput, NotFound, StateRefused
 from tipbench.core.untrusted import printable, shown
 from tipbench.recommender.policies.catalog import SERVED
-from tipbench.recommender.promotion.gate_records import GateRecord, read_gate, read_gates
+from tipbench.recommender.promotion.gate_records import GateRecord, gate_records
 from tipbench.recommender.promotion.interface import Act, Promotions, live_history
-from tipbench.recommender.replay.record import ReplayRecord, read_replays
+from tipbench.recommender.replay.record import ReplayRecord, replay_records
 from tipbench.recommender.simulation.gate import FIRST_SEED, RULES, USUAL
 from tipbench.recommender.simulation.outcome import arm_data
 from tipbench.recommender.simulation.rollout import arm
@@ -76,7 +76,7 @@ def promotion(policy: str, promotions: Promotions, search: GateSearch, at_ms: in
     gates = _gates(search.home, search.gate_id, wanted)
     _check_clock(gates, at_ms)
     gate = fitting_gate(gates, wanted)
-    replay = last_replay(read_replays(search.home), wanted.candidate)
+    replay = last_replay(replay_records(search.home).newest_first(), wanted.candidate)
     act = Act(
         at_ms=at_ms,
         act="promote",
@@ -184,9 +184,11 @@ def last_replay(newest_first: Sequence[ReplayRecord], candidate: Mapping[str, An
 def _gates(home: Path, gate_id: str | None, wanted: Wanted) -> list[GateRecord]:
     """The one that was named, else all that were held for this candidate."""
     if gate_id is None:
-        return [gate for gate in read_gates(home) if gate.candidate.get("name") == wanted.candidate["name"]]
+        return [
+            gate for gate in gate_records(home).newest_first() if gate.candidate.get("name") == wanted.candidate["name"]
+        ]
     try:
-        return [read_gate(home, gate_id)]
+        return [gate_records(home).read(gate_id)]
     except NotFound as error:
         raise PromotionRefused(f"{error}; hold a gate: {wanted.command}") from error
 

@@ -22,9 +22,12 @@ from tipbench.recommender.service.routers import add_routes
 from tipbench.recommender.shadows.runner import check_names, open_shadows
 from tipbench.recommender.store.moving import check_not_left_behind, open_store
 from tipbench.web.attempts import Attempts
+from tipbench.web.authentication import KeyAccess
 from tipbench.web.errors import JsonAnswer, error_responses
+from tipbench.web.log import is_done
+from tipbench.web.middleware import protect
 from tipbench.web.paths import PathRules
-from tipbench.web.service_key import ServiceKey, protect_by_key
+from tipbench.web.service_key import ServiceKey
 
 RULES = PathRules(open=("/health",))
 _KEY = "TIPBENCH_SERVING_KEY"
@@ -102,7 +105,9 @@ def serving_server(settings: Settings, shadows: Sequence[str] = (), clock: Calla
         lifespan=running,
     )
     add_routes(app, Parts(recommender, SERVED, beside), _ERRORS)
-    protect_by_key(app, service_key(settings), Attempts(clock), RULES)
+    # Programs ask it many times a second, so what went well has no line in the log.
+    errors = protect(app, KeyAccess(service_key(settings), Attempts(clock)), RULES, quiet=is_done)
+    app.add_exception_handler(OSError, errors.of_storage)
     return app
 
 

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import psutil
 
-from tipbench.bench.engines.catalog import engine_name
+from tipbench.bench.engines.catalog import engine_name, open_engines
+from tipbench.bench.engines.interface import IN_PROCESS
+from tipbench.bench.judge.judges.catalog import judge_model
 from tipbench.bench.options import Options, endpoint
 from tipbench.core.processes import kill_descendants, module_command, signal_group, start_process
 from tipbench.core.settings import Settings
@@ -21,8 +23,6 @@ from tipbench.server.jobs.job_store import JobStore, StoredJob, Work
 from tipbench.server.jobs.progress import Progress
 
 _EXPERIMENT = "experiment "
-_OLLAMA = "ollama "
-_EMBEDDED = "embedded"
 SIMULATIONS = "simulations"  # each uses all cores
 KEPT = "what it stored is kept: run it again and it goes on from there"  # of a collection
 _INTERRUPTED = 130
@@ -108,18 +108,18 @@ def _names(pid: int, word: str) -> bool:
 
 def engines_of(options: Options, settings: Settings) -> set[str]:
     """The names of the engines that a run will use, its judge's too."""
-    judge = [settings.get("TIPBENCH_JUDGE_MODEL")] if options.judge == "model" else []
-    return {engine_name(model) for model in (*options.model_names, *judge)}
+    judge = judge_model(options.judge, settings)
+    return {engine_name(model) for model in (*options.model_names, *([judge] if judge else []))}
 
 
 def needs_of(options: Options, settings: Settings) -> tuple[str, ...]:
-    """Memory at an Ollama or in this machine, and the experiment, which one collection fills at a time."""
-    engines = engines_of(options, settings)
+    """The experiment, which one collection fills at a time, and the engines that load one model at a time."""
     needs = [_EXPERIMENT + options.experiment]
-    if "ollama" in engines:
-        needs.append(_OLLAMA + endpoint(options.ollama_url))
-    if "embedded" in engines:
-        needs.append(_EMBEDDED)
+    with open_engines(options, settings) as engines:
+        for engine in map(engines.named, sorted(engines_of(options, settings))):
+            if engine.exclusive:
+                where = "" if engine.address == IN_PROCESS else f" {endpoint(engine.address)}"
+                needs.append(engine.name + where)
     return tuple(needs)
 
 
@@ -134,9 +134,10 @@ def what_it_waits_for(needs: Sequence[str], taken: Mapping[str, str]) -> str:
 def _place(need: str) -> str:
     if need.startswith(_EXPERIMENT):
         return ", which fills the same experiment"
-    if need.startswith(_OLLAMA):
-        return f" at {need.removeprefix(_OLLAMA)}"
-    return ", since one runs at a time" if need == SIMULATIONS else " on the embedded engine"
+    if need == SIMULATIONS:
+        return ", since one runs at a time"
+    engine, _, address = need.partition(" ")
+    return f" at {address}" if address else f" on the {engine} engine"
 
 
 # What came of a job, from what its processes left.

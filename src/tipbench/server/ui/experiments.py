@@ -9,7 +9,10 @@ from tipbench.core.errors import RunnerError
 from tipbench.core.identity import SHORT, text_digest
 from tipbench.server.jobs.interface import Job
 from tipbench.server.jobs.progress import Progress
+from tipbench.server.ui import urls
 from tipbench.server.ui.pages import Parts, page
+
+MENU = (urls.EXPERIMENTS, "Experiments")
 
 
 @dataclass(frozen=True)

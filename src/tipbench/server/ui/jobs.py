@@ -12,6 +12,8 @@ from tipbench.server.jobs.progress import Progress
 from tipbench.server.ui import urls
 from tipbench.server.ui.pages import Parts, page
 
+MENU = (urls.JOBS, "Jobs")
+
 _A_PAGE = 50
 STOP_POLLING = 286  # as htmx has it
 

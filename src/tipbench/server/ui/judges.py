@@ -4,8 +4,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from tipbench.core.errors import InvalidInput
+from tipbench.server.ui import urls
 from tipbench.server.ui.forms import Form, only
 from tipbench.server.ui.pages import Parts, page
+
+MENU = (urls.JUDGES, "Judges")
 
 
 def router(parts: Parts) -> APIRouter:

@@ -11,12 +11,15 @@ from fastapi.responses import RedirectResponse, Response
 
 from tipbench.bench.judge.sample import seconds_for
 from tipbench.core.untrusted import json_text
+from tipbench.server.ui import urls
 from tipbench.server.ui.judging_report import given_data, judging_report, sheet_data, steps, unscored
 from tipbench.server.ui.pages import Parts, page
 from tipbench.server.ui.rubric_markdown import rubric_html
 from tipbench.server.views.sheet import LONGEST_NOTE, Change
 from tipbench.web.authentication import signed_in
 from tipbench.web.login import CsrfForm
+
+MENU = (urls.JUDGING, "Judging")
 
 _SITTING_S = 2 * 3600
 

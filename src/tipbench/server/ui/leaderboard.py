@@ -23,8 +23,8 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.get(urls.LEADERBOARD)
     def leaderboard(request: Request, experiment: str) -> Response:
-        def runs_of(standing: LeaderboardRow) -> str:
-            return urls.runs(experiment, model=standing.model, prompt=standing.prompt)
+        def runs_of(row: LeaderboardRow) -> str:
+            return urls.runs(experiment, model=row.model, prompt=row.prompt)
 
         values = report_values(parts.boards.report(experiment), runs_of=runs_of)
         invited = [one.name for one in parts.tokens.judges()]

@@ -1,7 +1,7 @@
 """How every page is made: one environment that escapes, and what all templates know."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -60,9 +60,19 @@ def visitor_of(request: Request) -> Visitor | None:
 @cache
 def environment() -> Environment:
     made = make_environment(PackageLoader("tipbench.server.ui"))
-    made.globals.update(urls=urls, say=words)
+    made.globals.update(urls=urls, say=words, menu_of=menu_of)
     made.filters.update(duration=duration, exact=exact)
     return made
+
+
+def menu_of(visitor: Visitor) -> Sequence[tuple[str, str]]:
+    """Paths and names of the pages that the visitor can go to from everywhere."""
+    from tipbench.server.ui.routers import (
+        ADMIN_MENU,
+        JUDGE_MENU,
+    )  # which imports all pages, and they import this module
+
+    return ADMIN_MENU if visitor.is_admin else JUDGE_MENU
 
 
 def exact(text: str) -> Markup:

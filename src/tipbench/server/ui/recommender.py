@@ -11,6 +11,8 @@ from tipbench.recommender.shadows.statistics import ShadowDay
 from tipbench.server.ui import urls
 from tipbench.server.ui.pages import Parts, page
 
+MENU = (urls.RECOMMENDER, "Recommender")
+
 T = TypeVar("T")
 
 

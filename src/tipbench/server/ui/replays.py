@@ -22,7 +22,7 @@ def router(parts: Parts) -> APIRouter:
     def replay(request: Request, replay_id: str) -> Response:
         found = kept.replay(replay_id)
         data = found.model_dump()
-        again = shlex.join(("tipbench", "sim", "replay", "--candidate", found.candidate.name))
+        again = shlex.join(("tipbench", "sim", "replay", "--candidate", str(found.candidate.get("name"))))
         return page(
             request,
             parts,

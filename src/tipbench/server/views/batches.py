@@ -82,8 +82,8 @@ class OpenedBatch:
 class Batches:
     """Of all experiments of ours in the store."""
 
-    def __init__(self, place: StoreProvider, drafts: Drafts) -> None:
-        self._stores = place
+    def __init__(self, stores: StoreProvider, drafts: Drafts) -> None:
+        self._stores = stores
         self._drafts = drafts
         self._opened: LruCache[OpenedBatch] = LruCache(_MOST_OPENED)
 

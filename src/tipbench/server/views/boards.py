@@ -102,10 +102,10 @@ class CandidateScores:
 class Boards:
     """Reading, for API and pages. Raises NotFound for an experiment or run that is not there."""
 
-    def __init__(self, place: StoreProvider, snapshots: SnapshotMemoryCache) -> None:
-        self._stores = place
+    def __init__(self, stores: StoreProvider, snapshots: SnapshotMemoryCache) -> None:
+        self._stores = stores
         self._looks = snapshots
-        self._earnings = RewardStatisticsReader(decisions_folder(place.settings.home))
+        self._earnings = RewardStatisticsReader(decisions_folder(stores.settings.home))
         self._prefixes = tuple(load_suite(name).experiment_prefix for name in built_in_suites())
 
     def experiments(self) -> list[ExperimentLine]:

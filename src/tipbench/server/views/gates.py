@@ -1,58 +1,17 @@
-"""The gates that were held: a list, and one with all its reasons."""
+"""The gates that were run: a list, and one with all its reasons."""
 
-import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from tipbench.core.errors import NotFound, StateError, StateRefused
-from tipbench.core.paths import gates_folder
-from tipbench.recommender.promotion.gate_records import GateCondition, GatePooled, read_gate
-from tipbench.recommender.promotion.immutable_records import read_record
-from tipbench.server.views.simulations import Outcome, Plan
-
-_ID = "[0-9a-f]" * 16 + ".json"
-_Mark = tuple[int, int]
-Line = TypeVar("Line")
+from tipbench.core.errors import StateError
+from tipbench.recommender.promotion.gate_records import GateRecord, GateVerdict, gate_records
+from tipbench.recommender.promotion.immutable_records import RecordIndex, RecordPart
+from tipbench.server.views.simulations import Outcome
 
 
-# Lists of records that are written once: each file is read when it is new, and never again.
-
-
-class RecordIndex(Generic[Line]):
-    """A line for each record of a folder, in no order. Safe to be asked by many threads."""
-
-    def __init__(self, folder: Path, line_of: Callable[[str], Line]) -> None:
-        self._folder = folder
-        self._line_of = line_of
-        self._turn = threading.Lock()
-        self._lines: dict[str, tuple[_Mark, Line]] = {}
-
-    def read(self) -> list[Line]:
-        with self._turn:
-            found: dict[str, tuple[_Mark, Line]] = {}
-            for path in self._folder.glob(_ID):
-                with suppress(FileNotFoundError, NotFound):  # somebody has just removed it
-                    found[path.stem] = self._known(path)
-            self._lines = found
-            return [line for _, line in found.values()]
-
-    def _known(self, path: Path) -> tuple[_Mark, Line]:
-        stat = path.stat()
-        mark = (stat.st_mtime_ns, stat.st_size)
-        known = self._lines.get(path.stem)
-        return known if known and known[0] == mark else (mark, self._line_of(path.stem))
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class PersonaGain(_Part):
+class PersonaGain(RecordPart):
     persona: str
     control: bool
     gain: float
@@ -60,31 +19,24 @@ class PersonaGain(_Part):
     wins: bool
 
 
-class Verdict(_Part):
-    passed: bool
-    pooled: GatePooled
-    conditions: list[GateCondition]
+class Verdict(GateVerdict):
     personas: list[PersonaGain]
 
 
-class Gate(_Part):
-    """A gate's record, as much of it as is shown."""
+class Gate(GateRecord):
+    """A gate's record with what only pages show."""
 
-    id: str
-    made_ms: int
-    tipbench: str  # the version that held it
-    plan: Plan
-    rules: dict[str, float]
+    tipbench: str  # the version that ran it
     verdict: Verdict
     outcome: Outcome
 
     @property
-    def candidate(self) -> str:
-        return str(self.plan.arms[0]["name"])
+    def candidate_name(self) -> str:
+        return str(self.candidate.get("name"))
 
     @property
-    def incumbent(self) -> str:
-        return str(self.plan.arms[1]["name"])
+    def incumbent_name(self) -> str:
+        return str(self.incumbent.get("name"))
 
 
 @dataclass(frozen=True)
@@ -108,34 +60,24 @@ class Gates:
     """Records don't change, so each is read once. Safe to be asked by many threads."""
 
     def __init__(self, home: Path) -> None:
-        self._home = home
-        self._folder = gates_folder(home)
-        self._lines = RecordIndex(self._folder, self._line)
+        self._records = gate_records(home)
+        self._lines = RecordIndex(self._records.path, self._line)
 
     def lines(self) -> list[GateLine]:
         """The newest first; those that can't be read are named all the same, at the end."""
         return sorted(self._lines.read(), key=lambda one: (-one.made_ms, one.id))
 
     def data(self, gate_id: str) -> Mapping[str, Any]:
-        """The record, as it was kept."""
-        try:
-            return read_record(self._folder, gate_id)
-        except NotFound:
-            raise NotFound(f"there is no gate {gate_id}; those that there are stand in the list of gates") from None
+        """The record as it was stored."""
+        return self._records.data(gate_id)
 
     def gate(self, gate_id: str) -> Gate:
         """Raises StateError for a record that was edited, or that another version has written."""
-        data = self.data(gate_id)
-        try:
-            return Gate.model_validate(data)
-        except ValidationError as error:
-            raise StateRefused(
-                f"the gate {gate_id} was kept in a form that this tipbench does not know; hold it again"
-            ) from error
+        return self._records.read_as(Gate, gate_id)
 
     def _line(self, name: str) -> GateLine:
         try:
-            gate = read_gate(self._home, name)
+            gate = self._records.read(name)
         except StateError as error:
             return GateLine(name, 0, "", "", False, 0.0, 0.0, 0, 0, (), str(error))
         verdict = gate.verdict

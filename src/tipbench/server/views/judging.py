@@ -69,11 +69,11 @@ class _Looked(NamedTuple):
 class JudgingDesk:
     """For one store. A judge sees own batches alone; asking for another's is as asking for one that is not there."""
 
-    def __init__(self, place: StoreProvider, snapshots: SnapshotMemoryCache, drafts: Drafts) -> None:
-        self._stores = place
+    def __init__(self, stores: StoreProvider, snapshots: SnapshotMemoryCache, drafts: Drafts) -> None:
+        self._stores = stores
         self._looks = snapshots
         self._drafts = drafts
-        self._batches = Batches(place, drafts)
+        self._batches = Batches(stores, drafts)
         self._exporting = _timed_lock()
         self._turns = tuple(_timed_lock() for _ in range(_TURNS))
 

@@ -5,38 +5,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from tipbench.core.errors import NotFound, StateError, StateRefused
-from tipbench.core.paths import replays_folder
-from tipbench.recommender.promotion.immutable_records import read_record
-from tipbench.recommender.replay.record import ReplayVerdict, read_replay
+from tipbench.core.errors import StateError
+from tipbench.recommender.promotion.immutable_records import RecordIndex, RecordPart
+from tipbench.recommender.replay.record import ReplayRecord, replay_records
 from tipbench.recommender.replay.verdict import Status
-from tipbench.server.views.gates import RecordIndex
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Candidate(_Part):
-    name: str
-    feature_version: str
-
-
-class Estimate(_Part):
+class Estimate(RecordPart):
     """A reward a decision; None for what can't be told."""
 
     mean: float | None
     margin: float | None
 
 
-class Estimated(_Part):
+class Estimated(RecordPart):
     value: Estimate
     gain: Estimate
 
 
-class Log(_Part):
+class Log(RecordPart):
     folder: str = ""  # records of the first replays don't name it
     decisions: int
     first_ms: int | None
@@ -44,18 +31,15 @@ class Log(_Part):
     left_out: dict[str, int]
 
 
-class Rules(_Part):
+class Rules(RecordPart):
     least_effective: float
     fewest_users: int
 
 
-class Replay(_Part):
-    """A replay's record, as much of it as is shown."""
+class Replay(ReplayRecord):
+    """A replay's record with what only pages show."""
 
-    id: str
-    made_ms: int
     tipbench: str  # the version that made it
-    candidate: Candidate
     share: float
     log: Log
     learned: int
@@ -68,7 +52,6 @@ class Replay(_Part):
     largest_weight: float
     served: Estimate | None  # None: there was nothing to estimate from
     estimates: dict[str, Estimated]
-    verdict: ReplayVerdict
 
 
 @dataclass(frozen=True)
@@ -87,36 +70,24 @@ class Replays:
     """Records don't change, so each is read once. Safe to be asked by many threads."""
 
     def __init__(self, home: Path) -> None:
-        self._home = home
-        self._folder = replays_folder(home)
-        self._lines = RecordIndex(self._folder, self._line)
+        self._records = replay_records(home)
+        self._lines = RecordIndex(self._records.path, self._line)
 
     def lines(self) -> list[ReplayLine]:
         """The newest first; those that can't be read are named all the same, at the end."""
         return sorted(self._lines.read(), key=lambda one: (-one.made_ms, one.id))
 
     def data(self, replay_id: str) -> Mapping[str, Any]:
-        """The record, as it was kept."""
-        try:
-            return read_record(self._folder, replay_id)
-        except NotFound:
-            raise NotFound(
-                f"there is no replay {replay_id}; those that there are stand in the list of replays"
-            ) from None
+        """The record as it was stored."""
+        return self._records.data(replay_id)
 
     def replay(self, replay_id: str) -> Replay:
         """Raises StateError for a record that was edited, or that another version has written."""
-        data = self.data(replay_id)
-        try:
-            return Replay.model_validate(data)
-        except ValidationError as error:
-            raise StateRefused(
-                f"the replay {replay_id} was kept in a form that this tipbench does not know; replay again"
-            ) from error
+        return self._records.read_as(Replay, replay_id)
 
     def _line(self, name: str) -> ReplayLine:
         try:
-            found = read_replay(self._home, name)
+            found = self._records.read(name)
         except StateError as error:
             return ReplayLine(name, 0, "", "", "", str(error))
         verdict = found.verdict

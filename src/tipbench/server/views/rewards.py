@@ -31,7 +31,7 @@ class EarnedRow:
     """A row of the leaderboard that was served."""
 
     rank: int
-    standing: LeaderboardRow
+    row: LeaderboardRow
     served: int
     users: int
     rewarded: int
@@ -72,14 +72,14 @@ def rewards_of(board: Leaderboard, earnings: RewardStatistics) -> Rewards:
     rows = np.full(len(earnings.source), -1, dtype=np.int64)
     rows[known] = row_of_source[earnings.source[known]]
     order = np.argsort(rows, kind="stable")
-    starts = np.searchsorted(rows[order], np.arange(len(board.standings) + 1))
+    starts = np.searchsorted(rows[order], np.arange(len(board.rows) + 1))
     served = [order[start:end] for start, end in pairwise(starts)]
     elsewhere = known & (rows < 0)
     return Rewards(
         board=board,
         rows=tuple(
-            _earned(rank, standing, earnings, places)
-            for rank, (standing, places) in enumerate(zip(board.standings, served, strict=True), 1)
+            _earned(rank, row, earnings, places)
+            for rank, (row, places) in enumerate(zip(board.rows, served, strict=True), 1)
             if len(places)
         ),
         users=len(np.unique(earnings.user[rows >= 0])),
@@ -93,7 +93,7 @@ def rewards_of(board: Leaderboard, earnings: RewardStatistics) -> Rewards:
 def _rows_of_sources(board: Leaderboard, earnings: RewardStatistics) -> NDArray[np.int64]:
     """The row of each source; -1 where it names no run of this experiment, or not by its cell."""
     cells: Mapping[str, tuple[int, str]] = {
-        cell.run_id: (number, cell.key) for number, row in enumerate(board.rows.rows) for cell in row.cells
+        cell.run_id: (number, cell.key) for number, row in enumerate(board.grid.rows) for cell in row.cells
     }
     found = []
     for source in earnings.sources:
@@ -102,12 +102,12 @@ def _rows_of_sources(board: Leaderboard, earnings: RewardStatistics) -> NDArray[
     return np.array(found, dtype=np.int64)
 
 
-def _earned(rank: int, standing: LeaderboardRow, earnings: RewardStatistics, served: _Places) -> EarnedRow:
+def _earned(rank: int, row: LeaderboardRow, earnings: RewardStatistics, served: _Places) -> EarnedRow:
     rewarded = served[~np.isnan(earnings.reward[served])]
     rewards = earnings.reward[rewarded]
     return EarnedRow(
         rank=rank,
-        standing=standing,
+        row=row,
         served=len(served),
         users=len(np.unique(earnings.user[served])),
         rewarded=len(rewards),

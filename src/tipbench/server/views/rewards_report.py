@@ -17,7 +17,7 @@ def headline(rewards: Rewards) -> str:
             f"Nothing of '{name}' was served yet: no decision in the log names one of its runs. "
             f"'tipbench recommend tips' writes candidates that do."
         )
-    rows = f"{len(rewards.rows)} of {len(rewards.board.standings)} rows of '{name}'"
+    rows = f"{len(rewards.rows)} of {len(rewards.board.rows)} rows of '{name}'"
     return (
         f"{rows} were served, {_times(rewards.served)} to {rewards.users:,} {plural('user', rewards.users)}; "
         f"{_times(rewards.rewarded)} a reward came back."
@@ -81,26 +81,26 @@ def as_data(rewards: Rewards) -> dict[str, Any]:
     }
 
 
-def _row(row: EarnedRow) -> dict[str, Any]:
-    standing = row.standing
+def _row(earned: EarnedRow) -> dict[str, Any]:
+    row = earned.row
     return {
-        "rank": row.rank,
-        "model": standing.model,
-        "prompt": standing.prompt,
-        "prompt_digest": standing.prompt_digest,
-        "settings": dict(standing.settings),
-        "composite": standing.composite,
-        "served": row.served,
-        "users": row.users,
-        "rewarded": row.rewarded,
-        "mean_reward": row.mean,
-        "low": row.interval.low if row.interval else None,
-        "high": row.interval.high if row.interval else None,
-        "completed_share": row.completed_share,
+        "rank": earned.rank,
+        "model": row.model,
+        "prompt": row.prompt,
+        "prompt_digest": row.prompt_digest,
+        "settings": dict(row.settings),
+        "composite": row.composite,
+        "served": earned.served,
+        "users": earned.users,
+        "rewarded": earned.rewarded,
+        "mean_reward": earned.mean,
+        "low": earned.interval.low if earned.interval else None,
+        "high": earned.interval.high if earned.interval else None,
+        "completed_share": earned.completed_share,
         "weighted": {
-            "mean": row.weighted.mean,
-            "rewards": row.weighted.rewards,
-            "effective": row.weighted.effective,
+            "mean": earned.weighted.mean,
+            "rewards": earned.weighted.rewards,
+            "effective": earned.weighted.effective,
         },
     }
 
@@ -145,21 +145,21 @@ COLUMNS = (
 )
 
 
-def texts_of(rewards: Rewards, row: EarnedRow) -> tuple[str, ...]:
+def texts_of(rewards: Rewards, earned: EarnedRow) -> tuple[str, ...]:
     """A row as people read it, a text for each column."""
     return (
-        str(row.rank),
-        row.standing.model,
-        prompt_label(rewards.board, row.standing),
-        figure(row.standing.composite),
-        f"{row.served:,}",
-        f"{row.users:,}",
-        f"{row.rewarded:,}",
-        figure(row.mean),
-        span(row.interval),
-        share(row.completed_share),
-        figure(row.weighted.mean),
-        f"{row.weighted.effective:,.0f}" if row.weighted.rewards else "–",
+        str(earned.rank),
+        earned.row.model,
+        prompt_label(rewards.board, earned.row),
+        figure(earned.row.composite),
+        f"{earned.served:,}",
+        f"{earned.users:,}",
+        f"{earned.rewarded:,}",
+        figure(earned.mean),
+        span(earned.interval),
+        share(earned.completed_share),
+        figure(earned.weighted.mean),
+        f"{earned.weighted.effective:,.0f}" if earned.weighted.rewards else "–",
     )
 
 

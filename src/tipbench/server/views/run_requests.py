@@ -8,14 +8,14 @@ from typing import Any
 from tipbench.bench.collect.grid import Grid
 from tipbench.bench.collect.plan import make_plan
 from tipbench.bench.engines.admission import admit, parameters_from_name
-from tipbench.bench.engines.catalog import Engines, engine_name, open_engines
+from tipbench.bench.engines.catalog import DEFAULT_ENGINE, EngineModels, engine_name, open_engines
 from tipbench.bench.judge.judges.catalog import CATALOG as JUDGES
 from tipbench.bench.judge.judges.catalog import check_judge
 from tipbench.bench.options import Options, endpoint, make_options, split_names
 from tipbench.bench.records import ModelInfo, StoredCell
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.suites.suite import Suite
-from tipbench.core.errors import EngineError, InvalidInput, MissingExtra, Problems, TipbenchError
+from tipbench.core.errors import EngineError, InvalidInput, MissingExtra, Problems
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import without_credentials
 from tipbench.server.jobs.simulation_asked import refuse_credentials
@@ -23,18 +23,6 @@ from tipbench.server.views.snapshots import SnapshotMemoryCache
 from tipbench.server.views.store_provider import StoreProvider
 
 _OF_MODELS = {"models", "max_model_b", "ollama_url"}
-_OFFERED = ("ollama", "embedded", "openai")  # engines; scripted ones are for tests
-_OLLAMA = "ollama"
-
-
-@dataclass(frozen=True)
-class EngineModels:
-    """What an engine has to offer."""
-
-    engine: str
-    address: str
-    models: Sequence[ModelInfo]
-    problem: str = ""  # why it offers nothing
 
 
 @dataclass(frozen=True)
@@ -75,8 +63,8 @@ class RunRequests:
     Where runs happen elsewhere, so are their engines and their judges' settings: those are left to be looked at there.
     """
 
-    def __init__(self, place: StoreProvider, snapshots: SnapshotMemoryCache, runs_here: bool = True) -> None:
-        self._stores = place
+    def __init__(self, stores: StoreProvider, snapshots: SnapshotMemoryCache, runs_here: bool = True) -> None:
+        self._stores = stores
         self._looks = snapshots
         self._runs_here = runs_here
 
@@ -233,13 +221,9 @@ def _is_ready(judge: str, settings: Settings) -> bool:
     return True
 
 
-def _has_openai(settings: Settings) -> bool:
-    return bool(settings.get("TIPBENCH_OPENAI_KEY")) or settings.is_set("TIPBENCH_OPENAI_URL")
-
-
 def _offers(options: Options, settings: Settings) -> list[EngineModels]:
     with open_engines(options, settings) as engines:
-        return [_offer(engines, name) for name in _OFFERED if name != "openai" or _has_openai(settings)]
+        return list(engines.offered())
 
 
 def _offers_from_afar(options: Options, settings: Settings) -> list[EngineModels]:
@@ -247,17 +231,6 @@ def _offers_from_afar(options: Options, settings: Settings) -> list[EngineModels
     found = []
     for url in options.ollama_urls:
         with open_engines(options.model_copy(update={"ollama_url": url}), settings) as engines:
-            found.append(_offer(engines, _OLLAMA))
+            found.append(engines.models_of(DEFAULT_ENGINE))
     is_default = options.ollama_url == Options.model_fields["ollama_url"].default
-    return [one for one in found if not (is_default and one.problem)]
-
-
-def _offer(engines: Engines, name: str) -> EngineModels:
-    try:
-        engine = engines.named(name)
-    except TipbenchError as error:
-        return EngineModels(name, "", (), str(error))
-    try:
-        return EngineModels(name, engine.address, engine.models())
-    except TipbenchError as error:
-        return EngineModels(name, engine.address, (), str(error))
+    return [one for one in found if one and not (is_default and one.problem)]

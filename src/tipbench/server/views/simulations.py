@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tipbench.core.errors import StateRefused
+from tipbench.recommender.promotion.gate_records import SimulationPlan
 from tipbench.server.jobs.interface import Job
 from tipbench.server.jobs.progress import Progress
 from tipbench.server.jobs.simulation_asked import SimulationAsked
@@ -32,29 +33,6 @@ class Metric(_Part):
 ByPolicy = Mapping[str, Mapping[str, Metric]]  # policy → metric → what was found
 
 
-class World(_Part):
-    name: str
-    digest: str
-
-
-class Seeds(_Part):
-    first: int
-    count: int
-
-    @property
-    def last(self) -> int:
-        return self.first + self.count - 1
-
-
-class Plan(_Part):
-    simulator: int
-    world: World
-    arms: list[dict[str, Any]]
-    seeds: Seeds
-    steps: int
-    offered: int
-
-
 class Persona(_Part):
     name: str
     about: str
@@ -63,7 +41,7 @@ class Persona(_Part):
 
 
 class Outcome(_Part):
-    plan: Plan
+    plan: SimulationPlan
     bins: list[int]  # the last decision of each point in time
     overall: ByPolicy
     personas: list[Persona]

@@ -31,7 +31,7 @@ class SnapshotEntry:
     """A look with what was made of it: each thing once, whoever asks first."""
 
     snapshot: Snapshot
-    store: RunStore  # another one, after the database was put in another's place, counts its versions anew
+    store: RunStore  # another one, after the database was replaced by another, counts its versions anew
     version: str | None
     marks: str | None
     taken_at: float
@@ -51,8 +51,8 @@ class SnapshotEntry:
 class SnapshotMemoryCache:
     """By experiment. Reading one does not hold up those who want another."""
 
-    def __init__(self, place: StoreProvider, clock: Callable[[], float] = time.monotonic) -> None:
-        self._stores = place
+    def __init__(self, stores: StoreProvider, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stores = stores
         self._clock = clock
         self._lock = threading.Lock()  # never held while reading
         self._kept: OrderedDict[str, SnapshotEntry] = OrderedDict()

@@ -27,7 +27,7 @@ class Tip:
 
 @dataclass(frozen=True)
 class Tips:
-    standings: tuple[LeaderboardRow, ...]  # whose texts they are
+    rows: tuple[LeaderboardRow, ...]  # whose texts they are
     tips: tuple[Tip, ...]
     failed: int  # cells that have none
     empty: int
@@ -36,15 +36,13 @@ class Tips:
 def best_rows(board: Leaderboard, top: int, model: str | None = None, prompt: str | None = None) -> list[int]:
     """The places of the best rows; of one model, or one prompt, where it is named."""
     named = [
-        place
-        for place, standing in enumerate(board.standings)
-        if model in (None, standing.model) and prompt in (None, standing.prompt)
+        place for place, row in enumerate(board.rows) if model in (None, row.model) and prompt in (None, row.prompt)
     ]
     if not named:
         wanted = " × ".join(name for name in (model, prompt) if name is not None)
-        known = ", ".join(dict.fromkeys(f"{one.model} × {one.prompt}" for one in board.standings))
+        known = ", ".join(dict.fromkeys(f"{one.model} × {one.prompt}" for one in board.rows))
         raise InvalidInput(f"no row of '{board.experiment}' is {wanted}; there are {known}")
-    if len(named) > top and all(board.standings[place].composite is None for place in named):
+    if len(named) > top and all(board.rows[place].composite is None for place in named):
         raise InvalidInput(
             f"nothing of '{board.experiment}' that could be taken is scored yet, so there is no best row; "
             f"judge it first, or name one row by --model and --prompt"
@@ -58,10 +56,10 @@ def tips_of(
     """All texts of these rows. `category` names a factor of the suite, or the scenario; None: what the suite's
     scenarios belong together by, else the scenario."""
     _check_category(board, category)
-    cells = [cell for place in places for cell in board.rows.rows[place].cells]
+    cells = [cell for place in places for cell in board.grid.rows[place].cells]
     texts = _texts(store, experiment, [cell for cell in cells if cell.failure is None and not cell.is_empty])
     return Tips(
-        standings=tuple(board.standings[place] for place in places),
+        rows=tuple(board.rows[place] for place in places),
         tips=tuple(
             tip
             for cell in cells
@@ -99,6 +97,6 @@ def _category(cell: StoredCell, category: str | None) -> str:
 
 
 def _check_category(board: Leaderboard, category: str | None) -> None:
-    known = sorted(board.rows.levels)
+    known = sorted(board.grid.levels)
     if category not in (None, SCENARIO, *known):
         raise InvalidInput(f"--category '{category}' is none of {', '.join([*known, SCENARIO])}")

@@ -6,9 +6,8 @@ from dataclasses import replace
 from tipbench.bench.compare.examples import Agreement, Example, Examples, JudgedBatch
 from tipbench.bench.compare.html.page import Report
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard
-from tipbench.bench.records import JudgeNote, StoredCell
+from tipbench.bench.records import BY_RULE, JudgeNote, StoredCell
 from tipbench.bench.suites.load import load_suite
-from tipbench.core.names import BY_RULE
 
 RUBRIC = load_suite("tip").rubric
 
@@ -98,5 +97,5 @@ def example(text: str = "Ring now.", note: str = "Good.", scenario: str = "s1") 
 
 def report(found: Leaderboard, one: Example | None = None, batches: Sequence[JudgedBatch] = ()) -> Report:
     """With the same example, if any, as the best and as the worst of every row."""
-    examples = {standing.key: Examples((one,), (one,)) for standing in found.standings} if one else {}
+    examples = {standing.key: Examples((one,), (one,)) for standing in found.rows} if one else {}
     return Report(found, batches, {"tone": 0.625} if batches else {}, examples, "2026-04-28 09:41 UTC")

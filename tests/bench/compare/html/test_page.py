@@ -141,18 +141,18 @@ def test_the_leaderboard_has_the_boards_figures() -> None:
     cells = [*grid(["m1", "m2"], ["v1"]), failed(cell("m1", "v1", "s8")), empty(cell("m2", "v1", "s9"))]
     found = board(cells)
     (table,) = page_of(report(found)).all("table", "board")
-    for number, (row, standing) in enumerate(zip(rows_of(table), found.standings, strict=True), 1):
+    for number, (row, standing) in enumerate(zip(rows_of(table), found.rows, strict=True), 1):
         low, high = standing.intervals["composite"]
-        assert standing.place is not None
+        assert standing.rank is not None
         assert row[:2] == [str(number), f"{standing.model} {standing.prompt}"]
         assert row[3] == f"{standing.composite:.2f} {low:.1f} – {high:.1f}"
-        assert row[4] == words.percent(standing.place.p_best)
+        assert row[4] == words.percent(standing.rank.p_best)
         for place, name in enumerate(("relevance", "actionability", "tone"), 5):
             low, high = standing.intervals[name]
             assert row[place] == f"{standing.means[name]:.2f} {low:.1f} – {high:.1f}"
     cells_told = {row[1]: row[11] for row in rows_of(table)}
     assert cells_told == {"m1 v1": "5 judged 1 failed 1 missing", "m2 v1": "6 judged 1 missing 1 empty"}
-    worst, best = found.standings[0].extremes
+    worst, best = found.rows[0].extremes
     assert rows_of(table)[0][10] == f"{worst:.1f} – {best:.1f}"
 
 
@@ -161,7 +161,7 @@ def test_the_heat_map_has_every_row_once_and_says_what_is_not_scored() -> None:
     found = board(cells)
     table, *_ = page_of(report(found)).all("table", "heat")
     shown = {row[0]: row[1:] for row in rows_of(table)}
-    for standing in found.standings:
+    for standing in found.rows:
         place = ["v1", "v2"].index(standing.prompt)
         told = "not scored" if standing.composite is None else f"{standing.composite:.2f}"
         assert shown[standing.model][place].startswith(told)
@@ -189,19 +189,19 @@ def test_rows_whose_labels_are_the_same_share_a_place() -> None:
     found = board(alike)
     table, *_ = page_of(report(found)).all("table", "heat")
     ((_, both),) = rows_of(table)
-    assert both == " ".join(f"{standing.composite:.2f}" for standing in found.standings)
+    assert both == " ".join(f"{standing.composite:.2f}" for standing in found.rows)
 
 
 def test_slices_and_cost_have_the_boards_figures() -> None:
     page = page_of(FULL)
     _, table = page.all("table", "heat")
-    for row, standing in zip(rows_of(table), GRID.standings, strict=True):
+    for row, standing in zip(rows_of(table), GRID.rows, strict=True):
         for told, level in zip(row[1:], ("early", "late"), strict=True):
             one = standing.slices["time_slot"][level]
             assert one.interval
             assert told == f"{one.mean:.2f} {one.interval.low:.1f} – {one.interval.high:.1f}"
     cost = list(page.all("table"))[-1]
-    for row, standing in zip(rows_of(cost), GRID.standings, strict=True):
+    for row, standing in zip(rows_of(cost), GRID.rows, strict=True):
         assert row[3:5] == [f"{standing.composite:.2f}", f"{standing.cost.seconds:.2f}"]
         assert (row[2] == "◆ front") == standing.on_front
         assert row[-2:] == ["2.0 GB", "3.2 B"]
@@ -240,7 +240,7 @@ def test_one_judge_alone_is_said_to_be_alone() -> None:
 def test_examples_show_scores_flags_and_notes_and_only_the_top_group_is_open() -> None:
     page = page_of(FULL)
     shown = list(page.all("details", "card"))
-    assert len(shown) == len(GRID.standings)
+    assert len(shown) == len(GRID.rows)
     assert sum("open" in node.attributes for node in shown) == min(3, len(GRID.top))
     first = next(shown[0].all("li")).words
     assert first == "12.50 best s1 Ring now. tone 4 format ok yes overlong 0.5 A judge’s note Good."

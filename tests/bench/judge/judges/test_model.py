@@ -53,6 +53,8 @@ class Recorded:
     name = "recorded"
     at_once = 1
     exclusive = False
+    offered = False
+    advice = ""
     address = "nowhere"
 
     def __init__(self, answer: Callable[[GenerationRequest], str], held: tuple[str, ...] = ()) -> None:
@@ -80,6 +82,9 @@ class Recorded:
 
     def resident(self) -> list[ResidentModel]:
         return [ResidentModel(name) for name in self._held]
+
+    def same_model(self, one: str, other: str) -> bool:
+        return one == other
 
     def close(self) -> None: ...
 

@@ -34,7 +34,7 @@ class HeatMap:
 
     models: tuple[str, ...]
     prompts: tuple[str, ...]
-    places: Mapping[tuple[str, str], tuple[LeaderboardRow, ...]]
+    cells: Mapping[tuple[str, str], tuple[LeaderboardRow, ...]]
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,16 @@ class SliceTable:
     factor: str
     levels: Mapping[str, int]  # and on how many scenarios a row has scores there, at most
 
-    def slice_of(self, standing: LeaderboardRow, level: str) -> Slice | None:
-        return standing.slices.get(self.factor, {}).get(level)
+    def slice_of(self, row: LeaderboardRow, level: str) -> Slice | None:
+        return row.slices.get(self.factor, {}).get(level)
 
 
 def grid_means(board: Leaderboard) -> list[float]:
-    return [standing.composite for standing in board.standings if standing.composite is not None]
+    return [row.composite for row in board.rows if row.composite is not None]
 
 
 def slice_means(board: Leaderboard) -> list[float]:
-    return [one.mean for row in board.standings for levels in row.slices.values() for one in levels.values()]
+    return [one.mean for row in board.rows for levels in row.slices.values() for one in levels.values()]
 
 
 def heat_scale(rubric: Interval, means: Sequence[float]) -> HeatScale:
@@ -68,20 +68,20 @@ def heat_scale(rubric: Interval, means: Sequence[float]) -> HeatScale:
 
 def heat_map(board: Leaderboard) -> HeatMap:
     """The model with the best row first; prompts by name."""
-    places: dict[tuple[str, str], list[LeaderboardRow]] = {}
-    for standing in board.standings:
-        places.setdefault((standing.model, prompt_label(board, standing)), []).append(standing)
+    cells: dict[tuple[str, str], list[LeaderboardRow]] = {}
+    for row in board.rows:
+        cells.setdefault((row.model, prompt_label(board, row)), []).append(row)
     return HeatMap(
-        models=tuple(dict.fromkeys(model for model, _ in places)),
-        prompts=tuple(sorted({prompt for _, prompt in places})),
-        places={place: tuple(found) for place, found in places.items()},
+        models=tuple(dict.fromkeys(model for model, _ in cells)),
+        prompts=tuple(sorted({prompt for _, prompt in cells})),
+        cells={cell: tuple(found) for cell, found in cells.items()},
     )
 
 
 def slice_tables(board: Leaderboard) -> list[SliceTable]:
     found: dict[str, dict[str, int]] = {}
-    for standing in board.standings:
-        for factor, levels in standing.slices.items():
+    for row in board.rows:
+        for factor, levels in row.slices.items():
             for level, one in levels.items():
                 most = found.setdefault(factor, {})
                 most[level] = max(most.get(level, 0), one.scenarios)

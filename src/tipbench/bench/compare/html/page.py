@@ -51,8 +51,8 @@ def report_values(report: Report, runs_of: Callable[[LeaderboardRow], str] | Non
     return {
         "report": report,
         "board": board,
-        "compared": [standing for standing in board.standings if standing.place],
-        "anything_scored": any(standing.composite is not None for standing in board.standings),
+        "compared": [row for row in board.rows if row.rank],
+        "anything_scored": any(row.composite is not None for row in board.rows),
         "criteria": [name for name in board.scores if name != "composite" and name not in board.flags],
         "heat": heat_map(board),
         "slices": slice_tables(board),
@@ -65,9 +65,9 @@ def report_values(report: Report, runs_of: Callable[[LeaderboardRow], str] | Non
         },
         "points": _points(board),
         "effects": effects,
-        "opened": {standing.key for standing in (board.top or board.standings[:1])[:_OPEN]},
-        "label": lambda standing: words.row_label(board, standing),
-        "prompt": lambda standing: words.prompt_label(board, standing),
+        "opened": {row.key for row in (board.top or board.rows[:1])[:_OPEN]},
+        "label": lambda row: words.row_label(board, row),
+        "prompt": lambda row: words.prompt_label(board, row),
         "runs_of": runs_of,
     }
 
@@ -89,19 +89,19 @@ def _both(plot: Callable[..., str], *figures: Any) -> Markup:
 def _interval_bars(board: Leaderboard) -> list[Bar]:
     return [
         Bar(
-            label=f"{number}. {words.row_label(board, standing)}",
-            mean=standing.composite,
-            interval=standing.intervals.get("composite"),
-            possible=standing.extremes if standing.extremes.high - standing.extremes.low > 1e-9 else None,
-            emphasis=_is_top(standing),
-            remark="● top" if _is_top(standing) else "",
+            label=f"{number}. {words.row_label(board, row)}",
+            mean=row.composite,
+            interval=row.intervals.get("composite"),
+            possible=row.extremes if row.extremes.high - row.extremes.low > 1e-9 else None,
+            emphasis=_is_top(row),
+            remark="● top" if _is_top(row) else "",
         )
-        for number, standing in enumerate(board.standings, 1)
+        for number, row in enumerate(board.rows, 1)
     ]
 
 
-def _is_top(standing: LeaderboardRow) -> bool:
-    return bool(standing.place and standing.place.top)
+def _is_top(row: LeaderboardRow) -> bool:
+    return bool(row.rank and row.rank.top)
 
 
 def _effect_plot(effects: GridEffects) -> Markup | None:
@@ -123,6 +123,6 @@ def _effect_bars(factor: FactorEffects) -> list[Bar]:
 def _points(board: Leaderboard) -> list[Point]:
     return [
         Point(number, words.row_label(board, one), one.composite, one.cost.seconds, one.on_front)
-        for number, one in enumerate(board.standings, 1)
+        for number, one in enumerate(board.rows, 1)
         if one.composite is not None and one.cost.seconds is not None
     ]

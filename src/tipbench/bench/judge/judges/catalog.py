@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from tipbench.bench.engines.interface import Engine
 from tipbench.bench.judge.judges.interface import Judge, JudgeName
+from tipbench.bench.records import BY_RULE
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.core.errors import InvalidInput
-from tipbench.core.names import check_judge_name
+from tipbench.core.names import check_shape
 from tipbench.core.settings import Settings
 
 PERSON = "person"  # who judges by hand, unless somebody says otherwise
@@ -89,16 +90,26 @@ def check_judge(name: str, settings: Settings) -> None:
             raise InvalidInput(f"the judge '{name}' needs {setting}; 'tipbench judge --help' shows an example")
 
 
+def judge_model(name: str | None, settings: Settings) -> str | None:
+    """The model that a judge asks, if the judge is a model."""
+    return settings.get("TIPBENCH_JUDGE_MODEL") or None if name == "model" else None
+
+
 def judge_named(name: str, parts: JudgeParts, identity: str | None = None) -> Judge:
     check_judge(name, parts.settings)
     return CATALOG[name](parts, identity)
 
 
 def person(name: str) -> JudgeName:
-    """Somebody who judges by hand."""
+    """Somebody who judges by hand. Raises InvalidInput for a name that belongs to a judge that runs by itself."""
     return _named(name)
 
 
 def _named(name: str, kind: str = "") -> JudgeName:
-    check_judge_name(name, kind)
+    """`kind`: the judge that runs by itself and may bear its own name."""
+    if name in CATALOG and name != kind:
+        raise InvalidInput(f"'{name}' is a judge that runs by itself (--run {name}); take another name for this one")
+    if name == BY_RULE:
+        raise InvalidInput(f"the name '{name}' stands for answers that nobody has to judge; take another")
+    check_shape(name)
     return JudgeName(name)

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from tipbench.bench.engines.admission import admit
 from tipbench.bench.engines.catalog import open_engines
 from tipbench.bench.engines.residency import exclusive_use
-from tipbench.bench.judge.judges.catalog import JudgeParts, judge_named
+from tipbench.bench.judge.judges.catalog import JudgeParts, judge_model, judge_named
 from tipbench.bench.judge.judges.interface import Judge
 from tipbench.bench.judge.sample import families_shared
 from tipbench.bench.options import Options
@@ -32,8 +32,8 @@ def open_judge(
     with ExitStack() as stack:
         engines = stack.enter_context(open_engines(options.model_copy(update={"unload": "model"}), settings))
         judge = judge_named(name, JudgeParts(rubric, settings, engines.of, options.seed, clock, say), identity)
-        if name == "model":
-            model = settings.get("TIPBENCH_JUDGE_MODEL")
+        model = judge_model(name, settings)
+        if model:
             admit([model], engines.of, 0, settings.is_true("TIPBENCH_MEMORY_CHECK"))
             _warn_of_kin(model, store, options.experiment, say)
             stack.enter_context(exclusive_use(engines.of(model), [model], settings.home, True, say))

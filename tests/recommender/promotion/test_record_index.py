@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tipbench.server.views.gates import RecordIndex
+from tipbench.recommender.promotion.immutable_records import RecordIndex
 
 
 def test_each_is_read_once(tmp_path: Path) -> None:

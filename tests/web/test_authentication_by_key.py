@@ -1,4 +1,4 @@
-"""The gate of a service with one key: nothing is told to whoever does not have it."""
+"""Authentication by a service's one key: nothing is told to whoever does not have it."""
 
 import asyncio
 import logging
@@ -13,8 +13,11 @@ from starlette.types import Message
 
 from tests.web.small_app import Caller, Clock
 from tipbench.web.attempts import LIMIT, Attempts
+from tipbench.web.authentication import KeyAccess
+from tipbench.web.log import is_done
+from tipbench.web.middleware import protect
 from tipbench.web.paths import PathRules
-from tipbench.web.service_key import ServiceKey, protect_by_key
+from tipbench.web.service_key import ServiceKey
 
 KEY = "a-key-of-more-than-20-characters"
 GOOD = {"authorization": f"Bearer {KEY}"}
@@ -26,21 +29,25 @@ class Service(NamedTuple):
     clock: Clock
 
 
+def protect_service(app: FastAPI, key: ServiceKey, clock: Clock) -> None:
+    protect(app, KeyAccess(key, Attempts(clock)), PathRules(open=("/health",)), quiet=is_done)
+
+
 @pytest.fixture
 def service(tmp_path: Path, clock: Clock) -> Service:
     app = FastAPI(openapi_url=None)
     app.add_api_route("/health", lambda: "ok")
     app.add_api_route("/things", lambda: "things", methods=["GET", "POST"])
-    protect_by_key(app, ServiceKey(tmp_path / "key", "X", KEY), Attempts(clock), PathRules(open=("/health",)))
+    protect_service(app, ServiceKey(tmp_path / "key", "X", KEY), clock)
     return Service(app, Caller(app), clock)
 
 
 def test_only_what_is_open_answers_without_the_key(service: Service) -> None:
     assert service.call("GET", "/health").status == 200
-    for path in ("/things", "/nothing", "/health/x", "/HEALTH"):
+    for path in ("/things", "/nothing", "/health/x", "/HEALTH", "/login", "/logout"):
         refused = service.call("GET", path)
         assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
-        assert "needs the service's key" in refused.error["message"]
+        assert "needs a key" in refused.error["message"]
     assert service.call("GET", "/things", GOOD).status == 200
     assert service.call("GET", "/nothing", GOOD).status == 404
 
@@ -66,11 +73,11 @@ def test_a_key_that_can_not_be_read_lets_nobody_in_and_says_so(
     app = FastAPI(openapi_url=None)
     app.add_api_route("/health", lambda: "ok")
     path = tmp_path / "key"
-    protect_by_key(app, ServiceKey(path, "X"), Attempts(clock), PathRules(open=("/health",)))
+    protect_service(app, ServiceKey(path, "X"), clock)
     spoil(path)
     refused = Caller(app)("GET", "/things", GOOD)
     assert (refused.status, refused.error["code"]) == (503, "service_unavailable")
-    assert "can't read its key" in refused.error["message"]
+    assert "can't check any key" in refused.error["message"]
     assert str(path) not in refused.error["message"]
     assert str(path) in caplog.text
     assert Caller(app)("GET", "/health").status == 200
