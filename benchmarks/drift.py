@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from benchmarks.parts.table import out, show, verdict
-from tipbench.bench.judge.drift import Anchored, assess
+from tipbench.bench.judge.drift import AnchorReferences, assess
 from tipbench.bench.judge.sample import ANCHORS, REPEATS
 from tipbench.bench.records import GoldItem, Slot, Verdict
 from tipbench.bench.suites.load import load_suite
@@ -79,7 +79,7 @@ def quarantined(suite: Suite, judge: Judge, anchors: int, batches: int, seed: in
     found = 0
     for _ in range(batches):
         verdicts = batch(drawn, judge, suite.anchors, rubric, anchors)
-        found += bool(assess(verdicts, rubric, Anchored((), rubric), (), anchors).quarantine)
+        found += bool(assess(verdicts, rubric, AnchorReferences((), rubric), (), anchors).quarantine)
     return found / batches
 
 

@@ -25,7 +25,7 @@ from scipy.stats import beta
 
 from benchmarks.parts.table import out, show
 from tipbench.recommender.simulation.experiment import Plan, Results, simulate
-from tipbench.recommender.simulation.gate import RULES, compared
+from tipbench.recommender.simulation.gate import RULES, compare
 from tipbench.recommender.simulation.rollout import ARMS, FLAT, Arm, placebo_of
 from tipbench.recommender.simulation.world import World, load_world
 
@@ -102,7 +102,7 @@ def _gates(worlds: dict[str, World], first: int, count: int, given: argparse.Nam
 
 
 def _gate(results: dict[str, Results]) -> dict[str, bool]:
-    passed = {kind.name: compared(results[kind.world], kind.arm, INCUMBENT).passed for kind in kinds()}
+    passed = {kind.name: compare(results[kind.world], kind.arm, INCUMBENT).passed for kind in kinds()}
     checks = ("A/A: egreedy with other luck", "placebo: new dimensions permuted")
     passed["egreedy/v2"] = passed["egreedy/v2"] and not any(passed[check] for check in checks)
     return passed

@@ -29,7 +29,7 @@ from tipbench.core.paths import decisions_folder
 from tipbench.recommender.features.v1 import V1
 from tipbench.recommender.policies.catalog import POLICIES
 from tipbench.recommender.policies.egreedy import Decay, EGreedy
-from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Columns, Estimated, first_part, trained
+from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Columns, Estimated, first_part, train
 from tipbench.server.jobs.simulation_asked import built_in_world
 
 LARGEST_DIFFERENCE = 1e-6
@@ -46,9 +46,9 @@ def estimates(log: BanditLog) -> dict[str, float]:
             users=np.arange(len(log.action)),
             rewards=log.reward,
             logged=log.of_action(log.logged),
-            asked=log.of_action(log.asked),
-            expected_of_choice=log.of_action(log.expected),
-            expected_of_asked=(log.asked * log.expected).sum(axis=1),
+            target=log.of_action(log.asked),
+            expected_logged=log.of_action(log.expected),
+            expected_target=(log.asked * log.expected).sum(axis=1),
         )
     )
     return {name: estimate.value for name, estimate in found.values.items()}
@@ -58,7 +58,7 @@ def simulated_users() -> BanditLog:
     """40 users of 200 decisions; the candidate knows the first half."""
     lives = logged(drawn_users(built_in_world(), 40, STEPS, 1), EGreedy("egreedy", V1, decay=Decay(floor=0.2)))
     learned = first_part(lives.rounds, 0.5)
-    known = trained(lives.rounds, CANDIDATE, learned)
+    known = train(lives.rounds, CANDIDATE, learned)
     rest = list(lives.rounds.read(~learned))
     return BanditLog(
         action=np.array([one.chosen for one in rest]),

@@ -28,7 +28,7 @@ from tipbench.recommender.features.v1 import V1
 from tipbench.recommender.policies.catalog import POLICIES
 from tipbench.recommender.policies.egreedy import DECAY, EGreedy
 from tipbench.recommender.policies.interface import Policy
-from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Columns, Estimated, Trained, first_part, trained
+from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Columns, Estimated, Trained, first_part, train
 from tipbench.recommender.replay.verdict import DECIDES, RULES
 from tipbench.server.jobs.simulation_asked import built_in_world
 
@@ -71,9 +71,9 @@ class Pool:
                 users=np.repeat(np.arange(users), chosen.shape[1]),
                 rewards=of_choice(self.rewards),
                 logged=of_choice(self.logged),
-                asked=of_choice(self.asked),
-                expected_of_choice=of_choice(self.expected),
-                expected_of_asked=(self.asked * self.expected).sum(axis=-1)[drawn].ravel(),
+                target=of_choice(self.asked),
+                expected_logged=of_choice(self.expected),
+                expected_target=(self.asked * self.expected).sum(axis=-1)[drawn].ravel(),
             )
         )
 
@@ -85,7 +85,7 @@ def simulated_chunk(number: int, floor: float) -> dict[str, Pool]:
     pools = {}
     for name in CANDIDATES:
         candidate = POLICIES[name]
-        known = trained(lives.rounds, candidate, learned)
+        known = train(lives.rounds, candidate, learned)
         served = gains_when_served(users, lives, candidate, known.states, FIRST)
         pools[name] = _pool(lives, candidate, known, ~learned, served)
     return pools

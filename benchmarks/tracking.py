@@ -58,7 +58,7 @@ def runs_a_second(place: StoreProvider, writer: Writer, experiment: str, drafts:
             started = time.monotonic()
             write(drafts[WARM_UP:])
             seconds = time.monotonic() - started
-        finished = sum(run.status == "FINISHED" for run in store.each_run(made, {}))
+        finished = sum(run.status == "FINISHED" for run in store.iter_runs(made, {}))
     wanted = (len(drafts), sum(len(draft.texts) for draft in drafts))
     if (finished, _text_files(place.folder) - texts_before) != wanted:
         raise SystemExit(f"{experiment}: not all of the {wanted[0]} runs and {wanted[1]} texts are there")

@@ -19,6 +19,7 @@ from tipbench.core.settings import TABLE
 # A model's threads wait for each other at full speed: where another test has one of two cores, two threads take twice
 # as much of the processor as one, and longer. It is read when a model's library is loaded, wherever a test does that.
 os.environ["OMP_THREAD_LIMIT"] = "1"
+os.environ.pop("COLUMNS", None)  # workers of a test run may have one, and tables would be cut to it
 settings.register_profile(  # a busy machine is no bug
     "tests", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -68,7 +68,7 @@ def _short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_http, "_QUICK_TIMEOUT_S", WITHIN_S)
     monkeypatch.setattr(engine_http, "PAUSES_S", (0.0, 0.0))
     monkeypatch.setattr(mlflow_client, "_WITHIN_S", WITHIN_S)
-    monkeypatch.setattr(airflow_client, "_WITHIN_S", WITHIN_S)
+    monkeypatch.setattr(airflow_client, "_TOTAL_TIMEOUT_S", WITHIN_S)
 
 
 @pytest.mark.parametrize("manner", [manner for manner in MANNERS if manner != "drip on a used connection"])

@@ -23,7 +23,7 @@ from tipbench.bench.records import Generation, GenerationRequest, ModelInfo, Res
 class ParrotEngine:
     name = "parrot"
     address = IN_PROCESS
-    at_once = 1
+    default_concurrency = 1
     exclusive = False
     offered = True
     advice = "teach it a word"
@@ -227,7 +227,8 @@ def test_a_judge(tree: Tree) -> None:
     )
     assert tree.touched == named_files("a judge", "even")
     given = ("--models", "scripted/a", "--prompts", "v1", "--n-scenarios", "2", "--experiment", "tip-bench-even")
-    assert "3.00" in tree.command("run", *given, "--judge", "even")
+    tree.command("run", *given, "--judge", "even")
+    assert "3.00" in tree.command("compare", "--experiment", "tip-bench-even", "--verbose")
     assert "even" in tree.command("judge", "--help")
 
 

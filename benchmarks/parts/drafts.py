@@ -25,7 +25,7 @@ _MODEL = "scripted/a"
 
 def finished_cells(count: int) -> list[RunDraft]:
     suite = load_suite("tip")
-    options = suite.fit(Options(models=_MODEL, repeats=count // 24 + 1))
+    options = suite.apply_defaults(Options(models=_MODEL, repeats=count // 24 + 1))
     rubric = rubric_text(suite)
     memory = MemoryWatch()
     engine = ScriptedEngine()

@@ -32,7 +32,7 @@ def look_through(database: Path, experiment: str) -> Found:
     _check_database(database)
     with opened(f"sqlite:///{database}") as store:
         found = store.experiment(experiment)
-        runs = store.every_run(found, {KIND: CELL})
+        runs = store.all_runs(found, {KIND: CELL})
         keys = {run.tags["tipbench.cell_key"] for run in runs}
         folders = {folder.name for folder in Path(found.artifact_location).iterdir()}
         return Found(

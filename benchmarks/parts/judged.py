@@ -37,7 +37,7 @@ def judged_experiment(database: Path) -> int:
         judge, one_a_cell = person("person"), BatchSize(sample=1)
         new_id = lambda: f"{next(ids):016x}"  # noqa: E731
         exported = export_batch(
-            store, experiment, suite.rubric, judge, 0, new_id, now_ms, extent=one_a_cell, gold=suite.anchors
+            store, experiment, suite.rubric, judge, 0, new_id, now_ms, size=one_a_cell, gold=suite.anchors
         )
         file = filled(exported.file)
         drawn = random.Random(1)

@@ -17,8 +17,8 @@ from benchmarks.parts.score_worlds import HIGHEST, LOWEST, SCATTERING, TIMES, Fl
 from tipbench.statistics import units
 from tipbench.statistics.bounded import bounded_intervals
 from tipbench.statistics.planning import critical_at_many_units, more_units
-from tipbench.statistics.top_group import LEVEL, probability_best, separable, top_group
-from tipbench.statistics.units import NOTHING, Paired, paired
+from tipbench.statistics.top_group import LEVEL, draw_means, probability_best, separable, top_group
+from tipbench.statistics.units import NEGLIGIBLE, Paired, paired
 
 Record = dict[str, Any]
 Flags = NDArray[np.bool_]
@@ -65,7 +65,7 @@ def coverage(worlds: Sequence[World], sizes: Sequence[int], repetitions: int, se
             }
             record: Record = {"world": world.name, "promised": world.promised, "scenarios": scenarios}
             for name, (lows, highs) in ends.items():
-                covered = (lows - NOTHING <= world.mean()) & (world.mean() <= highs + NOTHING)
+                covered = (lows - NEGLIGIBLE <= world.mean()) & (world.mean() <= highs + NEGLIGIBLE)
                 record[name] = {"coverage": float(covered.mean()), "width": float((highs - lows).mean())}
             records.append(record)
     return records
@@ -129,7 +129,7 @@ def power(world: World, scenarios: int, gap: float, stairs: bool, grids: int, dr
         "stairs": stairs,
         "grids": grids,
     }
-    worse = behind >= gap - NOTHING
+    worse = behind >= gap - NEGLIGIBLE
     for name, out in {"ours": _shut_out(_pairs(scores), draws), "Holm": leader_t(scores, holm=True)}.items():
         record[name] = {
             "exactly the best": float((out[:, 1:].all(axis=1) & ~out[:, 0]).mean()),
@@ -154,7 +154,7 @@ def calibration(world: World, scenarios: int, spread: float, grids: int, draws: 
     pairs = list(_pairs(scores))
     first = ~highest_mean(scores)
     said = {
-        "ours": np.array([probability_best(grid, draws, number) for number, grid in enumerate(pairs)]),
+        "ours": np.array([probability_best(draw_means(grid, draws, number)) for number, grid in enumerate(pairs)]),
         "no unseen unit": np.array([_bootstrap(grid, 0, draws, random) for grid in pairs]),
         "two unseen units": np.array([_bootstrap(grid, 2, draws, random) for grid in pairs]),
         "by means": first / first.sum(axis=1, keepdims=True),
@@ -187,7 +187,7 @@ def _bootstrap(grid: Paired, unseen: int, draws: int, random: np.random.Generato
     for _ in range(unseen):
         dealt = random.permuted(grid.scores.T[random.integers(grid.units, size=draws)], axis=1)
         sums += random.standard_exponential((draws, 1)) * dealt
-    best = sums >= sums.max(axis=1, keepdims=True) - NOTHING
+    best = sums >= sums.max(axis=1, keepdims=True) - NEGLIGIBLE
     shares: Floats = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
     return shares
 
@@ -227,7 +227,7 @@ def borrowed(degrees: float, scenarios: int, grids: int, draws: int, seed: int, 
     """What other degrees of freedom, borrowed from the scatter of all pairs, would do to errors and to power."""
     record: Record = {"degrees": degrees, "scenarios": scenarios, "grids": grids}
     settings = {"scatter 2×": 0.0, "scatter 6×": 0.0, "even": 2.0, "personas 0.7": 2.0}
-    with patch.object(units, "BORROWED", degrees):
+    with patch.object(units, "PRIOR_DEGREES", degrees):
         for name, gap in settings.items():
             shifts = worlds[name].shifts(_one_best(ROWS, gap))
             scores = worlds[name].draw(_random(seed, "borrowed", name, scenarios), grids, shifts, scenarios)

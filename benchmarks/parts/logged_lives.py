@@ -16,9 +16,9 @@ from tipbench.recommender.log.decisions import DecisionLog
 from tipbench.recommender.policies.interface import Choice, Policy, State
 from tipbench.recommender.policies.ridge import EventRng
 from tipbench.recommender.records import Request, Reward
-from tipbench.recommender.replay.rounds import Round, Rounds, Wanted
-from tipbench.recommender.simulation.rollout import Arm, Server, Trajectory, play
-from tipbench.recommender.simulation.user_model import Draws, Life, drawn_life
+from tipbench.recommender.replay.rounds import Round, Rounds, RowMask
+from tipbench.recommender.simulation.rollout import Arm, Server, Trajectory, roll_out
+from tipbench.recommender.simulation.user_model import Draws, Life, draw_life
 from tipbench.recommender.simulation.world import Persona, World
 
 OFFERED = 10
@@ -36,7 +36,7 @@ class User:
         return len(self.draws.luck)
 
     def served_by(self, server: Server, policy: Policy[Any]) -> Trajectory:
-        return play(self.world, self.persona, self.seed, self.draws, Arm(policy.name, policy), server)
+        return roll_out(self.world, self.persona, self.seed, self.draws, Arm(policy.name, policy), server)
 
 
 def drawn_users(world: World, count: int, steps: int, seed: int) -> list[User]:
@@ -44,7 +44,7 @@ def drawn_users(world: World, count: int, steps: int, seed: int) -> list[User]:
     personas = [world.personas[place] for place in chance.integers(0, len(world.personas), count)]
     seeds = range(seed * count, (seed + 1) * count)
     return [
-        User(world, persona, number, drawn_life(world, persona, number, steps, OFFERED))
+        User(world, persona, number, draw_life(world, persona, number, steps, OFFERED))
         for number, persona in zip(seeds, personas, strict=True)
     ]
 
@@ -60,7 +60,7 @@ class Logging:
     def choose(self, request: Request) -> int:
         choice = chosen_by(self._policy, self._state, request)
         self.decisions.append((request, choice))
-        return choice.place
+        return choice.position
 
     def learn(self, request: Request, reward: float) -> None:  # noqa: ARG002
         self._policy.learn(self._state, self.decisions[-1][1].seen, reward)
@@ -76,7 +76,7 @@ class FrozenAfter:
 
     def choose(self, request: Request) -> int:
         before = next(self._before, None)
-        return chosen_by(self._policy, self._state, request).place if before is None else before
+        return chosen_by(self._policy, self._state, request).position if before is None else before
 
     def learn(self, request: Request, reward: float) -> None:
         """Nothing."""
@@ -103,13 +103,13 @@ def logged(users: list[User], policy: Policy[Any]) -> LoggedLives:
         server = Logging(policy)
         trajectory = user.served_by(server, policy)
         for (request, choice), reward in zip(server.decisions, trajectory.rewards.tolist(), strict=True):
-            rounds.append(Round(len(rounds), number, request, choice.place, choice.propensity, reward))
+            rounds.append(Round(len(rounds), number, request, choice.position, choice.propensity, reward))
             propensities.append(choice.propensities)
         chosen.append(trajectory.chosen.tolist())
         rewards.append(_OpenLife(user.world, user.persona, user.draws).rewards(chosen[-1]))
 
-    def read(wanted: Wanted) -> Iterator[Round]:
-        return (one for one in rounds if wanted[one.place])
+    def read(wanted: RowMask) -> Iterator[Round]:
+        return (one for one in rounds if wanted[one.row])
 
     numbers = np.array([one.user for one in rounds], dtype=np.intp)
     of_rounds = Rounds(numbers, np.arange(len(rounds)), read)
@@ -124,9 +124,9 @@ def write_log(folder: Path, users: Iterable[User], policy: Policy[Any]) -> None:
         server = Logging(policy)
         rewards = user.served_by(server, policy).rewards.tolist()
         for n, ((request, choice), reward) in enumerate(zip(server.decisions, rewards, strict=True)):
-            log.decided(policy, request, choice, n)
+            log.log_decision(policy, request, choice, n)
             came = Reward(user_id=request.user_id, event_id=request.event_id, reward=reward)
-            log.rewarded(policy.name, came, learned=True)
+            log.log_reward(policy.name, came, learned=True)
     log.close()
 
 

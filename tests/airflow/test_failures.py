@@ -1,19 +1,19 @@
-from tipbench.airflow.request import CellsFailed, words_of
+from tipbench.airflow.request import CellsFailed, user_message
 
 
 def test_what_users_can_mend_is_told_as_it_is() -> None:
-    assert words_of(CellsFailed("2 cells failed:\n  - one\n  - two\x1b[2J")) == (
+    assert user_message(CellsFailed("2 cells failed:\n  - one\n  - two\x1b[2J")) == (
         "2 cells failed:\n  - one\n  - two\\u001b[2J"
     )
 
 
 def test_an_error_that_nobody_foresaw_is_named() -> None:
-    assert words_of(KeyError("batch")) == (
+    assert user_message(KeyError("batch")) == (
         "it ended with an error that nobody foresaw (KeyError: 'batch'); its log has more"
     )
 
 
 def test_names_of_any_length_are_not_kept_for_good() -> None:
-    told = words_of(CellsFailed("x" * 1_000_000))
+    told = user_message(CellsFailed("x" * 1_000_000))
     assert len(told) == 10_000
     assert told.endswith("…")

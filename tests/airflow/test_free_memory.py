@@ -2,7 +2,7 @@
 
 import pytest
 
-from tipbench.airflow.host_assignment import wait_until_vacant
+from tipbench.airflow.host_assignment import wait_for_free_memory
 from tipbench.bench.engines.ollama import OllamaEngine
 from tipbench.bench.records import ResidentModel
 from tipbench.core.errors import EngineError
@@ -30,7 +30,7 @@ class Host(OllamaEngine):
         self.now += seconds
 
     def wait(self, model: str, *ours: str) -> float:
-        wait_until_vacant(self, model, self.said.append, ours, lambda: self.now, self.sleep)
+        wait_for_free_memory(self, model, self.said.append, ours, lambda: self.now, self.sleep)
         self.close()
         return self.now
 

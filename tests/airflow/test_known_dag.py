@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.airflow.fake_airflow import DAG, FakeAirflow
-from tipbench.airflow.known_dag import PATIENCE_S, KnownDag, check_dag, known_dag, wait_until_known
+from tipbench.airflow.known_dag import TIMEOUT_S, KnownDag, check_dag, known_dag, wait_until_known
 
 POOLS = ["ollama_gpu1_11434", "ollama_gpu2_11434"]
 TRACE = "Traceback (most recent call last):\n  File \"x\", line 1\nModuleNotFoundError: No module named 'tipbench'\n"
@@ -69,7 +69,7 @@ def test_waits_until_airflow_has_read_the_file_and_says_so_once(before: dict[str
 def test_waits_a_minute_and_no_longer() -> None:
     waiting = Waiting(FakeAirflow(), 0, _nothing)
     assert not waiting.wait(POOLS, True).is_for(POOLS)
-    assert PATIENCE_S <= waiting.now < PATIENCE_S + 5
+    assert TIMEOUT_S <= waiting.now < TIMEOUT_S + 5
 
 
 def test_an_error_ends_the_waiting() -> None:

@@ -112,9 +112,10 @@ def test_a_password_in_an_address_is_not_repeated() -> None:
 
 
 def test_what_was_not_given_comes_from_the_suite() -> None:
-    fitted = make_options({"n_tips": 3}).fitted("blurb-bench-", ["a", "b"], one_candidate=False)
+    fitted = make_options({"n_tips": 3}).with_suite_defaults("blurb-bench-", ["a", "b"], one_candidate=False)
     assert (fitted.prompts, fitted.experiment, fitted.n_tips) == ("a,b", "blurb-bench-auto", 3)
-    given = make_options({"prompts": "a", "experiment": "mine"}).fitted("blurb-bench-", ["a", "b"], one_candidate=True)
+    given = make_options({"prompts": "a", "experiment": "mine"})
+    given = given.with_suite_defaults("blurb-bench-", ["a", "b"], one_candidate=True)
     assert (given.prompts, given.experiment, given.n_tips) == ("a", "mine", 1)
 
 

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from tipbench.cli.listening import is_loopback, listening, trusted_proxies, url_of, uvicorn_options
+from tipbench.cli.listening import is_loopback, open_listener, trusted_proxies, url_of, uvicorn_options
 from tipbench.core.errors import InvalidInput
 from tipbench.core.settings import Settings
 
@@ -22,7 +22,7 @@ def test_what_only_this_machine_can_reach(host: str, told: bool) -> None:
 
 def test_answers_are_not_held_back_until_the_next_packet() -> None:
     """asyncio turns Nagle's algorithm off only where the socket says that it speaks TCP."""
-    with listening("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()) as client:
+    with open_listener("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()) as client:
         accepted, _ = listener.accept()
         with accepted:
             assert accepted.proto == socket.IPPROTO_TCP
@@ -30,7 +30,7 @@ def test_answers_are_not_held_back_until_the_next_packet() -> None:
 
 
 def test_an_address_has_its_url() -> None:
-    with listening("127.0.0.1", 0) as listener:
+    with open_listener("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         assert url_of("127.0.0.1", listener) == f"http://127.0.0.1:{port}"
         assert url_of("::1", listener) == f"http://[::1]:{port}"
@@ -41,7 +41,7 @@ def test_an_address_has_its_url() -> None:
 )
 def test_an_address_that_can_not_be_had_is_told(host: str, next_step: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InvalidInput, match=next_step) as caught:
-        listening(host, taken.getsockname()[1])
+        open_listener(host, taken.getsockname()[1])
     assert host in str(caught.value)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tipbench
-from tipbench.cli.lazy import command_of, parts
+from tipbench.cli.lazy import load_package_command, package_commands
 from tipbench.cli.main import COMMANDS, run
 
 _PART = '''"""A part for a test."""
@@ -57,14 +57,14 @@ def test_without_the_part_there_is_no_such_command(capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("name", ["", "cli", "judge/judges", "..", "command"])
 def test_only_a_folder_that_brings_a_command_is_a_part(name: str, extra_part: str) -> None:
-    assert command_of(name) is None
+    assert load_package_command(name) is None
 
 
-@pytest.mark.parametrize("name", parts())
+@pytest.mark.parametrize("name", package_commands())
 def test_every_part_has_a_help_line_an_example_and_a_name_of_its_own(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert name not in COMMANDS
-    assert parts()[name] == importlib.import_module(f"tipbench.{name}.command").HELP
+    assert package_commands()[name] == importlib.import_module(f"tipbench.{name}.command").HELP
     assert run([name, "--help"]) == 0
     assert f"tipbench {name}" in capsys.readouterr().out.split("Example", 1)[1]

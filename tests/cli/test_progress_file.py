@@ -10,9 +10,9 @@ import pytest
 from tests.bench.tracking.records_made import a_cell, an_answer
 from tipbench.bench.collect.plan import Plan
 from tipbench.bench.records import Failure
-from tipbench.cli.progress_file import EVERY_S, ProgressFile
+from tipbench.cli.progress_file import WRITE_INTERVAL_S, ProgressFile
 from tipbench.core.errors import InvalidInput, SuiteError
-from tipbench.server.jobs.progress import FAILURES_KEPT, Progress, read_progress
+from tipbench.server.jobs.progress import MAX_FAILURES, Progress, read_progress
 
 
 def a_plan(to_do: int, stored: int = 0) -> Plan:
@@ -45,13 +45,13 @@ def test_it_counts_and_tells_when_it_will_be_done(tmp_path: Path) -> None:
         )
         now[0] += 20
         file.done(an_answer())
-        for _ in range(FAILURES_KEPT + 1):
+        for _ in range(MAX_FAILURES + 1):
             file.done(Failure(a_cell(), "died\n\x1b[31m of " + "x" * 1000))
         assert until(lambda: told(path).done == 22)
         seen = told(path)
         assert (seen.failed, seen.empty, seen.current) == (21, 0, a_cell().label)
         assert seen.eta_s == pytest.approx(20 / 22 * 8, abs=0.1)
-        assert len(seen.failures) == FAILURES_KEPT
+        assert len(seen.failures) == MAX_FAILURES
         assert seen.failures[0].cell == a_cell().label
         assert seen.failures[0].reason.startswith("died \\u001b[31m of x")
         assert len(seen.failures[0].reason) < 320
@@ -81,7 +81,7 @@ def test_ten_thousand_quick_cells_cost_next_to_nothing(tmp_path: Path, monkeypat
                 file.done(outcome)
             times.append(time.monotonic() - started)
         assert told(tmp_path / "p.json").done == 10_000
-        assert len(writes) <= 5 + times[-1] / EVERY_S
+        assert len(writes) <= 5 + times[-1] / WRITE_INTERVAL_S
     assert min(times) < 0.2
 
 

@@ -26,7 +26,7 @@ def stand_in() -> Iterator[StandIn]:
 
 def ask(url: str, **arguments: object) -> httpx.Response:
     with open_client(timeout=5.0) as client:
-        return fetch(client, "GET", url, most_bytes=MOST_BYTES, within_s=WITHIN_S, **arguments)
+        return fetch(client, "GET", url, max_bytes=MOST_BYTES, total_timeout_s=WITHIN_S, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,12 @@ def test_the_time_is_for_the_whole_answer(manner: str) -> None:
 
 def test_the_time_counts_anew_for_each_request_of_a_connection() -> None:
     with hostile_server("drip on a used connection") as server, open_client(timeout=5.0) as client:
-        first = fetch(client, "GET", server.url, most_bytes=MOST_BYTES, within_s=WITHIN_S)
+        first = fetch(client, "GET", server.url, max_bytes=MOST_BYTES, total_timeout_s=WITHIN_S)
         assert first.json() == {}
         time.sleep(WITHIN_S)
         started = time.monotonic()
         with pytest.raises(httpx.ReadTimeout):
-            fetch(client, "GET", server.url, most_bytes=MOST_BYTES, within_s=WITHIN_S)
+            fetch(client, "GET", server.url, max_bytes=MOST_BYTES, total_timeout_s=WITHIN_S)
         assert WITHIN_S * 0.9 < time.monotonic() - started < WITHIN_S + 1.0
         assert server.asked == 2
 

@@ -86,7 +86,7 @@ def test_a_home_of_somebody_who_does_not_exist_is_a_folder_like_any_other() -> N
 def test_a_job_gets_the_servers_environment_without_the_way_into_the_server(tmp_path: Path) -> None:
     given = {"TIPBENCH_ADMIN_TOKEN": "opens", "TIPBENCH_OPENAI_KEY": "k", "PATH": "/bin", "TIPBENCH_HOME": "~/x"}
     expected = {"TIPBENCH_OPENAI_KEY": "k", "PATH": "/bin", "TIPBENCH_HOME": str(tmp_path)}
-    assert Settings(given).for_a_job(tmp_path) == expected
+    assert Settings(given).job_environment(tmp_path) == expected
 
 
 def test_rows_of_another_table_are_read_by_the_same_rules() -> None:
@@ -98,8 +98,8 @@ def test_rows_of_another_table_are_read_by_the_same_rules() -> None:
 @pytest.mark.parametrize("end", ["TOKEN", "PASSWORD", "USERNAME", "SECRET", "KEY"])
 def test_secrets_of_other_tables_stay_here(end: str, tmp_path: Path) -> None:
     settings = Settings({f"TIPBENCH_PART_{end}": "hunter2", f"OTHER_{end}": "theirs"})
-    assert settings.without_secrets() == {f"OTHER_{end}": "theirs"}
-    assert settings.for_a_job(tmp_path) == {f"OTHER_{end}": "theirs", "TIPBENCH_HOME": str(tmp_path)}
+    assert settings.environment_without_secrets() == {f"OTHER_{end}": "theirs"}
+    assert settings.job_environment(tmp_path) == {f"OTHER_{end}": "theirs", "TIPBENCH_HOME": str(tmp_path)}
 
 
 def test_a_judge_gets_what_programs_need_and_what_was_named() -> None:
@@ -123,12 +123,12 @@ def test_a_judge_gets_what_programs_need_and_what_was_named() -> None:
         "TIPBENCH_OPENAI_KEY": "s",
         "SSH_AUTH_SOCK": "/s",
     }
-    assert Settings({**usual, **judges, **others}).for_a_judge() == {**usual, **judges}
+    assert Settings({**usual, **judges, **others}).judge_environment() == {**usual, **judges}
 
 
 def test_nobody_sees_credentials_in_an_address() -> None:
     given = {"TIPBENCH_PART_URL": "http://me:hunter2@part", "TIPBENCH_OPENAI_URL": "http://me:hunter2@open/v1"}
-    assert Settings(given).without_secrets() == {
+    assert Settings(given).environment_without_secrets() == {
         "TIPBENCH_PART_URL": "http://part",
         "TIPBENCH_OPENAI_URL": "http://open/v1",
     }

@@ -61,7 +61,7 @@ def all_and_counting(url: str, experiment: str) -> tuple[list[StoredRun], list[S
     store = open_store(url, Settings()).store
     try:
         found = store.experiment(experiment)
-        return store.every_run(found, {KIND: CELL}), stored_runs(store, found)
+        return store.all_runs(found, {KIND: CELL}), stored_runs(store, found)
     finally:
         store.close()
 
@@ -70,7 +70,7 @@ def assert_each_cell_once(url: str, experiment: str, repeats: int = 1) -> None:
     """Every cell is one whole run, and there is no other: also none that is still open."""
     store = open_store(url, Settings()).store
     try:
-        runs = store.every_run(store.experiment(experiment), {KIND: CELL})
+        runs = store.all_runs(store.experiment(experiment), {KIND: CELL})
         for run in runs:
             assert len(stored_candidates(store, run).texts) == 5
             assert store.text(run, "raw.txt")

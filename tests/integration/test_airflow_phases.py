@@ -15,8 +15,8 @@ from tests.integration.ollama_hosts import OllamaHost
 from tipbench.airflow import judging
 from tipbench.airflow.collecting import collect_share
 from tipbench.airflow.comparing import compare_all
-from tipbench.airflow.judging import apply_pasted, export, is_scored, reason_to_go_on, run_judge
-from tipbench.airflow.planning import make_planned
+from tipbench.airflow.judging import apply_pasted, export, is_scored, reason_to_continue, run_judge
+from tipbench.airflow.planning import plan_run
 from tipbench.airflow.request import CellsFailed, read_conf
 from tipbench.bench.engines.http import PAUSES_S
 from tipbench.bench.tracking.address import open_store
@@ -49,7 +49,7 @@ class Workers:
 
     def plan(self, *hosts: str, asked_ms: int = LATER_MS, **conf: Any) -> dict[str, Any]:
         request = read_conf({"experiment": self.experiment, **conf}, {"ollama_url": ",".join(hosts or HOSTS)})
-        return make_planned(request, hosts or HOSTS, self.settings(), asked_ms, self.said.append)
+        return plan_run(request, hosts or HOSTS, self.settings(), asked_ms, self.said.append)
 
     def collect(self, planned: dict[str, Any], worker: str = "one", again: bool = False) -> list[dict[str, Any]]:
         shares = [{"model": one["model"], "ollama_url": one["ollama_url"]} for one in planned["models"]]
@@ -229,8 +229,8 @@ def test_a_judge_that_is_a_model_has_to_be_on_the_first_host(workers: Workers, h
     request = read_conf({"experiment": workers.experiment, **SMALL, "judge": "model"}, {"ollama_url": host.url})
     missing, large = (workers.settings(TIPBENCH_JUDGE_MODEL=model) for model in ("cat:1b", "bee:9b"))
     with pytest.raises(Problems, match="cat:1b: Ollama at"):
-        make_planned(request, [host.url], missing, LATER_MS, workers.said.append)
-    assert make_planned(request, [host.url], large, LATER_MS, workers.said.append)["judge_url"] == host.url
+        plan_run(request, [host.url], missing, LATER_MS, workers.said.append)
+    assert plan_run(request, [host.url], large, LATER_MS, workers.said.append)["judge_url"] == host.url
 
 
 def test_a_worker_with_another_suite_refuses_to_go_on(workers: Workers, tmp_path: Path) -> None:
@@ -262,11 +262,11 @@ def test_a_configured_judge_scores_the_batch_without_airflows_secrets(workers: W
     secret = {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "postgresql://me:s3cret@db/airflow"}
     settings = workers.settings(**program, **secret)
     request = read_conf({"experiment": workers.experiment, **SMALL, "judge": "command"}, {})
-    planned = make_planned(request, HOSTS, settings, LATER_MS, workers.said.append)
+    planned = plan_run(request, HOSTS, settings, LATER_MS, workers.said.append)
     workers.collect(planned)
     exported = export(planned, settings, workers.said.append)
     assert exported["judge"] == "command"
-    told = run_judge(planned, exported, settings.without("AIRFLOW_"), workers.said.append)
+    told = run_judge(planned, exported, settings.without_prefix("AIRFLOW_"), workers.said.append)
     assert "candidates scored by 'command'" in told["in_short"]
     assert "was scored before" in run_judge(planned, exported, settings, workers.said.append)["in_short"]
     assert export(planned, settings, workers.said.append)["items"] > 0, "in quarantine: three for all is no judging"
@@ -275,7 +275,7 @@ def test_a_configured_judge_scores_the_batch_without_airflows_secrets(workers: W
 def test_a_judge_that_fails_leaves_the_batch_for_another_try(workers: Workers) -> None:
     settings = workers.settings(TIPBENCH_JUDGE_COMMAND="/bin/false")
     request = read_conf({"experiment": workers.experiment, **SMALL, "judge": "command"}, {})
-    planned = make_planned(request, HOSTS, settings, LATER_MS, workers.said.append)
+    planned = plan_run(request, HOSTS, settings, LATER_MS, workers.said.append)
     workers.collect(planned)
     exported = export(planned, settings, workers.said.append)
     with pytest.raises(JudgeFailed, match="ended with status 1"):
@@ -290,7 +290,7 @@ def test_a_model_judges_on_the_host_whose_pool_it_is_in(workers: Workers, host: 
         settings = workers.settings(TIPBENCH_JUDGE_MODEL="ant:1b")
         conf = {"models": "cat:1b", "prompts": "v1", "n_scenarios": 1, "judge": "model", "ollama_url": other.url}
         request = read_conf({"experiment": workers.experiment, **conf}, {})
-        planned = make_planned(request, (host.url, other.url), settings, LATER_MS, workers.said.append)
+        planned = plan_run(request, (host.url, other.url), settings, LATER_MS, workers.said.append)
         workers.collect(planned)
         exported = export(planned, settings, workers.said.append)
         with pytest.raises(JudgeFailed):  # it answers with tips
@@ -302,7 +302,7 @@ def test_what_a_judge_gave_that_can_not_be_applied_is_kept_in_mlflow(workers: Wo
     (tmp_path / "judge.py").write_text(JUDGE.replace("json.dump(", 'file["items"][0]["scores"] = {}\njson.dump('))
     settings = workers.settings(TIPBENCH_JUDGE_COMMAND=f"{sys.executable} {tmp_path / 'judge.py'}")
     request = read_conf({"experiment": workers.experiment, **SMALL, "judge": "command"}, {})
-    planned = make_planned(request, HOSTS, settings, LATER_MS, workers.said.append)
+    planned = plan_run(request, HOSTS, settings, LATER_MS, workers.said.append)
     workers.collect(planned)
     exported = export(planned, settings, workers.said.append)
     with pytest.raises(InvalidInput, match=f"judged.json of run {exported['run_id']}"):
@@ -354,14 +354,14 @@ def test_the_wait_outlasts_an_mlflow_that_is_away(workers: Workers) -> None:
     workers.collect(planned)
     exported, settings = workers.export(planned), workers.settings()
     away = {**planned, "options": {**planned["options"], "mlflow_url": "http://127.0.0.1:9"}}
-    assert reason_to_go_on(away, exported, settings, workers.said.append) == ""
+    assert reason_to_continue(away, exported, settings, workers.said.append) == ""
     assert "can't be told for now" in workers.said[-1]
-    assert reason_to_go_on(planned, exported, settings, workers.said.append) == ""
+    assert reason_to_continue(planned, exported, settings, workers.said.append) == ""
     assert workers.said[-1] == f"MLflow has no scores for batch {exported['batch']} yet."
     apply_pasted(planned, exported, json.dumps(filled(workers.file(exported))), settings, workers.said.append)
-    assert "are there" in reason_to_go_on(planned, exported, settings, workers.said.append)
+    assert "are there" in reason_to_continue(planned, exported, settings, workers.said.append)
     nothing = workers.export(planned)
-    assert reason_to_go_on(planned, nothing, settings, workers.said.append) == "nothing waits for judge 'person'"
+    assert reason_to_continue(planned, nothing, settings, workers.said.append) == "nothing waits for judge 'person'"
 
 
 def test_nothing_stored_is_nothing_to_judge(workers: Workers) -> None:

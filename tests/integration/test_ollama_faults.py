@@ -49,7 +49,7 @@ def _stored(tmp_path: Path) -> Iterator[tuple[RunStore, Experiment]]:
 def _failures(tmp_path: Path) -> list[str | None]:
     """Each run's reason, None for an answer, in the order in which they began."""
     with _stored(tmp_path) as (store, experiment):
-        runs = store.every_run(experiment, {KIND: CELL})
+        runs = store.all_runs(experiment, {KIND: CELL})
     for run in runs:
         assert run.status == ("FAILED" if "tipbench.failure" in run.tags else "FINISHED")
     return [run.tags.get("tipbench.failure") for run in sorted(runs, key=lambda run: run.started_ms)]
@@ -129,7 +129,7 @@ def test_each_fault_fails_its_own_cell_and_the_grid_goes_on(
 
 def _assert_the_empty_answer_scores_the_minimum_by_rule(tmp_path: Path) -> None:
     with _stored(tmp_path) as (store, experiment):
-        (run,) = store.every_run(experiment, {KIND: CELL, "tipbench.judged_by": BY_RULE})
+        (run,) = store.all_runs(experiment, {KIND: CELL, "tipbench.judged_by": BY_RULE})
         assert store.text(run, "raw.txt") == ""
     assert run.metrics["answer/candidates"] == 0
     lowest = load_suite(str(SUITE)).rubric.lowest()

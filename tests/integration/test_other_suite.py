@@ -55,7 +55,7 @@ def test_a_new_suite_works_as_it_is_made(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert done.status == 0, done.err
-    assert "PROVISIONAL" in done.out
+    assert "scores come from simple rules" in done.out
 
 
 def test_two_suites_do_not_share_an_experiment(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_a_reward_teaches_the_features_of_score_time(tmp_path: Path) -> None:
     x = SERVED["egreedy/v2"].features.matrix(request)[chosen]
     user_state = FileStore(tmp_path / "state").read_state(Key("u1", "egreedy/v2"))
     assert user_state is not None
-    state = Ridge.of_data(user_state.state, 12, 1.0)
+    state = Ridge.from_data(user_state.state, 12, 1.0)
     np.testing.assert_allclose(state.xx, np.outer(x, x), atol=1e-15)
     np.testing.assert_allclose(state.xr, 0.7 * x, atol=1e-15)
 
@@ -183,7 +183,7 @@ def test_a_state_of_other_features_is_refused_and_never_padded(tmp_path: Path) -
     store = FileStore(tmp_path / "state")
     with store.transaction(Key("u1", "egreedy")) as transaction:
         assert transaction.user_state
-        transaction.keep(replace(transaction.user_state, feature_version="v2"))
+        transaction.put_state(replace(transaction.user_state, feature_version="v2"))
     before, logged = (tmp_path / "state" / "u1_egreedy.json").read_bytes(), list(entries(tmp_path / "decisions"))
     clock.now += 8 * 86_400
     for act in (
@@ -205,7 +205,7 @@ def test_a_state_that_does_not_fit_its_version_is_damaged(tmp_path: Path) -> Non
     recommender.score("egreedy", a_request())
     with FileStore(tmp_path / "state").transaction(Key("u1", "egreedy")) as transaction:
         assert transaction.user_state
-        transaction.keep(replace(transaction.user_state, state={**transaction.user_state.state, "xr": [0.0] * 12}))
+        transaction.put_state(replace(transaction.user_state, state={**transaction.user_state.state, "xr": [0.0] * 12}))
     with pytest.raises(StateDamaged, match="xr is not a list of 7 numbers; reset the user"):
         recommender.score("egreedy", a_request("e2"))
 
@@ -219,7 +219,7 @@ def test_numbers_that_no_float_holds_are_damage(tmp_path: Path, changes: dict[st
     recommender.score("egreedy", a_request())
     with FileStore(tmp_path / "state").transaction(Key("u1", "egreedy")) as transaction:
         assert transaction.user_state
-        transaction.keep(replace(transaction.user_state, state={**transaction.user_state.state, **changes}))
+        transaction.put_state(replace(transaction.user_state, state={**transaction.user_state.state, **changes}))
     with pytest.raises(StateDamaged, match=reason):
         recommender.score("egreedy", a_request("e2"))
 
@@ -262,7 +262,7 @@ def test_reset_forgets_what_every_policy_knows_of_one_user(tmp_path: Path) -> No
 def test_reset_forgets_what_a_shadow_was_given_too(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "state")
     with store.transaction(Key("u1", "egreedy-v2-shadow")) as transaction:
-        transaction.keep(UserState("v2", SERVED["egreedy/v2"].new_state().as_data()))
+        transaction.put_state(UserState("v2", SERVED["egreedy/v2"].new_state().as_data()))
     assert a_recommender(tmp_path).reset("u1") == ["egreedy-v2-shadow"]
     assert store.read_state(Key("u1", "egreedy-v2-shadow")) is None
 

@@ -13,7 +13,7 @@ LOG = logging.getLogger("tests.seldom")
 def test_what_happens_often_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     seldom = RateLimitedLog(LOG)
     for _ in range(100):
-        seldom.say("it failed", ValueError("no"))
+        seldom.warning("it failed", ValueError("no"))
     assert caplog.messages == ["it failed: ValueError: no"]
 
 
@@ -22,7 +22,7 @@ def test_the_next_time_it_says_how_often_it_was_silent(caplog: pytest.LogCapture
     seldom = RateLimitedLog(LOG, clock)
     for pause_s in (0, 1, 58, 2, 1):
         clock.now += pause_s
-        seldom.say("it failed", ValueError("no"))
+        seldom.warning("it failed", ValueError("no"))
     assert caplog.messages == [
         "it failed: ValueError: no",
         "it failed: ValueError: no (2 more since this was said last)",
@@ -30,7 +30,7 @@ def test_the_next_time_it_says_how_often_it_was_silent(caplog: pytest.LogCapture
 
 
 def test_what_it_says_is_safe_to_print_and_short(caplog: pytest.LogCaptureFixture) -> None:
-    RateLimitedLog(LOG).say("it failed", ValueError("\x1b[31m\nforged line" + "x" * 5000))
+    RateLimitedLog(LOG).warning("it failed", ValueError("\x1b[31m\nforged line" + "x" * 5000))
     assert "\x1b" not in caplog.messages[0]
     assert "\n" not in caplog.messages[0]
     assert len(caplog.messages[0]) < 400

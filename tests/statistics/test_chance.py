@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tipbench.statistics import units as module
-from tipbench.statistics.units import Chance, Floats, Paired, flipped_signs, paired, shuffled_rows
+from tipbench.statistics.units import Floats, NullDistribution, Paired, flipped_signs, paired, shuffled_rows
 
 
-def in_turn(values: list[float]) -> Chance:
+def in_turn(values: list[float]) -> NullDistribution:
     """A chance whose statistics are these."""
     array = np.array(values)
-    return Chance(paired(np.ones((1, 1))), lambda *_: array, lambda scores, _: scores, len(values), 0)
+    return NullDistribution(paired(np.ones((1, 1))), lambda *_: array, lambda scores, _: scores, len(values), 0)
 
 
 @settings(max_examples=100)
@@ -51,7 +51,7 @@ def test_many_arrangements_are_made_in_parts(monkeypatch: pytest.MonkeyPatch) ->
         parts.append(times)
         return np.zeros((times, 1, 1))
 
-    Chance(paired(np.ones((3, 5))), rearrange, lambda scores, _: scores[:, 0, 0], 20, 0)
+    NullDistribution(paired(np.ones((3, 5))), rearrange, lambda scores, _: scores[:, 0, 0], 20, 0)
     assert parts == [6, 6, 6, 2]
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from tipbench.statistics.paired import LEVEL, changes, tellable, units_to_tell
-from tipbench.statistics.units import BORROWED, Paired, paired
+from tipbench.statistics.paired import LEVEL, changes, detectable, units_to_detect
+from tipbench.statistics.units import PRIOR_DEGREES, Paired, paired
 
 Floats = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ def sizes(differences: Floats) -> Floats:
     """Means in standard errors, these drawn towards the middle one."""
     units = differences.shape[1]
     squared = stats.sem(differences, axis=1) ** 2
-    errors = np.sqrt((BORROWED * np.median(squared) + (units - 1) * squared) / (BORROWED + units - 1))
+    errors = np.sqrt((PRIOR_DEGREES * np.median(squared) + (units - 1) * squared) / (PRIOR_DEGREES + units - 1))
     found: Floats = np.abs(differences.mean(axis=1)) / np.maximum(errors, 1e-6)
     return found
 
@@ -78,7 +78,7 @@ def test_the_interval_holds_0_unless_p_is_small(rows: int, units: int, seed: int
     assert found.means == pytest.approx(data.means)
     assert (found.lows <= found.means).all()
     assert (found.means <= found.highs).all()
-    if tellable(units):
+    if detectable(units):
         beyond = (found.lows > 0) | (found.highs < 0)
         assert not (beyond & (found.p > LEVEL)).any()
     else:
@@ -91,10 +91,10 @@ def test_the_clearest_outcome_is_told_from_the_number_of_units_on_that_is_said()
         p = changes(paired(np.ones((1, units)))).p[0]
         smallest = 2.0 ** (1 - units)
         assert p == pytest.approx(smallest, abs=near(smallest))
-        assert tellable(units) == (p <= LEVEL)
-        assert tellable(units, smallest)
-        assert not tellable(units, smallest * 0.999)
-    assert [units_to_tell(level) for level in (1, 0.5, 0.05, 0.01)] == [1, 2, 6, 8]
+        assert detectable(units) == (p <= LEVEL)
+        assert detectable(units, smallest)
+        assert not detectable(units, smallest * 0.999)
+    assert [units_to_detect(level) for level in (1, 0.5, 0.05, 0.01)] == [1, 2, 6, 8]
 
 
 def test_no_difference_is_no_change_and_nor_are_rounding_errors() -> None:

@@ -14,7 +14,7 @@ from statsmodels.api import OLS
 from statsmodels.stats.anova import AnovaRM
 
 from tipbench.statistics.effects import LEVEL, Effects, interaction, main_effects
-from tipbench.statistics.units import BORROWED, paired
+from tipbench.statistics.units import PRIOR_DEGREES, paired
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ def largest(left: Floats) -> float:
     """The largest mean in standard errors, those drawn towards the middle one."""
     units = left.shape[1]
     squared = stats.sem(left, axis=1) ** 2
-    errors = np.sqrt((BORROWED * np.median(squared) + (units - 1) * squared) / (BORROWED + units - 1))
+    errors = np.sqrt((PRIOR_DEGREES * np.median(squared) + (units - 1) * squared) / (PRIOR_DEGREES + units - 1))
     return float((np.abs(left.mean(axis=1)) / np.maximum(errors, 1e-6)).max())
 
 

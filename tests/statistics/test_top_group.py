@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tipbench.statistics.top_group import LEVEL, separable, top_group, units_to_separate
-from tipbench.statistics.units import BORROWED, Paired, paired
+from tipbench.statistics.units import PRIOR_DEGREES, Paired, paired
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ def behind(scores: Floats, weights: Floats | None = None) -> list[float]:
         off = difference - gaps[one, other] * relative
         squared[one, other] = (off**2).sum() / (units - 1) / units
     usual = squared[~np.eye(rows, dtype=bool)].mean()
-    errors = np.sqrt((BORROWED * usual + (units - 1) * squared) / (BORROWED + units - 1))
+    errors = np.sqrt((PRIOR_DEGREES * usual + (units - 1) * squared) / (PRIOR_DEGREES + units - 1))
     errors = np.maximum(np.maximum(errors, np.sqrt(squared)), 1e-6)
     return [float(max(gaps[row] / errors[row])) for row in range(rows)]
 

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from tipbench.statistics.units import BORROWED, NOTHING, Paired, beyond_rounding, largest_size, means_and_errors, paired
+from tipbench.statistics.units import (
+    NEGLIGIBLE,
+    PRIOR_DEGREES,
+    Paired,
+    max_abs_t,
+    means_and_errors,
+    paired,
+    zero_rounding_errors,
+)
 
 Floats = NDArray[np.float64]
 
@@ -69,15 +77,15 @@ def test_the_error_of_a_single_row_is_scipys(units: int) -> None:
     means, errors = means_and_errors(values[np.newaxis], np.full(units, 1 / units))
     assert errors == pytest.approx([stats.sem(values)])
     assert means / errors == pytest.approx([stats.ttest_1samp(values, 0).statistic])
-    assert largest_size(values[np.newaxis], np.full(units, 1 / units)) == pytest.approx(abs(means / errors)[0])
+    assert max_abs_t(values[np.newaxis], np.full(units, 1 / units)) == pytest.approx(abs(means / errors)[0])
 
 
 def test_errors_borrow_from_the_middle_row() -> None:
     scores = np.random.default_rng(3).normal(0, [[1], [2], [9]], (3, 5))
     squared = stats.sem(scores, axis=1) ** 2
     means, errors = means_and_errors(scores, np.full(5, 0.2))
-    assert errors**2 == pytest.approx((BORROWED * np.median(squared) + 4 * squared) / (BORROWED + 4))
-    assert largest_size(scores, np.full(5, 0.2)) == pytest.approx(np.max(np.abs(means) / errors))
+    assert errors**2 == pytest.approx((PRIOR_DEGREES * np.median(squared) + 4 * squared) / (PRIOR_DEGREES + 4))
+    assert max_abs_t(scores, np.full(5, 0.2)) == pytest.approx(np.max(np.abs(means) / errors))
 
 
 def test_errors_of_many_arrangements_are_those_of_each() -> None:
@@ -100,10 +108,10 @@ def test_weights_of_units_tell_in_the_error() -> None:
 @pytest.mark.parametrize("size", [1.0, 1e9])
 def test_what_never_varies_has_a_small_error_but_one(size: float) -> None:
     _, errors = means_and_errors(np.full((2, 5), size), np.full(5, 0.2))
-    assert errors == pytest.approx([NOTHING * size] * 2)
-    assert means_and_errors(np.ones((1, 1)), np.ones(1))[1] == pytest.approx([NOTHING])
+    assert errors == pytest.approx([NEGLIGIBLE * size] * 2)
+    assert means_and_errors(np.ones((1, 1)), np.ones(1))[1] == pytest.approx([NEGLIGIBLE])
 
 
 def test_rounding_errors_are_nothing() -> None:
-    left = beyond_rounding(np.array([1e-11, -1e-15, 0.5]), np.array([100.0, -1000.0]))
+    left = zero_rounding_errors(np.array([1e-11, -1e-15, 0.5]), np.array([100.0, -1000.0]))
     assert left.tolist() == [0, 0, 0.5]

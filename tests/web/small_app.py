@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message
 
 from tipbench.web.authentication import Access, Admin, SignedIn, csrf_token, open_access
 from tipbench.web.login import CsrfForm, login_router
-from tipbench.web.middleware import protect
+from tipbench.web.middleware import install_middleware
 from tipbench.web.paths import LOGIN, LOGOUT, PathRules
 
 LOOSE_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'"
@@ -185,7 +185,7 @@ def make_site(home: Path, given_admin: str = "") -> Site:
     app = FastAPI()
     _add_routes(app)
     app.include_router(login_router(access, login_page))
-    protect(app, access, RULES, error_page, hosts=["bench.example"])
+    install_middleware(app, access, RULES, error_page, hosts=["bench.example"])
     return Site(app, access, clock, access.tokens.ensure_admin() or given_admin, access.tokens.invite("anna"))
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.web.small_app import Clock
-from tipbench.web.attempts import LIMIT, Attempts, TooManyAttempts
+from tipbench.web.attempts import LIMIT, AttemptLimiter, TooManyAttempts
 
 HERE = "203.0.113.5"
 GOOD = "good"
@@ -13,22 +13,22 @@ def check(token: str) -> str | None:
     return token if token == GOOD else None
 
 
-def fail(attempts: Attempts, address: str = HERE, times: int = LIMIT) -> None:
+def fail(attempts: AttemptLimiter, address: str = HERE, times: int = LIMIT) -> None:
     for number in range(times):
-        assert attempts.tried(address, f"guess {number}", check) is None
+        assert attempts.attempt(address, f"guess {number}", check) is None
 
 
-def wait_s(attempts: Attempts, address: str = HERE) -> int:
+def wait_s(attempts: AttemptLimiter, address: str = HERE) -> int:
     """Seconds that one more failure is told to wait; 0: it is counted like those before."""
     try:
-        attempts.failed(address)
+        attempts.record_failure(address)
     except TooManyAttempts as refused:
         return refused.wait_s
     return 0
 
 
 def test_after_ten_failures_the_next_waits_until_the_first_is_five_minutes_ago(clock: Clock) -> None:
-    attempts = Attempts(clock)
+    attempts = AttemptLimiter(clock)
     fail(attempts, times=9)
     clock.now += 100
     fail(attempts, times=1)
@@ -41,18 +41,18 @@ def test_after_ten_failures_the_next_waits_until_the_first_is_five_minutes_ago(c
 
 
 def test_a_right_token_is_let_in_from_wherever_and_whatever_came_before(clock: Clock) -> None:
-    attempts = Attempts(clock)
+    attempts = AttemptLimiter(clock)
     for _ in range(50):
-        assert attempts.tried(HERE, GOOD, check) == GOOD
+        assert attempts.attempt(HERE, GOOD, check) == GOOD
         wait_s(attempts)
     with pytest.raises(TooManyAttempts):
-        attempts.tried(HERE, "revoked", check)
-    assert attempts.tried(HERE, GOOD, check) == GOOD
+        attempts.attempt(HERE, "revoked", check)
+    assert attempts.attempt(HERE, GOOD, check) == GOOD
 
 
 def test_whoever_goes_on_failing_is_not_kept_waiting_for_longer(clock: Clock) -> None:
     """A program with an old key asks every second; five minutes after its tenth failure, the next one counts again."""
-    attempts = Attempts(clock)
+    attempts = AttemptLimiter(clock)
     fail(attempts)
     for second in range(300):
         assert wait_s(attempts) == 300 - second
@@ -61,16 +61,16 @@ def test_whoever_goes_on_failing_is_not_kept_waiting_for_longer(clock: Clock) ->
 
 
 def test_failures_further_apart_do_not_add_up(clock: Clock) -> None:
-    attempts = Attempts(clock)
+    attempts = AttemptLimiter(clock)
     for _ in range(50):
         assert wait_s(attempts) == 0
         clock.now += 34  # nine in five minutes
 
 
 def test_memory_is_bounded(clock: Clock) -> None:
-    attempts = Attempts(clock, room=100)
+    attempts = AttemptLimiter(clock, max_addresses=100)
     for number in range(1000):
-        attempts.failed(f"10.0.{number // 256}.{number % 256}")
+        attempts.record_failure(f"10.0.{number // 256}.{number % 256}")
     assert len(attempts) == 100
 
 
@@ -87,13 +87,13 @@ def test_memory_is_bounded(clock: Clock) -> None:
     ],
 )
 def test_ipv6_counts_by_its_network(clock: Clock, one: str, other: str, together: bool) -> None:
-    attempts = Attempts(clock)
+    attempts = AttemptLimiter(clock)
     fail(attempts, one)
     assert (wait_s(attempts, other) > 0) == together
 
 
 def test_a_clock_that_is_set_back_locks_nobody_out(clock: Clock) -> None:
-    attempts = Attempts(clock)
+    attempts = AttemptLimiter(clock)
     fail(attempts)
     clock.now -= 10_000
     assert wait_s(attempts) == 0

@@ -12,10 +12,10 @@ from fastapi import FastAPI
 from starlette.types import Message
 
 from tests.web.small_app import Caller, Clock
-from tipbench.web.attempts import LIMIT, Attempts
+from tipbench.web.attempts import LIMIT, AttemptLimiter
 from tipbench.web.authentication import KeyAccess
-from tipbench.web.log import is_done
-from tipbench.web.middleware import protect
+from tipbench.web.log import is_successful
+from tipbench.web.middleware import install_middleware
 from tipbench.web.paths import PathRules
 from tipbench.web.service_key import ServiceKey
 
@@ -30,7 +30,7 @@ class Service(NamedTuple):
 
 
 def protect_service(app: FastAPI, key: ServiceKey, clock: Clock) -> None:
-    protect(app, KeyAccess(key, Attempts(clock)), PathRules(open=("/health",)), quiet=is_done)
+    install_middleware(app, KeyAccess(key, AttemptLimiter(clock)), PathRules(open=("/health",)), quiet=is_successful)
 
 
 @pytest.fixture

@@ -38,8 +38,8 @@ def test_a_stranger_is_asked_for_a_token_first(site: Site) -> None:
 
 @pytest.mark.parametrize("pauses", [True, False])
 def test_a_body_has_to_come_soon(site: Site, monkeypatch: pytest.MonkeyPatch, pauses: bool) -> None:
-    monkeypatch.setattr(bodies, "PAUSE_S", 0.1 if pauses else 10.0)
-    monkeypatch.setattr(bodies, "WHOLE_S", 10.0 if pauses else 0.1)
+    monkeypatch.setattr(bodies, "BODY_IDLE_S", 0.1 if pauses else 10.0)
+    monkeypatch.setattr(bodies, "BODY_TOTAL_S", 10.0 if pauses else 0.1)
     answer = site.call("POST", "/api/echo", site.bearer(), [CHUNK, STALL])
     assert answer.status == 408
     assert answer.error["code"] == "request_timeout"

@@ -33,7 +33,7 @@ from tipbench.core.errors import (
     TrackingRefused,
     TrackingUnreachable,
 )
-from tipbench.web.errors import ERROR_RESPONSES, Errors, Faults, install_errors
+from tipbench.web.errors import ERROR_RESPONSES, Errors, UnhandledErrors, install_errors
 
 FORESEEN = [
     (InvalidInput("no such flag"), 422, "invalid_input"),
@@ -134,7 +134,7 @@ def test_what_nobody_foresaw_stands_in_the_log_alone(
 def test_where_states_are_stands_in_the_log_alone(
     site: Site, error: Exception, status: int, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    site.app.add_exception_handler(OSError, Errors().of_storage)
+    site.app.add_exception_handler(OSError, Errors().storage_error)
     answer = _raising(error, site)("GET", "/api/fails", site.bearer())
     assert answer.status == status
     assert told in answer.error["message"]
@@ -165,7 +165,7 @@ def test_who_has_gone_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
     async def receive() -> Message:
         raise AssertionError("nobody is there")
 
-    asyncio.run(Faults(gone, Errors())({"type": "http"}, receive, send))
+    asyncio.run(UnhandledErrors(gone, Errors())({"type": "http"}, receive, send))
     assert not caplog.records
 
 
@@ -183,7 +183,7 @@ def test_a_server_that_ends_says_so_to_whoever_still_waits(caplog: pytest.LogCap
 
     async def end() -> None:
         scope = {"type": "http", "method": "POST", "path": "/api/x", "headers": []}
-        asking = asyncio.create_task(Faults(slow, Errors())(scope, receive, send))
+        asking = asyncio.create_task(UnhandledErrors(slow, Errors())(scope, receive, send))
         await asyncio.sleep(0)
         asking.cancel()
         await asking

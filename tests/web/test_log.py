@@ -13,7 +13,7 @@ from tipbench.web.log import RateLimitedLogFilter, log_config
 def test_the_config_is_plain_data_but_for_its_formatter_and_its_filter() -> None:
     config = copy.deepcopy(log_config())
     assert config["formatters"]["line"].pop("()")
-    assert config["filters"]["seldom"].pop("()")
+    assert config["filters"]["rate_limit"].pop("()")
     assert json.loads(json.dumps(config)) == config
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tipbench.web.paths import PathRules, covers, is_plain, local_path, longest_match
+from tipbench.web.paths import PathRules, is_unambiguous, local_path, longest_match, matches
 
 # What turns up in attacks on paths, strung together at random.
 _WORDS = [
@@ -52,7 +52,7 @@ PIECES = st.lists(st.sampled_from([*_WORDS, *"/\\.;?#@x \té\u2028"]), max_size=
     ],
 )
 def test_a_pattern_covers_whole_segments_letter_for_letter(pattern: str, path: str, fits: bool) -> None:
-    assert covers(pattern, path) == fits
+    assert matches(pattern, path) == fits
 
 
 def test_the_longest_pattern_says_the_most() -> None:
@@ -74,7 +74,7 @@ def _scope(raw: str, **more: Any) -> dict[str, Any]:
     "raw", ["/", "/api/x", "/api/runs/a%2Fb", "/x/", "/x%20y", "/%C3%A9", "/.well-known/x", "/a..b", "/%252e"]
 )
 def test_usual_paths_are_plain(raw: str) -> None:
-    assert is_plain(_scope(raw))
+    assert is_unambiguous(_scope(raw))
 
 
 @pytest.mark.parametrize(
@@ -102,18 +102,18 @@ def test_usual_paths_are_plain(raw: str) -> None:
     ],
 )
 def test_paths_that_somebody_might_read_in_another_way_are_not(raw: str) -> None:
-    assert not is_plain(_scope(raw))
+    assert not is_unambiguous(_scope(raw))
 
 
 def test_below_a_root_path_the_table_would_be_about_other_paths() -> None:
-    assert not is_plain(_scope("/static/api/things", root_path="/static"))
+    assert not is_unambiguous(_scope("/static/api/things", root_path="/static"))
 
 
 @settings(deadline=None, max_examples=100)
 @given(pieces=PIECES)
 def test_a_plain_path_stays_where_it_is_when_it_is_resolved(pieces: list[str]) -> None:
     raw = "".join(pieces)
-    if not is_plain(_scope(raw.encode("utf-8").decode("latin-1"))):
+    if not is_unambiguous(_scope(raw.encode("utf-8").decode("latin-1"))):
         return
     path = unquote(raw)
     resolved = urljoin("http://here.example", path.split("?")[0].split("#")[0])

@@ -36,10 +36,10 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    monkeypatch.setattr(server_module, "REQUEST_S", REQUEST_S)
-    monkeypatch.setattr(server_module, "READING_S", REQUEST_S)
+    monkeypatch.setattr(server_module, "REQUEST_TIMEOUT_S", REQUEST_S)
+    monkeypatch.setattr(server_module, "READ_TIMEOUT_S", REQUEST_S)
     monkeypatch.setattr(GuardedProtocol, "all_open", {})
-    monkeypatch.setattr(GuardedProtocol, "most", MOST)
+    monkeypatch.setattr(GuardedProtocol, "max_connections", MOST)
     with socket.create_server(("127.0.0.1", 0), backlog=200) as listener:
         config = uvicorn.Config(app, http=GuardedProtocol, lifespan="off", log_level="critical")
         server = uvicorn.Server(config)
@@ -161,6 +161,6 @@ def test_the_limit_on_open_files_is_raised() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
         assert guard_options()["http"] is GuardedProtocol
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(4_096, before[1])
-        assert GuardedProtocol.most <= min(4_096, before[1]) - 256
+        assert GuardedProtocol.max_connections <= min(4_096, before[1]) - 256
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -20,17 +20,17 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_key_is_made_once_and_kept_as_a_hash(path: Path) -> None:
     key = ServiceKey(path, SETTING)
-    assert not key.is_there()
-    assert not key.fits("")
+    assert not key.exists()
+    assert not key.matches("")
     made = key.ensure()
     assert made
-    assert key.is_there()
-    assert key.fits(made)
-    assert not key.fits(made + "x")
-    assert not key.fits("")
+    assert key.exists()
+    assert key.matches(made)
+    assert not key.matches(made + "x")
+    assert not key.matches("")
     again = ServiceKey(path, SETTING)
     assert again.ensure() is None
-    assert again.fits(made)
+    assert again.matches(made)
     assert made not in path.read_text()
     assert path.stat().st_mode & 0o777 == 0o600
     assert [one.name for one in path.parent.iterdir()] == ["key"]
@@ -40,12 +40,12 @@ def test_a_new_key_counts_at_once_in_every_process(path: Path) -> None:
     serving, renewing = ServiceKey(path, SETTING), ServiceKey(path, SETTING)
     first = serving.ensure()
     assert first
-    assert serving.fits(first)
+    assert serving.matches(first)
     second = renewing.renew()
-    assert serving.fits(second)
-    assert not serving.fits(first)
+    assert serving.matches(second)
+    assert not serving.matches(first)
     path.unlink()
-    assert not serving.fits(second)
+    assert not serving.matches(second)
 
 
 def test_two_at_once_make_one_key(path: Path) -> None:
@@ -58,8 +58,8 @@ def test_a_given_key_counts_instead_and_is_stored_nowhere(path: Path) -> None:
     made = ServiceKey(path, SETTING).ensure()
     given = ServiceKey(path, SETTING, GIVEN)
     assert given.ensure() is None
-    assert given.fits(GIVEN)
-    assert not given.fits(made or "")
+    assert given.matches(GIVEN)
+    assert not given.matches(made or "")
     assert GIVEN not in path.read_text()
     with pytest.raises(InvalidInput, match=f"the key is set by {SETTING}"):
         given.renew()
@@ -78,13 +78,13 @@ def test_a_damaged_key_is_told_and_can_be_replaced(path: Path, content: bytes) -
     key = ServiceKey(path, SETTING)
     with pytest.raises(InvalidInput, match="--new-key makes another"):
         key.ensure()
-    assert key.fits(key.renew())
+    assert key.matches(key.renew())
 
 
 def test_neither_opens_the_other_door(home: Path) -> None:
     tokens = Tokens(home, lambda: 0.0)
     key = ServiceKey(home / "key", SETTING)
     token, made = tokens.ensure_admin(), key.ensure()
-    assert not key.fits(token or "")
+    assert not key.matches(token or "")
     assert tokens.grant_of(made or "") is None
     tokens.close()

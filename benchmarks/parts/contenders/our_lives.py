@@ -1,8 +1,8 @@
 """Lives in tipbench's simulator: requests, features, profiles, rewards and regrets are made along the way."""
 
 from benchmarks.parts.contenders.lives import ACTIONS, STEPS, live_in_turns
-from tipbench.recommender.simulation.rollout import InProcess, arm, play
-from tipbench.recommender.simulation.user_model import drawn_life
+from tipbench.recommender.simulation.rollout import InProcess, arm, roll_out
+from tipbench.recommender.simulation.user_model import draw_life
 from tipbench.server.jobs.simulation_asked import built_in_world
 
 WORLD = built_in_world()
@@ -11,7 +11,7 @@ WORLD = built_in_world()
 def live(policy: str, seed: int) -> None:
     persona = WORLD.personas[seed % len(WORLD.personas)]
     who = arm(policy)
-    play(WORLD, persona, seed, drawn_life(WORLD, persona, seed, STEPS, ACTIONS), who, InProcess(who.policy))
+    roll_out(WORLD, persona, seed, draw_life(WORLD, persona, seed, STEPS, ACTIONS), who, InProcess(who.policy))
 
 
 if __name__ == "__main__":

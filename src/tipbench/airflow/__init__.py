@@ -1,1 +1,1 @@
-"""The phases as an Airflow DAG, for those who outgrow one machine. Nothing else knows of it: it can be deleted."""
+"""The phases of a bench as an Airflow DAG, for runs on several machines. Nothing else imports it: it can be deleted."""

@@ -1,4 +1,4 @@
-"""What a run asks of people while it waits for scores: shown by Airflow as a subject, and a body in Markdown."""
+"""The prompt of a run that waits for scores: Airflow shows it as a subject and a Markdown body."""
 
 import re
 import shlex
@@ -13,28 +13,30 @@ def subject_of(exported: Mapping[str, Any]) -> str:
 
 
 def question_of(exported: Mapping[str, Any], mlflow_url: str) -> str:
-    """Names come from whoever began the run: they stand as code, which nothing in them can end, and can be pasted.
+    """Return the prompt's body in Markdown.
 
-    Airflow keeps the first question of a task, also when it asks again: what an answer lacked is in the log alone.
+    Names are chosen by whoever started the run, so they are shown as code spans that nothing in them can close; the
+    command can be copied. Airflow keeps showing a task's first prompt even when the task asks again, so problems with
+    an answer are only in the log.
     """
     experiment, store = shlex.quote(exported["experiment"]), shlex.quote(mlflow_url)
     apply = f"tipbench judge --experiment={experiment} --mlflow-url={store} --apply judge.json"
     return (
-        f"Batch {_code(exported['batch'])} is for judge {_code(exported['judge'])}. It can be scored on the "
-        f"judging page of `tipbench serve`, or as a file: [judge.json in MLflow](<{_address(exported['link'])}>), "
-        f"filled in and given to {_code(apply)}, or pasted here. "
+        f"Batch {_code_span(exported['batch'])} is for judge {_code_span(exported['judge'])}. It can be scored on the "
+        f"judging page of `tipbench serve`, or as a file: [judge.json in MLflow](<{_escape_url(exported['link'])}>), "
+        f"filled in and given to {_code_span(apply)}, or pasted here. "
         "This run looks for the scores every five minutes by itself; an answer makes it look at once. Where it asks "
         "again after an answer, this task's log says why."
     )
 
 
-def _code(text: str) -> str:
-    """Between more backticks than the text has anywhere in a row; on one line, because a blank line would end it."""
+def _code_span(text: str) -> str:
+    """Return a code span, in more backticks than any run in the text; on one line, since a blank line would end it."""
     shown = printable(text).replace("\n", " ")
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", shown)), default=0))
     padding = " " if "`" in shown else ""
     return f"{fence}{padding}{shown}{padding}{fence}"
 
 
-def _address(link: str) -> str:
+def _escape_url(link: str) -> str:
     return re.sub(r"[<>\s\\]", lambda found: f"%{ord(found[0]):02X}", printable(link))

@@ -1,4 +1,4 @@
-"""`tipbench airflow`: sets an Airflow up for tipbench."""
+"""`tipbench airflow`: sets up an Airflow for tipbench."""
 
 import json
 import shlex
@@ -16,7 +16,7 @@ from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
 
 HELP = "Set an Apache Airflow up for runs on several machines, and check it."
-_MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}
+_CHECK_MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}
 _EXAMPLE_MODEL = "qwen2.5:0.5b"
 _OUT = Console(highlight=False, markup=False)
 _ERR = Console(stderr=True, highlight=False, markup=False)
@@ -63,7 +63,7 @@ def init(ollama_url: str | None, dags_folder_given: Path | None, only_check: boo
     missing, 2 when refused.
     """
     settings = Settings()
-    setup = Setup(dags_folder_given or dags_folder(settings), given_hosts(ollama_url), only_check, _tell)
+    setup = Setup(dags_folder_given or dags_folder(settings), given_hosts(ollama_url), only_check, _report)
     api = AirflowApi(settings)
     try:
         missing = sum([_show(check) for check in steps(setup, api)])
@@ -84,12 +84,12 @@ def init(ollama_url: str | None, dags_folder_given: Path | None, only_check: boo
 
 
 def _show(check: Check) -> bool:
-    """Whether something is missing."""
-    mark, style = _MARKS[check.good]
+    """Print a check; return whether it failed."""
+    mark, style = _CHECK_MARKS[check.good]
     _OUT.print(f"{mark} ", style=style, end="")
     _OUT.print(f"{check.what:<13} {printable(check.text)}", soft_wrap=True)
     return check.good is False
 
 
-def _tell(text: str) -> None:
+def _report(text: str) -> None:
     _ERR.print(text, style="dim", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""compare: the leaderboard, in the task's log; and whether cells are missing from it."""
+"""The task `compare`: logs the leaderboard, and which cells are missing from it."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,8 +13,8 @@ from tipbench.core.settings import Settings
 
 
 def compare_all(planned: Mapping[str, Any], settings: Settings, say: Callable[[str], None]) -> dict[str, Any]:
-    from tipbench.bench.compare.leaderboard import leaderboard_of
-    from tipbench.bench.compare.messages import as_markdown, headline, row_label
+    from tipbench.bench.compare.leaderboard import leaderboard_of, row_label
+    from tipbench.bench.compare.messages import as_markdown
 
     options, suite = planned_request(planned)
     with shared_bench(options, settings, TaskLog(say)) as bench:
@@ -25,7 +25,7 @@ def compare_all(planned: Mapping[str, Any], settings: Settings, say: Callable[[s
     missing = _missing(models, Grid(options, suite, models), snapshot)
     if missing:
         say(f"CELLS ARE MISSING: {', '.join(f'{count} of {model}' for model, count in missing.items())}.")
-    in_short = headline(board)
+    in_short = " ".join(board.answer.sentences)
     if missing:
         in_short = f"{sum(missing.values())} cells are missing ({', '.join(missing)}). {in_short}"
     return {
@@ -37,6 +37,6 @@ def compare_all(planned: Mapping[str, Any], settings: Settings, say: Callable[[s
 
 
 def _missing(models: Sequence[ModelInfo], grid: Grid, snapshot: Snapshot) -> dict[str, int]:
-    """Cells that were planned and have no answer in MLflow, by model, whatever its task has said of them."""
+    """Count the planned cells without an answer in MLflow, by model, whatever state its task is in."""
     plan = make_plan(models, grid, snapshot.cells, retry_failed=True)
     return dict(Counter(cell.model.name for cell in plan.to_do))

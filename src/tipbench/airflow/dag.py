@@ -15,18 +15,20 @@ from airflow.sdk.exceptions import AirflowSkipException
 from tipbench.airflow.hosts import DEFAULT_HOST, collect_task, label_of, pool_name, slug
 from tipbench.airflow.params import table_params
 from tipbench.airflow.remote.records import COMPARE, DAG_ID, EXPORT, JUDGE, PLAN, PLANNED, PROGRESS, WAIT
-from tipbench.airflow.task import ended_tidily, of_plan, pulled, pushed, say, told
+from tipbench.airflow.task import graceful_termination, pull_xcom, read_plan, report_errors, say, xcom_pusher
 from tipbench.airflow.waiting import FORM, WaitForJudge
 
-_BEFORE_COLLECTING = 100  # or a run would wait for its judge until no other run has a model to collect
-_RACE_TRIES = 5  # Airflow may fail a task that is answered within seconds of its asking; it then asks again
-_MODEL = "{{ task.op_kwargs['job']['label'] }}"  # known before the task begins, so that its name is shown while it runs
+_BEFORE_COLLECTING = 100  # otherwise judging would wait until no run has a model left to collect
+_RACE_RETRIES = 5  # Airflow may fail a task that is answered within seconds of its prompt; a retry prompts again
+_MODEL = (
+    "{{ task.op_kwargs['job']['label'] }}"  # rendered before the task starts, so that its name is shown while it runs
+)
 
 
 def bench_collect(
     *ollama_urls: str, schedule: str | None = None, retries: int = 2, retry_delay_s: float = 60, **defaults: Any
 ) -> DAG:
-    """The DAG for these Ollama hosts; `defaults`: keys of the configuration table, for runs that don't give them."""
+    """Return the DAG for these Ollama hosts; `defaults` are options for runs whose conf does not set them."""
     hosts = [url.rstrip("/") for url in ollama_urls] or [DEFAULT_HOST]
     if len({pool_name(url) for url in hosts}) < len(hosts):
         raise ValueError(f"two of these Ollama hosts would share a pool: {', '.join(hosts)}")
@@ -45,11 +47,11 @@ def bench_collect(
     ) as dag:
         planned = _plan(hosts, given)
         shares = [planned, *(_plan_share(url) for url in hosts[1:])]
-        lanes = [_lane(number, url, share) for number, (url, share) in enumerate(zip(hosts, shares, strict=True))]
+        lanes = [_lane(index, url, share) for index, (url, share) in enumerate(zip(hosts, shares, strict=True))]
         exported = _export_for_judge()
-        waited = WaitForJudge(task_id=WAIT, params=FORM, trigger_rule="none_failed", retries=_RACE_TRIES)
+        waited = WaitForJudge(task_id=WAIT, params=FORM, trigger_rule="none_failed", retries=_RACE_RETRIES)
         compared = _compare()
-        complete = EmptyOperator(task_id="complete", trigger_rule="none_failed")  # not when a model has failed
+        complete = EmptyOperator(task_id="complete", trigger_rule="none_failed")  # does not run if a model has failed
         planned >> shares[1:]
         lanes >> exported >> _judge(pool_name(hosts[0])) >> waited >> compared >> complete
         lanes >> complete
@@ -60,16 +62,16 @@ def _plan(hosts: list[str], defaults: dict[str, Any]) -> Any:
     @task(task_id=PLAN)
     def plan() -> list[dict[str, str]]:
         """Checks the conf and the models, and gives each model to a host; returns the first host's share."""
-        with told():
-            from tipbench.airflow.planning import make_planned
+        with report_errors():
+            from tipbench.airflow.planning import plan_run
             from tipbench.airflow.request import read_conf
             from tipbench.core.settings import Settings
 
             run = get_current_context()["dag_run"]
             request = read_conf(run.conf or {}, defaults)
             asked_ms = round(run.run_after.timestamp() * 1000)
-            planned = make_planned(request, hosts, Settings(), asked_ms, say)
-            pushed(PLANNED)(planned)
+            planned = plan_run(request, hosts, Settings(), asked_ms, say)
+            xcom_pusher(PLANNED)(planned)
             return _share(planned, collect_task(0, hosts[0]))
 
     return plan()
@@ -79,7 +81,7 @@ def _plan_share(url: str) -> Any:
     @task(task_id=f"{PLAN}_{slug(url)}")
     def plan_share() -> list[dict[str, str]]:
         """A further host's share."""
-        return _share(of_plan(), collect_task(1, url))
+        return _share(read_plan(), collect_task(1, url))
 
     return plan_share()
 
@@ -92,17 +94,17 @@ def _share(planned: Any, task_id: str) -> list[dict[str, str]]:
     ]
 
 
-def _lane(number: int, url: str, share: Any) -> Any:
-    @task(task_id=collect_task(number, url), pool=pool_name(url), map_index_template=_MODEL, multiple_outputs=False)
+def _lane(index: int, url: str, share: Any) -> Any:
+    @task(task_id=collect_task(index, url), pool=pool_name(url), map_index_template=_MODEL, multiple_outputs=False)
     def collect(job: dict[str, str]) -> dict[str, Any]:
         """One model's cells. In the host's pool of one slot, so that no other model is loaded there meanwhile."""
-        planned = of_plan()
-        with told(), ended_tidily():
+        planned = read_plan()
+        with report_errors(), graceful_termination():
             from tipbench.airflow.collecting import collect_share
             from tipbench.core.settings import Settings
 
-            again = get_current_context()["ti"].try_number > 1
-            return collect_share(planned, job, Settings(), again, pushed(PROGRESS), say)
+            is_retry = get_current_context()["ti"].try_number > 1
+            return collect_share(planned, job, Settings(), is_retry, xcom_pusher(PROGRESS), say)
 
     return collect.expand(job=share)
 
@@ -111,8 +113,8 @@ def _export_for_judge() -> Any:
     @task(task_id=EXPORT, trigger_rule="all_done", multiple_outputs=False)
     def export_for_judge() -> dict[str, Any]:
         """Puts what waits into a batch in MLflow; returns where. What models that failed have stored is judged, too."""
-        planned = of_plan()
-        with told():
+        planned = read_plan()
+        with report_errors():
             from tipbench.airflow.judging import export
             from tipbench.core.settings import Settings
 
@@ -125,14 +127,14 @@ def _judge(pool: str) -> Any:
     @task(task_id=JUDGE, pool=pool, priority_weight=_BEFORE_COLLECTING, weight_rule="absolute", multiple_outputs=False)
     def judge() -> dict[str, Any]:
         """The configured judge; skipped without one. In the first host's pool, because a judge may be a model there."""
-        planned, exported = of_plan(), pulled(EXPORT)
+        planned, exported = read_plan(), pull_xcom(EXPORT)
         if not planned["options"]["judge"] or not exported["batch"]:
             raise AirflowSkipException("no judge is configured, or nothing waits for it")
-        with told(), ended_tidily():
+        with report_errors(), graceful_termination():
             from tipbench.airflow.judging import run_judge
             from tipbench.core.settings import Settings
 
-            return run_judge(planned, exported, Settings().without("AIRFLOW_"), say)
+            return run_judge(planned, exported, Settings().without_prefix("AIRFLOW_"), say)
 
     return judge()
 
@@ -141,8 +143,8 @@ def _compare() -> Any:
     @task(task_id=COMPARE, multiple_outputs=False)
     def compare() -> dict[str, Any]:
         """The leaderboard, in this task's log."""
-        planned = of_plan()
-        with told():
+        planned = read_plan()
+        with report_errors():
             from tipbench.airflow.comparing import compare_all
             from tipbench.core.settings import Settings
 
@@ -152,7 +154,7 @@ def _compare() -> Any:
 
 
 def __getattr__(name: str) -> DAG:
-    """`dag`, for the default host: made when a file asks for it, because Airflow takes every DAG that is made."""
+    """Make `dag`, for the default host, only when it is imported: Airflow registers every DAG that is created."""
     if name == "dag":
         return bench_collect()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

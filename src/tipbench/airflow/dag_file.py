@@ -1,4 +1,4 @@
-"""The file in Airflow's DAGs folder that brings the DAG in."""
+"""The file in Airflow's DAGs folder that imports the DAG."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def dag_text(hosts: Sequence[str]) -> str:
 
 
 def hosts_in(text: str) -> tuple[str, ...] | None:
-    """The hosts of a file that we wrote; None of one that somebody else wrote, or has changed since."""
+    """Return the hosts in a file that we wrote; None for one that was written or changed by somebody else."""
     if text == _ONE_HOST:
         return (DEFAULT_HOST,)
     found = re.search(r"^dag = bench_collect\((.+)\)$", text, re.MULTILINE)
@@ -43,9 +43,10 @@ def read_dag_file(folder: Path) -> str | None:
 
 
 def put_dag_file(folder: Path, hosts: Sequence[str] | None) -> tuple[bool, str]:
-    """Whether anything was written, and what is to be said. Without hosts, those of the file that is there stay.
+    """Write the DAG's file if needed; return whether it was written, and a message.
 
-    A file with a schedule or defaults of one's own is the user's; a file of something else is refused.
+    Without `hosts`, the hosts in an existing file are kept. A file that imports our DAG but was changed by the user,
+    as to set a schedule or defaults, is left as it is. Raises InvalidInput for a file of something else.
     """
     path = folder / FILE
     found = read_dag_file(folder)
@@ -64,7 +65,7 @@ def put_dag_file(folder: Path, hosts: Sequence[str] | None) -> tuple[bool, str]:
 
 
 def _write(path: Path, text: str) -> None:
-    """In one go: Airflow may read the folder at any moment."""
+    """Write atomically: Airflow may read the folder at any moment."""
     try:
         path.parent.mkdir(exist_ok=True)
     except FileNotFoundError:

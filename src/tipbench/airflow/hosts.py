@@ -1,4 +1,4 @@
-"""Ollama hosts and their pools: one slot each, so that no two models are ever loaded on one host."""
+"""Ollama hosts and their Airflow pools: one slot each, so that a host never has two models loaded."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,11 +9,11 @@ from tipbench.bench.options import Options, endpoint
 from tipbench.core.untrusted import printable
 
 DEFAULT_HOST: str = Options.model_fields["ollama_url"].default
-_LONGEST_LABEL = 250
+_MAX_LABEL_CHARS = 250
 
 
 def slug(url: str) -> str:
-    """The host as a part of names in Airflow; two spellings of one endpoint have the same."""
+    """Return the host in a form for names in Airflow; the same for all spellings of an endpoint."""
     parts = urlsplit(endpoint(url))
     plain = f"{parts.netloc}{parts.path}".replace("127.0.0.1", "localhost")
     return re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_")
@@ -23,22 +23,22 @@ def pool_name(url: str) -> str:
     return f"ollama_{slug(url)}"
 
 
-def collect_task(number: int, url: str) -> str:
-    """The task that collects on this host, the first or a further one of the DAG."""
-    return f"{COLLECT}_{slug(url)}" if number else COLLECT
+def collect_task(index: int, url: str) -> str:
+    """Return the id of the task that collects on the host with this index in the DAG."""
+    return f"{COLLECT}_{slug(url)}" if index else COLLECT
 
 
 def label_of(model: str) -> str:
-    """The model's name for its mapped task; Airflow's database has room for 250 characters, and more fails the task."""
-    return printable(model)[:_LONGEST_LABEL]
+    """Return the label of a model's mapped task, cut to what Airflow's database can store; more would fail the task."""
+    return printable(model)[:_MAX_LABEL_CHARS]
 
 
-def spread(sizes: Mapping[str, int], able: Mapping[str, Sequence[int]], hosts: int) -> list[list[str]]:
-    """Each host's models: the largest first, each to the host that has least so far, of those that can take it."""
+def spread(sizes: Mapping[str, int], candidates: Mapping[str, Sequence[int]], hosts: int) -> list[list[str]]:
+    """Return each host's models, assigned greedily: largest first, to the candidate host with the least load so far."""
     shares: list[list[str]] = [[] for _ in range(hosts)]
     load = [0] * hosts
     for model in sorted(sizes, key=lambda name: -sizes[name]):
-        host = min(able[model], key=lambda number: (load[number], number))
+        host = min(candidates[model], key=lambda index: (load[index], index))
         shares[host].append(model)
         load[host] += sizes[model] or 1
     order = list(sizes)

@@ -1,17 +1,17 @@
-"""export_for_judge, judge and the wait for a person: MLflow carries the batch from host to host."""
+"""The tasks `export_for_judge`, `judge` and `wait_for_judge`. Batches are passed between hosts through MLflow."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from tipbench.airflow.host_assignment import wait_until_vacant
+from tipbench.airflow.host_assignment import wait_for_free_memory
 from tipbench.airflow.planning import Say, TaskLog, planned_request, shared_bench
 from tipbench.bench.bench import Bench
 from tipbench.bench.engines.catalog import open_engines
 from tipbench.bench.engines.interface import loads_on_a_server
 from tipbench.bench.judge.export import pending_runs, waiting_runs
-from tipbench.bench.judge.judges.catalog import PERSON, JudgeParts, judge_model, judge_named, person
+from tipbench.bench.judge.judges.catalog import PERSON, JudgeParts, judge_model, make_judge, person
 from tipbench.bench.judge.judges.interface import JudgeName
-from tipbench.bench.judge.sample import EVERYTHING, WHAT_FITS
+from tipbench.bench.judge.sample import EVERYTHING, ONE_SITTING
 from tipbench.bench.judge.verify import read_judge_data
 from tipbench.bench.tracking.batches import BATCH, batch_file, find_batch, has_file, is_applied, read_batch
 from tipbench.bench.tracking.interface import StoredRun
@@ -21,16 +21,16 @@ from tipbench.core.settings import Settings
 
 
 def export(planned: Mapping[str, Any], settings: Settings, say: Say) -> dict[str, Any]:
-    """Put what waits for the judge into a batch, file and all, in MLflow; returns where it is.
+    """Export what is waiting for the judge as a batch, with its file in MLflow; return where it is.
 
-    A batch that was made before and holds just what waits is gone on with: somebody may be scoring it.
+    An earlier unscored batch with exactly these items is reused, because somebody may be scoring it already.
     """
     options, _ = planned_request(planned)
     with _bench(planned, settings, say) as bench:
         if bench.store.find_experiment(options.experiment) is None:
             raise InvalidInput(f"no cell of experiment '{options.experiment}' was stored, so there is nothing to judge")
         judge = _identity(bench)
-        run = _open_batch(bench, judge) or _new_batch(bench, judge) if _waits(bench, judge.name) else None
+        run = _open_batch(bench, judge) or _new_batch(bench, judge) if _waiting_run_ids(bench, judge.name) else None
         if run is None:
             say(f"Nothing waits for judge '{judge.name}'.")
             return {"experiment": options.experiment, "judge": judge.name, "batch": None, "items": 0}
@@ -48,39 +48,39 @@ def export(planned: Mapping[str, Any], settings: Settings, say: Say) -> dict[str
 
 
 def run_judge(planned: Mapping[str, Any], exported: Mapping[str, Any], settings: Settings, say: Say) -> dict[str, Any]:
-    """The configured judge scores the batch; one that answers later is waited for by the next task.
+    """Let the configured judge score the batch. If it answers later, the next task waits for it.
 
-    A model judges on the host whose pool the task is in.
+    A judge that is a model runs on the host whose pool the task uses.
     """
     with _bench(planned, settings, say) as bench:
         run = find_batch(bench.store, bench.experiment, exported["batch"])
         if is_applied(run):
             return {"in_short": f"batch {exported['batch']} was scored before"}
         judge = bench.options.judge or ""
-        _make_room(bench, say)
+        _wait_for_memory(bench, say)
         try:
             applied = bench.judge_batch(judge, run)
         except JudgeLater as later:
             return {"in_short": f"batch {later.batch} waits for the {judge} judge"}
-        except ScoresRefused as error:  # no other try: it would take hours again
+        except ScoresRefused as error:  # not retried: that would take hours again
             raise InvalidInput(str(error)) from error
     return {"in_short": applied.in_short}
 
 
-def _make_room(bench: Bench, say: Say) -> None:
-    """Wait until no other model is in the memory of the server that a judging model is loaded on."""
+def _wait_for_memory(bench: Bench, say: Say) -> None:
+    """If the judge is a model on a server, wait until no other model is in that server's memory."""
     settings = bench.context.settings
     model = judge_model(bench.options.judge, settings)
     if model:
         with open_engines(bench.options, settings) as engines:
             if loads_on_a_server(engines.of(model)):
-                wait_until_vacant(engines.of(model), model, say)
+                wait_for_free_memory(engines.of(model), model, say)
 
 
 def apply_pasted(
     planned: Mapping[str, Any], exported: Mapping[str, Any], text: str, settings: Settings, say: Say
 ) -> dict[str, Any]:
-    """Scores that somebody pasted as the filled-in file, checked like any other."""
+    """Apply scores that were pasted as a filled-in judge file, with the usual checks; raise InvalidInput."""
     scored = read_judge_data(text.encode(errors="replace"), "what was pasted")
     if scored.get("batch") != exported["batch"]:
         raise InvalidInput(f"what was pasted is not batch {exported['batch']}; paste that batch's file, filled in")
@@ -88,32 +88,34 @@ def apply_pasted(
         return {"in_short": bench.apply(scored).in_short}
 
 
-def reason_to_go_on(planned: Mapping[str, Any], exported: Mapping[str, Any], settings: Settings, say: Say) -> str:
-    """Why nobody waits any more; empty as long as somebody does. An MLflow that is away is looked at again later."""
+def reason_to_continue(planned: Mapping[str, Any], exported: Mapping[str, Any], settings: Settings, say: Say) -> str:
+    """Return why the run need not wait any longer; empty while it must, also if MLflow is unreachable for now."""
     if not exported["batch"]:
         return f"nothing waits for judge '{exported['judge']}'"
     try:
-        there = is_scored(planned, exported, settings)
+        has_scores = is_scored(planned, exported, settings)
     except TrackingUnreachable as error:
         say(f"Whether the scores are there can't be told for now: {error}")
         return ""
-    if there:
+    if has_scores:
         return f"the scores of batch {exported['batch']} are there"
     say(f"MLflow has no scores for batch {exported['batch']} yet.")
     return ""
 
 
 def is_scored(planned: Mapping[str, Any], exported: Mapping[str, Any], settings: Settings) -> bool:
-    """Whether the batch has its scores, or its cells have got them in another way."""
+    """Return whether the batch was scored, or its cells have been scored in another way."""
     with _bench(planned, settings, lambda _text: None) as bench:
         run = find_batch(bench.store, bench.experiment, exported["batch"])
         if is_applied(run):
             return True
-        return not _waits(bench, exported["judge"]) & {slot.run_id for slot in read_batch(bench.store, run).slots}
+        return not _waiting_run_ids(bench, exported["judge"]) & {
+            slot.run_id for slot in read_batch(bench.store, run).slots
+        }
 
 
 def _bench(planned: Mapping[str, Any], settings: Settings, say: Say) -> Bench:
-    """On the host whose pool the judge's task is in, by the rubric of the suite that the run was planned with."""
+    """Open a bench with the judge task's host and the suite, hence the rubric, that the run was planned with."""
     options, suite = planned_request(planned)
     changed = {"ollama_url": planned["judge_url"], "suite": str(suite.folder)}
     return shared_bench(options, settings, TaskLog(say), **changed)
@@ -126,17 +128,17 @@ def _identity(bench: Bench) -> JudgeName:
     with open_engines(options, settings) as engines:
         observer, clock = bench.context.observer, bench.context.clock
         parts = JudgeParts(bench.rubric, settings, engines.of, options.seed, clock, observer.note)
-        return judge_named(options.judge, parts).identity
+        return make_judge(options.judge, parts).identity
 
 
-def _waits(bench: Bench, judge: str) -> set[str]:
-    """The runs that wait for this judge; where a person judges, for any judge that counts."""
+def _waiting_run_ids(bench: Bench, judge: str) -> set[str]:
+    """Return the runs that wait for this judge, or without a configured judge, for any that counts."""
     runs = stored_runs(bench.store, bench.experiment)
     return {run.run_id for run in waiting_runs(runs, judge if bench.options.judge else None, bench.rubric)}
 
 
 def _open_batch(bench: Bench, judge: JudgeName) -> StoredRun | None:
-    """The newest batch for this judge that nobody has scored, where it holds all that waits."""
+    """Return the newest unscored batch for this judge that holds exactly what is waiting, or None."""
     runs = stored_runs(bench.store, bench.experiment)
     waiting = {run.run_id for run in pending_runs(runs, judge.name, bench.rubric)}
     wanted = {KIND: BATCH, "tipbench.judge": judge.name, "tipbench.applied": "false"}
@@ -148,7 +150,7 @@ def _open_batch(bench: Bench, judge: JudgeName) -> StoredRun | None:
 
 def _new_batch(bench: Bench, judge: JudgeName) -> StoredRun | None:
     try:
-        made = bench.new_batch(judge, EVERYTHING if bench.options.judge else WHAT_FITS, keep_file=True)
+        made = bench.new_batch(judge, EVERYTHING if bench.options.judge else ONE_SITTING, keep_file=True)
     except NothingPending:
         return None
     return find_batch(bench.store, bench.experiment, made.file["batch"])

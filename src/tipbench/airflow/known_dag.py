@@ -1,4 +1,4 @@
-"""What Airflow knows of the DAG: its dag-processor reads the file some time after it was written."""
+"""What Airflow knows of the DAG. Its dag-processor reads the file some time after it was written."""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -11,21 +11,23 @@ from tipbench.airflow.remote.records import COLLECT, DAG_ID
 from tipbench.core.errors import NotFound
 from tipbench.core.untrusted import printable
 
-PATIENCE_S = 60.0
-_PAUSE_S = 2.0
+TIMEOUT_S = 60.0
+_POLL_INTERVAL_S = 2.0
 
 
 @dataclass(frozen=True)
 class KnownDag:
+    """The DAG as Airflow's API describes it."""
+
     dag: dict[str, Any] | None
     pools: frozenset[str]  # of the Ollama hosts that its tasks collect on
     error: str  # why Airflow could not read the file
     error_at: str
 
     def is_for(self, pools: Collection[str] | None) -> bool:
-        """Whether Airflow has read a file with these hosts' pools; None: with any."""
-        is_there = self.dag is not None and not self.dag.get("is_stale") and not self.error
-        return is_there and (pools is None or self.pools == frozenset(pools))
+        """Return whether Airflow has read a file with exactly these pools; None accepts any."""
+        is_loaded = self.dag is not None and not self.dag.get("is_stale") and not self.error
+        return is_loaded and (pools is None or self.pools == frozenset(pools))
 
 
 def known_dag(api: AirflowApi) -> KnownDag:
@@ -35,30 +37,37 @@ def known_dag(api: AirflowApi) -> KnownDag:
     except NotFound:
         dag, tasks = None, []
     errors = _rows(api.get("/importErrors", filename_pattern=FILE, limit=100), "import_errors")
-    ours = [one for one in errors if str(one.get("filename", "")).rsplit("/", 1)[-1] == FILE]
+    own_errors = [one for one in errors if str(one.get("filename", "")).rsplit("/", 1)[-1] == FILE]
     pools = frozenset(str(one.get("pool")) for one in tasks if str(one.get("task_id")).startswith(COLLECT))
-    last = (str(ours[0].get("stack_trace", "")).strip() or "it does not say why").splitlines()[-1] if ours else ""
-    return KnownDag(dag, pools, last, str(ours[0].get("timestamp", "")) if ours else "")
+    last = (
+        (str(own_errors[0].get("stack_trace", "")).strip() or "it does not say why").splitlines()[-1]
+        if own_errors
+        else ""
+    )
+    return KnownDag(dag, pools, last, str(own_errors[0].get("timestamp", "")) if own_errors else "")
 
 
 def wait_until_known(
     api: AirflowApi,
     pools: Collection[str] | None,
     is_new: bool,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> KnownDag:
-    """As soon as Airflow has read the file, or could not. An error from before a new file does not end the waiting."""
+    """Wait until Airflow has read the file or failed to, at most TIMEOUT_S; return what it knows then.
+
+    If the file is new, an import error from before it does not end the wait.
+    """
     known = known_dag(api)
     old_error = known.error_at if is_new else ""
-    until = clock() + PATIENCE_S
-    has_told = False
-    while not known.is_for(pools) and known.error_at in ("", old_error) and clock() < until:
-        if not has_told:
-            tell(f"Waiting for Airflow to read {FILE}, at most {PATIENCE_S:g} s …")
-            has_told = True
-        sleep(_PAUSE_S)
+    deadline = clock() + TIMEOUT_S
+    has_reported = False
+    while not known.is_for(pools) and known.error_at in ("", old_error) and clock() < deadline:
+        if not has_reported:
+            report(f"Waiting for Airflow to read {FILE}, at most {TIMEOUT_S:g} s …")
+            has_reported = True
+        sleep(_POLL_INTERVAL_S)
         known = known_dag(api)
     return known
 

@@ -1,4 +1,4 @@
-"""The configuration table as Airflow's typed Params, which its form and its trigger check."""
+"""The options as typed Airflow Params, which Airflow checks in its form and when a run is triggered."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from tipbench.bench.options import Options
 
 
 def table_params(defaults: Mapping[str, Any]) -> dict[str, Param]:
-    """One for each key; `defaults` go before the table's own."""
+    """Return a Param for each option and flag; `defaults` override the options' own defaults."""
     schema = Options.model_json_schema()["properties"]
     params = {key: _param(key, schema[key], defaults) for key in schema}
     flags = {name: Param(bool(defaults.get(name)), type="boolean", description=text) for name, text in FLAGS.items()}

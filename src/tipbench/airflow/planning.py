@@ -1,11 +1,11 @@
-"""plan: everything that can be wrong with a request is told before anything is generated; models get their hosts."""
+"""The task `plan`: reports every problem of a request before anything is generated, and assigns models to hosts."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from tipbench.airflow.host_assignment import Hosts, check_judge_model, host_numbers, shared_out
+from tipbench.airflow.host_assignment import Hosts, assign_models, check_judge_model, host_indices
 from tipbench.airflow.hosts import collect_task
 from tipbench.airflow.request import Request
 from tipbench.bench.bench import Bench
@@ -24,11 +24,11 @@ from tipbench.server.jobs.simulation_asked import refuse_credentials
 Say = Callable[[str], None]
 
 
-# Where workers keep results: an MLflow server, which all of them can reach.
+# A bench for workers: they all store their results in the same MLflow server.
 
 
 class TaskLog(Observer):
-    """Writes what a bench notes to a task's log."""
+    """Writes the notes of a bench to a task's log."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
@@ -38,60 +38,64 @@ class TaskLog(Observer):
 
 
 def shared_bench(options: Options, settings: Settings, observer: Observer, **changed: Any) -> Bench:
-    """A bench whose results all workers see; `changed` are options for this worker alone."""
+    """Open a bench whose results all workers can see; `changed` are options for this worker only."""
     shared = shared_address(options.mlflow_url, settings)
-    return Bench.of(options.model_copy(update={**changed, "mlflow_url": shared}), Context(settings, observer))
+    return Bench.from_options(options.model_copy(update={**changed, "mlflow_url": shared}), Context(settings, observer))
 
 
 def shared_address(url: str | None, settings: Settings) -> str:
-    """Never a database file: what one worker writes there, another can't see, and it goes with the worker's disk.
+    """Return the address of the MLflow server, with credentials if the worker's own setting is for the same server.
 
-    The plan names the place without credentials; a worker whose own setting names the same place takes them from there.
+    Plans contain addresses without credentials. Raises InvalidInput for a database file, which other workers can't see
+    and which is lost with the worker's disk.
     """
     own = settings.get("MLFLOW_TRACKING_URI")
     is_own = not url or without_credentials(own) == without_credentials(url)
-    named = (own if is_own else url) or DEFAULT_SERVER
-    if not named.startswith(("http://", "https://")):
+    address = (own if is_own else url) or DEFAULT_SERVER
+    if not address.startswith(("http://", "https://")):
         raise InvalidInput(
-            f"mlflow_url: {without_credentials(named)} can't be seen by every worker; give the address of an MLflow "
+            f"mlflow_url: {without_credentials(address)} can't be seen by every worker; give the address of an MLflow "
             "server, here or as MLFLOW_TRACKING_URI on the workers"
         )
-    return named
+    return address
 
 
-def make_planned(
+def plan_run(
     request: Request, hosts: Sequence[str], settings: Settings, asked_ms: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """What the other tasks go by; `hosts`: those that the DAG has pools for, in its order."""
+    """Plan a run; return what the other tasks need. `hosts` are those that the DAG has pools for, in its order.
+
+    Raises Problems with everything that is wrong with the request.
+    """
     options = request.options
     refuse_credentials(options)
-    numbers = host_numbers(options, hosts)
+    indices = host_indices(options, hosts)
     suite = load_suite(options.suite)
-    options = suite.fit(options)
+    options = suite.apply_defaults(options)
     problems = _problems_of(options, suite, settings)
     found = Hosts(options, hosts, settings)
-    models, shares = shared_out(options, suite, numbers, found, problems)
+    models, shares = assign_models(options, suite, indices, found, problems)
     check_judge_model(options, found, settings, problems)
-    for error in found.away.values():
+    for error in found.unreachable.values():
         say(f"{error}; its models go to other hosts.")
     if problems:
         raise Problems("the request can't be run, so nothing was generated:", problems)
     with shared_bench(options, settings, TaskLog(say)) as bench:
         if request.fresh:
-            aside = bench.start_over(models, before_ms=asked_ms)
-            say(f"{aside} stored cells are set aside: they stay in MLflow, tagged tipbench.superseded.")
+            superseded = bench.start_over(models, before_ms=asked_ms)
+            say(f"{superseded} stored cells are set aside: they stay in MLflow, tagged tipbench.superseded.")
         plan = bench.missing_cells(models, request.retry_failed)
         to_do = Counter(cell.model.name for cell in plan.to_do)
         options = options.model_copy(update={"mlflow_url": bench.store.address})
-    told = [
+    assigned = [
         {
             "model": model,
-            "ollama_url": hosts[number],
-            "task_id": collect_task(number, hosts[number]),
+            "ollama_url": hosts[index],
+            "task_id": collect_task(index, hosts[index]),
             "cells": plan.cells // len(models),
             "to_do": to_do[model],
         }
-        for number, share in enumerate(shares)
+        for index, share in enumerate(shares)
         for model in share
     ]
     return {
@@ -100,18 +104,18 @@ def make_planned(
         "suite_digest": suite_digest(suite),
         "mlflow_url": options.mlflow_url,
         "options": options.model_dump(mode="json"),
-        "judge_url": hosts[0],  # whose pool the judge's task is in, whichever hosts this run collects on
+        "judge_url": hosts[0],  # the judge task uses its pool, whichever hosts this run collects on
         "retry_failed": request.retry_failed,
         "cells": plan.cells,
         "stored": plan.stored,
         "to_do": len(plan.to_do),
-        "models": told,
+        "models": assigned,
         "infos": [asdict(model) for model in models],
     }
 
 
 def planned_request(planned: Mapping[str, Any]) -> tuple[Options, Suite]:
-    """The options as they were planned, and the suite; what this worker has must be what `plan` had."""
+    """Return the planned options and the suite; raise InvalidInput if this worker's suite is not the planned one."""
     options = make_options({key: value for key, value in planned["options"].items() if value is not None}, "the plan")
     suite = load_suite(options.suite)
     if suite_digest(suite) != planned["suite_digest"]:
@@ -123,7 +127,7 @@ def planned_request(planned: Mapping[str, Any]) -> tuple[Options, Suite]:
 
 
 def suite_digest(suite: Suite) -> str:
-    """Another one as soon as anything differs that shapes answers or scores."""
+    """Return a digest of everything in a suite that affects answers or scores."""
     return data_digest(
         {
             "scenarios": [[one.id, one.text] for one in suite.scenarios],

@@ -1,4 +1,4 @@
-"""What workers need besides Airflow, seen from here: the MLflow server and the Ollama hosts."""
+"""Checks of what workers need besides Airflow, from this machine: the MLflow server and the Ollama hosts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from tipbench.core.errors import TipbenchError
 from tipbench.core.settings import Settings
 from tipbench.core.text import counted
 
-# What a check found, as `tipbench airflow init` shows it.
-
 
 @dataclass(frozen=True)
 class Check:
-    good: bool | None  # None: worth knowing, and in nobody's way
+    """The result of a check, as `tipbench airflow init` shows it."""
+
+    good: bool | None  # None: for information only
     what: str
-    text: str  # where it is not good, with what to do next
+    text: str  # says what to do next if the check failed
 
 
 def check_mlflow(settings: Settings) -> Iterator[Check]:
@@ -43,7 +43,7 @@ def models_on(url: str, settings: Settings) -> list[str]:
 
 
 def check_ollama(url: str, settings: Settings) -> tuple[Check, list[str]]:
-    """With the models that are there. Never a fault: workers may reach hosts that this machine doesn't."""
+    """Return the check and the host's models. It never fails: workers may reach hosts that this machine can't."""
     try:
         models = models_on(url, settings)
     except TipbenchError as error:

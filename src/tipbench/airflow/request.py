@@ -1,4 +1,4 @@
-"""What a run of the DAG is asked to do: its conf, held against the configuration table."""
+"""The request of a DAG run: its conf, validated against the options."""
 
 import os
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ FLAGS = {
 }
 HOME = Setting("AIRFLOW_HOME", "~/airflow", "Airflow's folder.")
 DAGS_FOLDER = Setting("AIRFLOW__CORE__DAGS_FOLDER", "", "Where Airflow looks for DAGs; default: dags in its folder.")
-_LONGEST = 10_000  # characters: a conf may repeat names of any length, and an XCom is kept for good
+_MAX_CHARS = 10_000  # a conf may repeat names of any length, and an XCom is stored forever
 
 
 @dataclass(frozen=True)
@@ -28,57 +28,57 @@ class Request:
 
 
 def read_conf(conf: Mapping[str, Any], defaults: Mapping[str, Any]) -> Request:
-    """A key that says what the table says anyway counts as not given, so that a suite's own defaults hold; unless the
-    DAG has another default for it.
+    """Validate a run's conf; raise Problems with everything that is wrong.
 
-    Airflow takes keys that no Param names, and its forms send every key: both end here.
+    Airflow accepts keys that no Param names; those are reported here. Its forms send every key, so a value that equals
+    the option's default counts as not given and a suite's own default can apply, unless the DAG sets another default.
     """
     given = {**defaults, **conf}
     flags = {name: given.pop(name, False) for name in FLAGS}
-    wrong = [
+    problems = [
         f"{name}: must be true or false (given: {shown(flag, 80)})"
         for name, flag in flags.items()
         if flag not in (True, False)
     ]
-    usual = {name: field.default for name, field in Options.model_fields.items()}
-    asked = {
+    option_defaults = {name: field.default for name, field in Options.model_fields.items()}
+    changed = {
         key: value
         for key, value in given.items()
-        if key not in usual or (value is not None and (value != usual[key] or key in defaults))
+        if key not in option_defaults or (value is not None and (value != option_defaults[key] or key in defaults))
     }
     try:
-        options = make_options(asked, "the conf")
+        options = make_options(changed, "the conf")
     except Problems as error:
-        wrong = [*error.problems, *wrong]
-    if wrong:
-        raise Problems("the conf can't be used, so nothing was generated:", wrong)
+        problems = [*error.problems, *problems]
+    if problems:
+        raise Problems("the conf can't be used, so nothing was generated:", problems)
     return Request(options, bool(flags["retry_failed"]), bool(flags["fresh"]))
 
 
-# Airflow's own settings that say where its DAGs folder is; services and `tipbench airflow init` read the same.
+# The DAGs folder, by the same settings that Airflow's own services read.
 
 
 def dags_folder(settings: Settings) -> Path:
     given = settings.value(DAGS_FOLDER) or f"{settings.value(HOME)}/dags"
-    return Path(os.path.expanduser(given)).absolute()  # noqa: PTH111 - the other one raises for ~nobody
+    return Path(os.path.expanduser(given)).absolute()  # noqa: PTH111 - Path.expanduser raises for ~nobody
 
 
-# What can go wrong with a task that nothing else in tipbench has a word for.
+# Errors that only tasks of the DAG can have.
 
 
 class CellsFailed(TipbenchError):
-    """Cells of a model have no answer; they are stored as failures, and tried again with the task."""
+    """Cells of a model have no answer. They are stored as failures, and retried when the task is."""
 
 
-class EndedFromOutside(TipbenchError):
-    """Somebody cancelled the run, or the worker is going down."""
+class TaskTerminated(TipbenchError):
+    """The run was cancelled, or the worker is shutting down."""
 
 
-def words_of(error: Exception) -> str:
-    """What the user reads; for an error that nobody foresaw, that it is one."""
+def user_message(error: Exception) -> str:
+    """Return the message to show to users, limited in length; an unexpected error is described as such."""
     if not isinstance(error, TipbenchError):
         error = TipbenchError(
             f"it ended with an error that nobody foresaw ({type(error).__name__}: {error}); its log has more"
         )
     text = printable(str(error))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 1]}…"

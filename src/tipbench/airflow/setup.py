@@ -1,4 +1,4 @@
-"""Sets an Airflow up for tipbench, or only looks whether it is: the DAG's file, the pools, and what runs need."""
+"""Sets up an Airflow for tipbench, or only checks it: the DAG's file, the pools, and what runs need."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from tipbench.airflow.dag_file import hosts_in, put_dag_file, read_dag_file
 from tipbench.airflow.hosts import pool_name
 from tipbench.airflow.known_dag import check_dag, known_dag, wait_until_known
 from tipbench.airflow.prerequisites import Check
-from tipbench.airflow.remote.client import URL, AirflowApi, in_path
+from tipbench.airflow.remote.client import URL, AirflowApi, path_segment
 from tipbench.bench.options import Options, make_options
 from tipbench.core.errors import InvalidInput, NotFound, TipbenchError
 from tipbench.core.untrusted import printable, shown
@@ -19,10 +19,10 @@ from tipbench.server.jobs.simulation_asked import refuse_credentials
 TESTED = "3.3.2"
 _MAJOR = "3"
 _SERVICES = {"scheduler": "airflow scheduler", "dag_processor": "airflow dag-processor"}
-_ABOUT = "One model at a time on this Ollama host; made by 'tipbench airflow init'."
+_POOL_DESCRIPTION = "One model at a time on this Ollama host; made by 'tipbench airflow init'."
 
 
-# Whether Airflow answers, is one that we know how to talk to, and is at work.
+# Airflow itself: does it answer, is its version supported, are its services running?
 
 
 def check_version(api: AirflowApi) -> Check:
@@ -45,8 +45,8 @@ def check_version(api: AirflowApi) -> Check:
 def check_health(api: AirflowApi) -> Iterator[Check]:
     health = api.get("/monitor/health")
     for service, start in _SERVICES.items():
-        said = health.get(service)
-        status = said.get("status") if isinstance(said, dict) else None
+        reported = health.get(service)
+        status = reported.get("status") if isinstance(reported, dict) else None
         name = service.replace("_", "-")
         if status == "healthy":
             yield Check(True, name, "healthy")
@@ -55,19 +55,19 @@ def check_health(api: AirflowApi) -> Iterator[Check]:
             yield Check(False, name, f"{state}; start it where Airflow runs: {start}")
 
 
-# Pools, by Airflow's API: without its pool a task waits for ever, and in one of two slots it is not alone.
+# Pools: without its pool a task waits forever; with more than one slot, two models could run on one host.
 
 
 def make_pools(api: AirflowApi, names: Iterable[str]) -> Iterator[Check]:
-    """Sees to it that each has one slot, and says what was changed for that."""
+    """Ensure that each pool exists with one slot, and report what was changed."""
     for name in names:
         slots = _slots(api, name)
         if slots is None:
-            api.post("/pools", {"name": name, "slots": 1, "description": _ABOUT})
+            api.post("/pools", {"name": name, "slots": 1, "description": _POOL_DESCRIPTION})
             yield Check(True, "pool", f"{name} was made, with one slot")
         elif slots != 1:
-            whole = {"pool": name, "slots": 1, "include_deferred": False}  # Airflow wants more than what changes
-            api.patch(f"/pools/{in_path(name)}", whole, update_mask="slots")
+            body = {"pool": name, "slots": 1, "include_deferred": False}  # Airflow requires more than what changes
+            api.patch(f"/pools/{path_segment(name)}", body, update_mask="slots")
             yield Check(True, "pool", f"{name} had {shown(slots)} slots, and was set back to one")
         else:
             yield Check(True, "pool", f"{name} is there, with one slot")
@@ -89,33 +89,35 @@ def check_pools(api: AirflowApi, names: Iterable[str]) -> Iterator[Check]:
 
 
 def _slots(api: AirflowApi, name: str) -> Any:
-    """As Airflow says it; None: there is no such pool."""
+    """Return the pool's number of slots as Airflow reports it; None if there is no such pool."""
     try:
-        return api.get(f"/pools/{in_path(name)}").get("slots", 0)
+        return api.get(f"/pools/{path_segment(name)}").get("slots", 0)
     except NotFound:
         return None
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What the user asked for; without hosts, those of the file that is there, else the default one."""
+    """What the user asked for. Without `hosts`, those in the existing file are used, or else the default one."""
 
     folder: Path
     hosts: tuple[str, ...] | None
     only_check: bool
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
 
 def given_hosts(ollama_url: str | None) -> tuple[str, ...] | None:
-    """The hosts of the flag, checked; their addresses are shown to everybody who sees Airflow."""
+    """Parse the hosts of the flag; raise InvalidInput for credentials, as everybody in Airflow sees the addresses."""
     if ollama_url is None:
         return None
     options: Options = make_options({"ollama_url": ollama_url}, "the flags")
     refuse_credentials(options)
     hosts = options.ollama_urls
-    if not (options.ollama_url.isascii() and options.ollama_url.isprintable()):  # it becomes Python, and task names
+    if not (
+        options.ollama_url.isascii() and options.ollama_url.isprintable()
+    ):  # it becomes part of a Python file and of task names
         raise InvalidInput(f"--ollama-url {shown(ollama_url)} has characters that no address has, such as a line break")
     if len({pool_name(host) for host in hosts}) < len(hosts):
         raise InvalidInput(f"--ollama-url {options.ollama_url}: two of these would share a pool in Airflow; rename one")
@@ -123,7 +125,7 @@ def given_hosts(ollama_url: str | None) -> tuple[str, ...] | None:
 
 
 def steps(setup: Setup, api: AirflowApi) -> Iterator[Check]:
-    """Everything on Airflow's side, each as it is done; what can't be asked because Airflow is away is left out."""
+    """Set up or check everything in Airflow, yielding each result as it is done; stop if Airflow can't be reached."""
     is_new = False
     if not setup.only_check:
         is_new, text = put_dag_file(setup.folder, setup.hosts)
@@ -139,7 +141,7 @@ def steps(setup: Setup, api: AirflowApi) -> Iterator[Check]:
 
 
 def expected_hosts(setup: Setup) -> tuple[str, ...] | None:
-    """None where only Airflow knows: the file was changed by hand, or is on another machine."""
+    """Return the hosts of the DAG; None if only Airflow knows: the file was changed by hand or is elsewhere."""
     found = read_dag_file(setup.folder)
     return setup.hosts or (hosts_in(found) if found is not None else None)
 
@@ -152,7 +154,7 @@ def _pools_and_dag(setup: Setup, api: AirflowApi, is_new: bool) -> Iterator[Chec
     if setup.only_check:
         known = known_dag(api)
     else:
-        known = wait_until_known(api, pools, is_new, setup.tell, setup.clock, setup.sleep)
+        known = wait_until_known(api, pools, is_new, setup.report, setup.clock, setup.sleep)
     if pools is None:
         yield from _pools(setup, api, sorted(known.pools))
     yield from check_dag(known, pools)

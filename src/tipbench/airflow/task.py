@@ -1,4 +1,4 @@
-"""How a phase runs as a task: what goes wrong is told to who reads the run, and tried again only if that may help."""
+"""Runs a phase as an Airflow task: reports errors to users, and lets Airflow retry only where that may help."""
 
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -9,67 +9,68 @@ from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tipbench.airflow.remote.records import PLAN, PLANNED, PROBLEM, RETURNED
-from tipbench.airflow.request import CellsFailed, EndedFromOutside, words_of
+from tipbench.airflow.request import CellsFailed, TaskTerminated, user_message
 from tipbench.core.errors import EngineError, JudgeFailed, ModelMissing, TipbenchError, TrackingUnreachable
 from tipbench.core.untrusted import printable
 
-_PASSING = (EngineError, TrackingUnreachable, JudgeFailed, CellsFailed, EndedFromOutside)  # may be mended by then
+_TRANSIENT = (EngineError, TrackingUnreachable, JudgeFailed, CellsFailed, TaskTerminated)  # a retry may help
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Puts what went wrong into words, in the log and in an XCom; no traceback for what users can mend."""
+def report_errors() -> Iterator[None]:
+    """Report errors in the log and in an XCom, without a traceback if users can fix them; let Airflow retry or fail."""
     try:
         yield
     except TipbenchError as error:
-        text = words_of(error)
-        pushed(PROBLEM)(text)
-        if isinstance(error, _PASSING) and not isinstance(error, ModelMissing):
+        text = user_message(error)
+        xcom_pusher(PROBLEM)(text)
+        if isinstance(error, _TRANSIENT) and not isinstance(error, ModelMissing):
             raise AirflowException(text) from None
         raise AirflowFailException(text) from None
     except Exception as error:
-        pushed(PROBLEM)(words_of(error))
+        xcom_pusher(PROBLEM)(user_message(error))
         raise
 
 
 @contextmanager
-def ended_tidily() -> Iterator[None]:
-    """Ended from outside, a task unloads its model and delivers what it has, in the seconds that Airflow gives it."""
+def graceful_termination() -> Iterator[None]:
+    """On SIGTERM, let the task unload its model and deliver its results in the seconds that Airflow allows for it."""
     received = 0
 
-    def end(*_: object) -> None:
+    def terminate(*_: object) -> None:
         nonlocal received
         received += 1
-        if received == 1:  # a second one must not break off what the first one began
+        if received == 1:  # a second signal must not interrupt the cleanup
             raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, end)
+    previous = signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     except KeyboardInterrupt:
-        raise EndedFromOutside("ended from outside; what was done is stored") from None
+        raise TaskTerminated("ended from outside; what was done is stored") from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous)
 
 
-def of_plan() -> Mapping[str, Any]:
-    """What was planned. Where `plan` has failed, it has said why, and nothing is to be added to that."""
-    found = pulled(PLAN, PLANNED)
+def read_plan() -> Mapping[str, Any]:
+    """Return the plan. Without one, fail the task but push no problem: `plan` has failed and pushed its own."""
+    found = pull_xcom(PLAN, PLANNED)
     if not found:
         raise AirflowFailException("there is no plan to go by; see why 'plan' failed, and clear it")
     planned: Mapping[str, Any] = found
     return planned
 
 
-def pulled(task_id: str, key: str = RETURNED) -> Any:
+def pull_xcom(task_id: str, key: str = RETURNED) -> Any:
     return get_current_context()["ti"].xcom_pull(task_ids=task_id, key=key)
 
 
-def pushed(key: str) -> Callable[[Any], None]:
+def xcom_pusher(key: str) -> Callable[[Any], None]:
+    """Return a function that pushes its argument as an XCom of the current task under this key."""
     ti = get_current_context()["ti"]
     return lambda value: ti.xcom_push(key, value)
 
 
 def say(text: str) -> None:
-    """Into the task's log. Names come from whoever began the run, and some readers of logs obey what they read."""
+    """Print to the task's log, with control characters escaped: names are chosen by whoever started the run."""
     print(printable(text))

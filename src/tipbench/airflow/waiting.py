@@ -1,4 +1,4 @@
-"""wait_for_judge: waits for scores, without a worker, and goes on when they are there, wherever they come from."""
+"""The task `wait_for_judge`: waits for scores without occupying a worker, wherever the scores come from."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -9,14 +9,14 @@ from airflow.sdk import Param
 
 from tipbench.airflow.approval_prompt import question_of, subject_of
 from tipbench.airflow.remote.records import APPLIED, EXPORT
-from tipbench.airflow.task import of_plan, pulled, say, told
+from tipbench.airflow.task import pull_xcom, read_plan, report_errors, say
 
 WITHOUT = "Compare without them"
-_LOOK_EVERY = timedelta(minutes=5)  # at MLflow, for scores that came without a word to Airflow
+_POLL_INTERVAL = timedelta(minutes=5)  # of MLflow, for scores that were stored without an answer in Airflow
 FORM = {
     "scores": Param(
         None,
-        type=["null", "string"],  # a plain string Airflow's form would want to be filled in before anything is chosen
+        type=["null", "string"],  # for a plain string, Airflow's form would require a value
         format="multiline",
         title="Scores",
         description="To apply scores here, paste the batch's judge.json, filled in, and choose "
@@ -26,38 +26,38 @@ FORM = {
 
 
 class WaitForJudge(HITLOperator):
-    """Parked in Airflow as a required action. It wakes when somebody answers, and now and then by itself."""
+    """Deferred in Airflow as a required action; resumes when somebody answers, and at intervals to poll MLflow."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
             subject="Scores are waited for",
             options=[APPLIED, WITHOUT],
-            response_timeout=_LOOK_EVERY,
+            response_timeout=_POLL_INTERVAL,
             **kwargs,
         )
 
     def execute(self, context: Any) -> dict[str, Any]:
-        return self._look(context)
+        return self._poll(context)
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> dict[str, Any]:
         if event.get("error_type") == "timeout":
-            return self._look(context)
+            return self._poll(context)
         answer: Mapping[str, Any] = super().execute_complete(context, event)
         if WITHOUT in answer["chosen_options"]:
             return {"in_short": "compared without waiting for the scores"}
         pasted = str(answer["params_input"].get("scores") or "").strip()
         if pasted:
-            self._paste(pasted)
-        return self._look(context)
+            self._apply(pasted)
+        return self._poll(context)
 
-    def _look(self, context: Any) -> dict[str, Any]:
-        """Ends when the scores are there; asks, or asks again, when they are not."""
-        from tipbench.airflow.judging import reason_to_go_on
+    def _poll(self, context: Any) -> dict[str, Any]:
+        """Return if the scores are there or nothing waits for them; otherwise defer the task and prompt (again)."""
+        from tipbench.airflow.judging import reason_to_continue
         from tipbench.core.settings import Settings
 
-        planned, exported = of_plan(), pulled(EXPORT)
-        with told():
-            reason = reason_to_go_on(planned, exported, Settings(), say)
+        planned, exported = read_plan(), pull_xcom(EXPORT)
+        with report_errors():
+            reason = reason_to_continue(planned, exported, Settings(), say)
         if reason:
             return {"in_short": reason}
         self.subject = subject_of(exported)
@@ -65,14 +65,14 @@ class WaitForJudge(HITLOperator):
         super().execute(context)
         raise AssertionError("a task that waits does not come here")
 
-    def _paste(self, text: str) -> None:
-        """Applies what was pasted; says in the log what is wrong with it, because the question's words stay."""
+    def _apply(self, text: str) -> None:
+        """Apply pasted scores. What is wrong with them is logged, because the prompt's text can't change."""
         from tipbench.airflow.judging import apply_pasted
         from tipbench.core.errors import InvalidInput, TrackingUnreachable
         from tipbench.core.settings import Settings
 
-        planned, exported = of_plan(), pulled(EXPORT)
-        with told():
+        planned, exported = read_plan(), pull_xcom(EXPORT)
+        with report_errors():
             try:
                 say(apply_pasted(planned, exported, text, Settings(), say)["in_short"])
             except (InvalidInput, TrackingUnreachable) as error:

@@ -1,1 +1,1 @@
-"""The bench: collect, judge and compare answers of models over a grid of cells."""
+"""The bench: collects, judges and compares answers of models over a grid of cells."""

@@ -1,4 +1,4 @@
-"""The bench: collect, judge and compare an experiment. The command line, the DAG and notebooks call the same methods.
+"""The bench: collect, judge and compare an experiment. The command line, the DAG and notebooks use the same methods.
 
     with Bench("tip-bench-first", suite="tip") as bench:
         bench.collect(models="qwen2.5:0.5b,gemma3:1b", prompts="v1,v3-few-shot", n_tips=5)
@@ -6,7 +6,7 @@
         bench.apply("judge.json")
         board = bench.compare()
 
-What only some methods need is imported in them: comparing does without engines, collecting without numpy.
+Imports that only some methods need are inside them: comparing needs no engines, collecting no numpy.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.options import Options, make_options
 from tipbench.bench.records import ModelInfo
 from tipbench.bench.suites.rubric import Rubric
-from tipbench.bench.tracking.address import open_store, remember
+from tipbench.bench.tracking.address import open_store, remember_experiment
 from tipbench.bench.tracking.interface import Experiment, StoredRun
-from tipbench.bench.tracking.runs import SUPERSEDED, each_cell, stored_runs, supersede_later
+from tipbench.bench.tracking.runs import SUPERSEDED, iter_cells, stored_runs, supersede_duplicates
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import EngineError, InvalidInput, NothingStored, ScoresRefused
 from tipbench.core.paths import journal_folder, judged_folder, snapshot_folder
@@ -34,7 +34,7 @@ from tipbench.core.version import __version__
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from tipbench.bench.collect.delivery import Delivered, Synced
+    from tipbench.bench.collect.delivery import DeliveryResult, SyncResult
     from tipbench.bench.collect.plan import Collected, Plan
     from tipbench.bench.compare.html.page import Report
     from tipbench.bench.compare.leaderboard import Leaderboard
@@ -47,28 +47,28 @@ if TYPE_CHECKING:
     from tipbench.bench.records import GoldItem
     from tipbench.bench.suites.suite import Suite
 
-_REFUSED_SCORES = "judged.json"  # in a batch's run: what a judge gave that could not be applied
+_REFUSED_SCORES = "judged.json"  # in a batch's run: a judge's scores that could not be applied
 
 
 class Bench:
-    """One experiment. Close it, or use it in a `with` statement. Methods raise errors of `tipbench.core.errors`.
+    """One experiment. Close it, or use it in a `with` statement. Methods raise the errors of `tipbench.core.errors`.
 
-    The options are those of the configuration table: suite, models, prompts, n_tips, mlflow_url, seed and so on.
+    Keyword arguments are run options: suite, models, prompts, n_tips, mlflow_url, seed and so on.
     """
 
     def __init__(self, experiment: str | None = None, *, context: Context | None = None, **options: Any) -> None:
-        """Raise InvalidInput with every problem of the options; nothing is opened yet."""
+        """Validate the options; raise InvalidInput with every problem. Nothing is opened yet."""
         given = options if experiment is None else {**options, "experiment": experiment}
-        self._begin(make_options(given), context or Context(), experiment is not None)
+        self._init(make_options(given), context or Context(), experiment is not None)
 
     @classmethod
-    def of(cls, options: Options, context: Context | None = None) -> "Bench":
-        """A bench for options that are checked already."""
+    def from_options(cls, options: Options, context: Context | None = None) -> "Bench":
+        """Create a bench from validated options."""
         bench = cls.__new__(cls)
-        bench._begin(options, context or Context(), named=True)
+        bench._init(options, context or Context(), named=True)
         return bench
 
-    def _begin(self, options: Options, context: Context, named: bool) -> None:
+    def _init(self, options: Options, context: Context, named: bool) -> None:
         self.options = options
         self.context = context
         self._named = named
@@ -85,7 +85,7 @@ class Bench:
         self.close()
 
     def close(self) -> None:
-        """Close the store, unless it was passed in."""
+        """Close the store, unless it was passed in with the context."""
         if self._store and self._store is not self.context.store:
             self._store.close()
         self._store = self.context.store
@@ -93,10 +93,10 @@ class Bench:
     # Collecting
 
     def plan(self, *, retry_failed: bool = False, **options: Any) -> "Plan":
-        """What `collect` would generate, without generating or storing anything."""
+        """Return what `collect` would generate, without generating or storing anything."""
         from tipbench.bench.engines.catalog import open_engines
 
-        suite = self.fit(**options)
+        suite = self.set_options(**options)
         with open_engines(self.options, self.context.settings) as engines:
             models = self._admit(suite, engines)
         try:
@@ -114,15 +114,15 @@ class Bench:
         share: Share | None = None,
         **options: Any,
     ) -> "Collected":
-        """Generate and store every cell that is missing: (model × prompt × scenario), as often as the options say.
+        """Generate and store every missing cell: (model × prompt × scenario), repeated as the options say.
 
-        `retry_failed` tries cells again that failed before; `fresh` sets aside what is stored of this grid. Without
-        `wait`, LockTaken is raised while another process collects this experiment or uses the same engine.
+        `retry_failed` also retries cells that failed before; `fresh` first supersedes all stored cells of this grid.
+        Without `wait`, raise LockTaken if another process collects this experiment or uses the same engine.
         """
         from tipbench.bench.collect.loop import exclusive_collection
         from tipbench.bench.engines.catalog import open_engines
 
-        suite, settings, observer = self.fit(**options), self.context.settings, self.context.observer
+        suite, settings, observer = self.set_options(**options), self.context.settings, self.context.observer
         with open_engines(self.options, settings) as engines:
             models = self._admit(suite, engines) if share is None else ()
             store = self._open_store(create=share is None)
@@ -139,13 +139,13 @@ class Bench:
                     self._note(f"{count} stored cells are set aside: they stay in MLflow, tagged tipbench.superseded.")
                 plan = self._plan(suite, models, retry_failed, store)
                 if share is None:
-                    remember(settings, self.options.experiment, store.address, str(suite.folder))
+                    remember_experiment(settings, self.options.experiment, store.address, str(suite.folder))
                 return self._generate(suite, plan, engines, keep_up=share is not None)
 
     def start_over(self, models: Sequence[ModelInfo], before_ms: int | None = None) -> int:
-        """Set the stored runs of this grid aside, scores and all; they stay in MLflow and count no more.
+        """Supersede the stored runs of this grid with their scores: they stay in MLflow but no longer count.
 
-        `before_ms`: only those that are older, so that starting over can be repeated halfway. Returns how many.
+        With `before_ms`, only older runs, so that an interrupted call can be repeated. Return the number of runs.
         """
         from tipbench.bench.collect.grid import Grid
 
@@ -153,22 +153,22 @@ class Bench:
         if experiment is None:
             return 0
         keys = {cell.key for cell in Grid(self.options, self.suite, models)}
-        aside = [
+        superseded = [
             run
             for run in stored_runs(self.store, experiment)
             if run.tags["tipbench.cell_key"] in keys and (before_ms is None or run.started_ms < before_ms)
         ]
         with self.store.session():
-            for run in aside:
+            for run in superseded:
                 self.store.extend_run(run, {SUPERSEDED: "true", "judge_pending": "false"}, at_ms=self.now_ms)
-        return len(aside)
+        return len(superseded)
 
     def missing_cells(self, models: Sequence[ModelInfo], retry_failed: bool = False) -> "Plan":
-        """The cells of these models that are missing; raises InvalidInput for an experiment of somebody else."""
+        """Plan the missing cells of these models; raise InvalidInput if the experiment holds foreign runs."""
         return self._plan(self.suite, models, retry_failed, self.store)
 
     def _admit(self, suite: "Suite", engines: "Engines") -> list[ModelInfo]:
-        """Check everything that can be wrong with a request, before a store is touched or anything is generated."""
+        """Check the whole request before a store is touched or anything is generated; return the models."""
         from tipbench.bench.engines.admission import admit
         from tipbench.bench.judge.judges.catalog import check_judge
 
@@ -182,7 +182,7 @@ class Bench:
         return admit(options.model_names, engines.of, options.max_model_b, check_memory)
 
     def _plan(self, suite: "Suite", models: Sequence[ModelInfo], retry_failed: bool, store: RunStore | None) -> "Plan":
-        """The cells that are still missing from the experiment; without a store, all of them."""
+        """Plan the cells that are missing from the experiment; without a store, all cells."""
         from tipbench.bench.collect.grid import Grid
         from tipbench.bench.collect.plan import make_plan
 
@@ -190,32 +190,32 @@ class Bench:
         experiment = store.find_experiment(name) if store else None
         if store and experiment:
             _check_own(store, experiment)
-        of_suite = experiment.tags.get("tipbench.suite", suite.name) if experiment else suite.name
-        if of_suite != suite.name:
+        stored_suite = experiment.tags.get("tipbench.suite", suite.name) if experiment else suite.name
+        if stored_suite != suite.name:
             raise InvalidInput(
-                f"experiment '{name}' belongs to suite '{of_suite}', not '{suite.name}'; give this one a name of its "
-                f"own, such as --experiment {suite.experiment_prefix}1"
+                f"experiment '{name}' belongs to suite '{stored_suite}', not '{suite.name}'; give this one a name of "
+                f"its own, such as --experiment {suite.experiment_prefix}1"
             )
-        stored = each_cell(store, experiment) if store and experiment else ()
+        stored = iter_cells(store, experiment) if store and experiment else ()
         return make_plan(models, Grid(self.options, suite, models), stored, retry_failed)
 
     def _deliver_left_behind(self) -> None:
-        """Store what an earlier collection of this experiment generated and could not deliver."""
-        from tipbench.bench.collect.delivery import deliver_left_behind
-        from tipbench.bench.collect.journal import left_behind
+        """Store answers that an earlier collection of this experiment generated but could not deliver."""
+        from tipbench.bench.collect.delivery import deliver_orphaned
+        from tipbench.bench.collect.journal import orphaned_journals
 
         journals = journal_folder(self.context.settings.home)
-        found = left_behind(journals, self.store.address, self.options.experiment)
-        delivered: Delivered = deliver_left_behind(found, self.store)
+        found = orphaned_journals(journals, self.store.address, self.options.experiment)
+        delivered: DeliveryResult = deliver_orphaned(found, self.store)
         if delivered.cells:
             self._note(f"{delivered.cells} cells that an earlier run generated and could not store are in MLflow now.")
 
     def _generate(self, suite: "Suite", plan: "Plan", engines: "Engines", keep_up: bool) -> "Collected":
         """Generate and store every cell of the plan.
 
-        With `keep_up` the next cell waits until MLflow has the one before: this machine's disk may not be there later.
+        With `keep_up`, each cell waits until MLflow has the previous one: this machine's disk may not survive the run.
         """
-        from tipbench.bench.collect.delivery import delivering
+        from tipbench.bench.collect.delivery import open_cell_writer
         from tipbench.bench.collect.journal import Journal, JournalHead
         from tipbench.bench.collect.loop import collect
         from tipbench.bench.collect.plan import Collected
@@ -234,24 +234,24 @@ class Bench:
         head = JournalHead(store.address, name, suite.name, {"rubric.md": suite.rubric.text})
         journal = Journal.create(journal_folder(context.settings.home), head, context.new_id())
         try:
-            with delivering(journal, store, experiment, keep_up) as keeper, MemoryWatch() as watch:
+            with open_cell_writer(journal, store, experiment, keep_up) as writer, MemoryWatch() as watch:
                 for outcome in collect(
-                    plan.to_do, engines.of, suite, keeper.keep, watch, context.clock, self.options.concurrency
+                    plan.to_do, engines.of, suite, writer.write, watch, context.clock, self.options.concurrency
                 ):
                     collected.count(outcome)
                     context.observer.done(outcome)
         except EngineError:
             self._note("What was done is stored; the same command goes on from there.")
             raise
-        collected.undelivered, collected.outages = keeper.undelivered, keeper.delivered.outages
+        collected.undelivered, collected.outages = writer.undelivered, writer.delivered.outages
         if store.is_shared and not collected.undelivered:
-            collected.superseded = supersede_later(store, experiment())
+            collected.superseded = supersede_duplicates(store, experiment())
         collected.seconds = context.clock() - started
         return collected
 
     @staticmethod
-    def sync(settings: Settings | None = None) -> "Iterator[Synced]":
-        """Deliver everything that was generated while MLflow was away, to wherever each collection was going."""
+    def sync(settings: Settings | None = None) -> "Iterator[SyncResult]":
+        """Deliver all answers that were generated while MLflow was unreachable, each to its collection's store."""
         from tipbench.bench.collect.delivery import deliver_all
 
         return deliver_all(settings or Settings())
@@ -259,13 +259,16 @@ class Bench:
     # Judging
 
     def pending(self, judge: str | None = None) -> int:
-        """How many cells wait for this judge; without one, for any judge that counts."""
+        """Return how many cells wait for this judge; without a name, for any judge whose scores count."""
         from tipbench.bench.judge.export import waiting_runs
 
         return len(waiting_runs(stored_runs(self.store, self.experiment), judge, self.rubric))
 
     def export(self, path: str | Path, judge: str = "person", size: "BatchSize | None" = None) -> "Exported":
-        """Write what waits for this judge to a file, with anchors and repeats among it, and its schema beside it."""
+        """Write a batch for this judge to a file, with anchors and repeats mixed in, and its JSON schema next to it.
+
+        Raises NothingPending if there is nothing to judge.
+        """
         from tipbench.bench.judge.file import check_export_path, schema, schema_path
         from tipbench.bench.judge.judges.catalog import person
         from tipbench.core.files import write_user_file
@@ -279,12 +282,12 @@ class Bench:
         return exported
 
     def new_batch(self, judge: "JudgeName", size: "BatchSize | None" = None, keep_file: bool = False) -> "Exported":
-        """Record a batch of what waits for this judge; `keep_file`: in MLflow too, for a judge who comes for it later.
+        """Record a batch for this judge; with `keep_file`, MLflow stores its file for a judge who fetches it later.
 
-        Raises NothingPending if nothing waits.
+        Raises NothingPending if there is nothing to judge.
         """
         from tipbench.bench.judge.export import export_batch
-        from tipbench.bench.judge.sample import WHAT_FITS
+        from tipbench.bench.judge.sample import ONE_SITTING
 
         context = self.context
         return export_batch(
@@ -295,24 +298,24 @@ class Bench:
             self.options.seed,
             context.new_id,
             self.now_ms,
-            size or WHAT_FITS,
+            size or ONE_SITTING,
             self.anchors,
             keep_file,
         )
 
     def apply(self, scores: str | Path | Mapping[str, Any], how: "ApplyOptions | None" = None) -> "Applied":
-        """Check a filled-in judge file and write its scores back, all or nothing. Processes do it one after the other.
+        """Check a filled-in judge file and write its scores back, all or nothing. A lock serialises processes.
 
         Raises JudgeFileError with every problem of the file.
         """
-        from tipbench.bench.judge.apply import AS_IT_IS, apply_file
+        from tipbench.bench.judge.apply import DEFAULT_OPTIONS, apply_file
         from tipbench.bench.judge.export import exclusive_judging
         from tipbench.bench.judge.verify import read_judge_file
 
         experiment, anchors, settings = self.experiment, self.anchors, self.context.settings
         with exclusive_judging(self.store.address, experiment.name, settings, self.context.observer.waiting):
             data = dict(scores) if isinstance(scores, Mapping) else read_judge_file(Path(scores))
-            return apply_file(self.store, experiment, data, self.now_ms, how or AS_IT_IS, anchors)
+            return apply_file(self.store, experiment, data, self.now_ms, how or DEFAULT_OPTIONS, anchors)
 
     def judge(
         self,
@@ -321,11 +324,11 @@ class Bench:
         size: "BatchSize | None" = None,
         how: "ApplyOptions | None" = None,
     ) -> "Applied":
-        """Have a judge that runs by itself (lexical, command, webhook, model) score what waits for it, and apply that.
+        """Have an automatic judge (lexical, command, webhook, model) score the pending cells, and apply its scores.
 
-        It may also be an object with an `identity` and a method `score`, which fills in a judge file.
+        The judge may also be an object with an `identity` and a method `score`, which fills in a judge file.
 
-        Raises NothingPending if nothing waits, JudgeLater if it answers some other time, JudgeFailed if it fails.
+        Raises NothingPending if there is nothing to judge, JudgeLater if it will answer later, JudgeFailed if it fails.
         """
         from tipbench.bench.judge.sample import EVERYTHING
 
@@ -335,7 +338,7 @@ class Bench:
             return self._apply_judged(scored, how)
 
     def judge_batch(self, name: str, run: StoredRun) -> "Applied":
-        """Have a judge that runs by itself score a batch whose file is in MLflow, and apply that."""
+        """Have an automatic judge score a batch whose file is in MLflow, and apply its scores."""
         from tipbench.bench.tracking.batches import batch_file
 
         with self.open_judge(name) as judge:
@@ -344,7 +347,7 @@ class Bench:
 
     @contextmanager
     def open_judge(self, name: "str | Judge", identity: str | None = None) -> Iterator["Judge"]:
-        """A judge that runs by itself, with what it needs for as long as it judges."""
+        """Open an automatic judge with the resources that it needs while it judges."""
         from tipbench.bench.judge.judges.open_judge import open_judge
 
         if not isinstance(name, str):
@@ -364,7 +367,7 @@ class Bench:
             yield judge
 
     def status(self) -> "tuple[JudgeStatus, dict[tuple[str, int], str]]":
-        """The judges, their drift over time and how far they agree; with the texts of what they disagree on most."""
+        """Return the judges' drift over time and agreement, and the texts of the items they disagree on most."""
         from tipbench.bench.report import status_of_judges
 
         return status_of_judges(self.store, self.experiment, self.rubric)
@@ -372,37 +375,37 @@ class Bench:
     def _apply_judged(
         self, scored: dict[str, Any], how: "ApplyOptions | None" = None, batch_run: StoredRun | None = None
     ) -> "Applied":
-        """Apply what a judge gave; it is kept until then: hours of work are not lost to an item that is missing."""
+        """Apply a judge's scores. They are saved until then, so that a missing item does not lose hours of work."""
         from tipbench.core.files import make_private_folder, write_user_file
         from tipbench.core.untrusted import json_text
 
-        kept = judged_folder(self.context.settings.home) / f"{scored['batch']}.json"
-        make_private_folder(kept.parent)
-        write_user_file(kept, json_text(scored))
+        backup = judged_folder(self.context.settings.home) / f"{scored['batch']}.json"
+        make_private_folder(backup.parent)
+        write_user_file(backup, json_text(scored))
         try:
             applied = self.apply(scored, how)
         except InvalidInput as error:
             if batch_run is None:
-                where = f"{kept}: --apply it, with --partial if need be"
-            else:  # this machine's disk may not be there later
+                where = f"{backup}: --apply it, with --partial if need be"
+            else:  # this machine's disk may not survive the run
                 texts = {_REFUSED_SCORES: json_text(scored)}
                 self.store.extend_run(batch_run, {}, new_texts=texts, at_ms=self.now_ms)
                 where = f"MLflow, {_REFUSED_SCORES} of run {batch_run.run_id}: mend it and --apply it"
             raise ScoresRefused(f"{error}\nWhat the judge gave is kept in {where}") from error
-        kept.unlink(missing_ok=True)
+        backup.unlink(missing_ok=True)
         return applied
 
     # Comparing
 
     def compare(self, refresh: bool = False) -> "Leaderboard":
-        """The leaderboard per (model, prompt). `refresh` reads everything again, whatever is cached."""
+        """Return the leaderboard of (model, prompt) rows. `refresh` ignores the cache and reads everything again."""
         from tipbench.bench.compare.leaderboard import leaderboard_of  # brings numpy
 
         snapshot = self.snapshot(refresh)
         return leaderboard_of(snapshot, self.rubric_for(snapshot))
 
     def report(self) -> "Report":
-        """The leaderboard with what stands behind it: judges, drift, example texts. `as_html` makes a page of it."""
+        """Return the leaderboard with its evidence: judges, drift, example texts. `as_html` renders it as a page."""
         from tipbench.bench.compare.leaderboard import leaderboard_of
         from tipbench.bench.report import make_report
         from tipbench.core.text import utc_minute
@@ -413,9 +416,9 @@ class Bench:
         return make_report(self.store, snapshot, rubric, board, utc_minute(self.context.clock() * 1000))
 
     def scores(self) -> "DataFrame":
-        """Every single score, and each cell's as it counts (kind = cell), as `compare --scores` writes them.
+        """Return every single score, and each cell's resulting scores (kind = cell), as `compare --scores` writes them.
 
-        Raises MissingExtra where pandas is not installed.
+        Raises MissingExtra if pandas is not installed.
         """
         from tipbench.bench.compare.scores import all_scores, frame_of
 
@@ -423,28 +426,28 @@ class Bench:
         return frame_of(all_scores(self.store, snapshot, self.rubric_for(snapshot)))
 
     def snapshot(self, refresh: bool = False) -> Snapshot:
-        """All that comparing reads of the experiment; what was cached counts as long as nothing was written since."""
+        """Return a snapshot of the experiment, as comparing needs it; it is cached until something is written."""
         return self.snapshot_of(self.experiment, refresh)
 
     def snapshot_of(self, experiment: Experiment, refresh: bool = False) -> Snapshot:
-        """The same of any experiment of the store that was found just now."""
+        """Return a snapshot of another experiment of the store, which the caller has just looked up."""
         folder = snapshot_folder(self.context.settings.home)
         return load_snapshot(self.store, experiment, folder, refresh, self.context.clock, finish_applying)
 
     def rubric_for(self, snapshot: Snapshot) -> Rubric:
-        """The rubric of the suite that was named or collected with, else the one stored with the experiment."""
+        """Return the rubric of the suite that was named or collected with, else the one in the snapshot."""
         return self.suite.rubric if self._named_suite or self._suite else rubric_of(snapshot)
 
-    # What the experiment consists of
+    # The experiment and its parts
 
     @property
     def store(self) -> RunStore:
-        """The open store. Raises NothingStored if it is a database file that does not exist yet."""
+        """The store, opened on first use. Raises NothingStored if it is a database file that does not exist yet."""
         return self._open_store()
 
     @property
     def experiment(self) -> Experiment:
-        """The experiment as it is stored now. Raises InvalidInput if it is not there."""
+        """The experiment as it is stored now. Raises InvalidInput if it does not exist."""
         return self.store.experiment(self.options.experiment)
 
     @property
@@ -457,7 +460,7 @@ class Bench:
 
     @cached_property
     def rubric(self) -> Rubric:
-        """By which judges judge: the suite's where one was named or collected with, else the experiment's own."""
+        """The rubric for judging: that of the suite that was named or collected with, else the experiment's own."""
         from tipbench.bench.report import current_rubric
 
         if self._named_suite or self._suite:
@@ -466,7 +469,7 @@ class Bench:
 
     @cached_property
     def anchors(self) -> "tuple[GoldItem, ...]":
-        """Texts with known scores, for batches: the suite's, and a team's own."""
+        """Anchors for batches: the suite's, and a team's own."""
         from tipbench.bench.judge.export import gold_items
 
         named = str(self._suite.folder) if self._suite else self._named_suite
@@ -477,11 +480,11 @@ class Bench:
         return round(self.context.clock() * 1000)
 
     def experiments(self) -> list[Experiment]:
-        """All experiments of the store that hold cells of ours, oldest first."""
-        return [one for one in self.store.experiments("") if "tipbench.suite" in one.tags]
+        """Return all tipbench experiments of the store, oldest first."""
+        return [found for found in self.store.experiments("") if "tipbench.suite" in found.tags]
 
     def delete(self) -> None:
-        """Delete the experiment; MLflow keeps it aside, and `restore` brings it back."""
+        """Delete the experiment; MLflow only marks it as deleted, and `restore` undoes that."""
         self.check_own()
         self.store.delete_experiment(self.experiment)
 
@@ -501,15 +504,15 @@ class Bench:
                 self._note(opened.notice)
         return self._store
 
-    def fit(self, **options: Any) -> "Suite":
-        """Take over these options, and the suite's defaults for what was not given; `collect` and `plan` do it."""
+    def set_options(self, **options: Any) -> "Suite":
+        """Update the options, load the suite and apply its defaults; return it. `collect` and `plan` call this."""
         from tipbench.bench.suites.load import load_suite
 
         if options:
             given = {key: getattr(self.options, key) for key in self.options.model_fields_set}
             self.options = make_options({**given, **options})
         self._suite = load_suite(self.options.suite)
-        self.options = self._suite.fit(self.options)
+        self.options = self._suite.apply_defaults(self.options)
         self.__dict__.pop("rubric", None)
         self.__dict__.pop("anchors", None)
         return self._suite
@@ -519,7 +522,7 @@ class Bench:
 
 
 def _check_own(store: RunStore, experiment: Experiment) -> None:
-    """tipbench keeps out of experiments that belong to somebody else."""
+    """Raise InvalidInput if the experiment holds runs that are not tipbench's."""
     foreign = store.foreign_runs(experiment)
     if foreign:
         raise InvalidInput(
@@ -528,7 +531,7 @@ def _check_own(store: RunStore, experiment: Experiment) -> None:
 
 
 def _score(judge: "Judge", file: dict[str, Any]) -> dict[str, Any]:
-    """The batch's file as the judge filled it in."""
+    """Have the judge fill in the batch's file; raise JudgeFailed if it returns another batch."""
     from tipbench.core.errors import JudgeFailed
 
     scored = judge.score(file)

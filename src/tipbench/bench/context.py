@@ -1,4 +1,4 @@
-"""What a bench works with besides its options, and who watches it."""
+"""The environment of a bench besides its options, and its observer."""
 
 import time
 import uuid
@@ -16,36 +16,36 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """Sees how a bench is doing. Override what you want to see; nothing is shown by itself."""
+    """Receives progress events of a bench. Override the methods you need; by default nothing is shown."""
 
     def planned(self, plan: "Plan") -> None:
-        """Collecting begins: these cells will be generated."""
+        """Called when collecting begins, with the cells to generate."""
 
     def done(self, outcome: Outcome) -> None:
-        """A cell was answered, or failed, and is stored or on its way."""
+        """Called when a cell was answered or failed, and is stored or being delivered."""
 
     def note(self, text: str) -> None:
-        """Something that the user may want to know, in a sentence."""
+        """Called with a sentence that the user may want to read."""
 
     def waiting(self, text: str) -> None:
-        """Another process has what is needed; the bench waits until it is done."""
+        """Called when the bench starts to wait for another process."""
         self.note(text)
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a bench works with besides its options; tests and servers pass parts of their own."""
+    """Dependencies of a bench besides its options; tests and servers pass their own."""
 
     settings: Settings = field(default_factory=Settings)
     observer: Observer = field(default_factory=Observer)
     clock: Callable[[], float] = time.time
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex[:16]
-    store: RunStore | None = None  # one that is open, and stays open; else the bench opens the one its options name
+    store: RunStore | None = None  # an open store, which the bench leaves open; None: it opens the one its options name
 
 
 @dataclass(frozen=True)
 class Share:
-    """A part of an experiment that is collected on one host while others collect the rest."""
+    """The part of an experiment that one host collects while others collect the rest."""
 
     part: tuple[str, ...]
-    before_admission: Callable[["Engines"], None]  # called once nobody else of ours uses the engines
+    before_admission: Callable[["Engines"], None]  # called once the engines are locked

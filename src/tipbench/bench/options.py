@@ -1,4 +1,4 @@
-"""The configuration table as one schema: command line, config file, API and DAG conf all use it."""
+"""The run options as one schema, used by the command line, config files, the API and the DAG's configuration."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -13,7 +13,7 @@ from tipbench.core.files import read_text
 from tipbench.core.untrusted import printable, shown, storable, without_credentials
 
 MAX_TIPS = 50
-_OF_THIS_MACHINE = ("localhost", "::1")
+_LOCAL_HOSTS = ("localhost", "::1")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -63,14 +63,14 @@ class Options(BaseModel):
 
     @field_validator("models", "prompts", mode="before")
     @classmethod
-    def _joined(cls, value: Any) -> Any:
-        """A config file may give names as a list."""
+    def _join_list(cls, value: Any) -> Any:
+        """Accept a list of names, as config files may give it."""
         is_list = isinstance(value, list) and all(isinstance(name, str) for name in value)
         return ",".join(value) if is_list else value
 
     @field_validator("models", "prompts")
     @classmethod
-    def _names(cls, value: str) -> str:
+    def _check_names(cls, value: str) -> str:
         names = split_names(value)
         if not names:
             raise ValueError("names nothing; give at least one")
@@ -83,14 +83,14 @@ class Options(BaseModel):
 
     @field_validator("experiment")
     @classmethod
-    def _experiment_name(cls, value: str) -> str:
+    def _check_experiment(cls, value: str) -> str:
         if value != printable(value, limit=1000) or value != value.strip():
             raise ValueError("has characters that can't be printed, or spaces around it")
         return value
 
     @field_validator("ollama_url")
     @classmethod
-    def _http(cls, value: str) -> str:
+    def _check_ollama_url(cls, value: str) -> str:
         urls = [url.rstrip("/") for url in split_names(value)]
         if not urls or not all(url.startswith(("http://", "https://")) for url in urls):
             raise ValueError("must start with http:// or https://")
@@ -98,13 +98,13 @@ class Options(BaseModel):
             raise ValueError("names one endpoint twice")
         return ",".join(urls)
 
-    def fitted(self, prefix: str, prompts: Sequence[str], one_candidate: bool) -> "Options":
-        """With the defaults that a suite has for what was not given: its prompts, and a name of its own."""
+    def with_suite_defaults(self, prefix: str, prompts: Sequence[str], one_candidate: bool) -> "Options":
+        """Return these options with a suite's defaults for what was not given: its prompts and an experiment name."""
         defaults: dict[str, Any] = {"prompts": ",".join(prompts), "experiment": f"{prefix}auto"}
-        fitting = {key: value for key, value in defaults.items() if key not in self.model_fields_set}
+        updates = {key: value for key, value in defaults.items() if key not in self.model_fields_set}
         if one_candidate:
-            fitting["n_tips"] = 1
-        return self.model_copy(update=fitting)
+            updates["n_tips"] = 1
+        return self.model_copy(update=updates)
 
     @property
     def model_names(self) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ class Options(BaseModel):
 
 
 class OptionField(NamedTuple):
-    """One row of the table, for whoever draws a flag, a form field or a parameter from it."""
+    """One option, as needed to build a flag, a form field or a parameter from it."""
 
     key: str
     flag: str
@@ -134,15 +134,15 @@ def split_names(value: str) -> tuple[str, ...]:
 
 
 def endpoint(url: str) -> str:
-    """One spelling for each endpoint: a machine that is called by two of its names has no more memory for it."""
+    """Normalise a URL to one spelling per endpoint: a machine with two names is still one machine with one memory."""
     plain = without_credentials(url)
     try:
         parts = urlsplit(plain)
         host, port = (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme.lower())
-    except ValueError:  # no address at all; whoever uses it will say so
+    except ValueError:  # not a valid address; reported when it is used
         return plain
-    shown = "127.0.0.1" if host in _OF_THIS_MACHINE else f"[{host}]" if ":" in host else host
-    return f"{parts.scheme.lower()}://{shown}:{port}{parts.path}"
+    shown_host = "127.0.0.1" if host in _LOCAL_HOSTS else f"[{host}]" if ":" in host else host
+    return f"{parts.scheme.lower()}://{shown_host}:{port}{parts.path}"
 
 
 def option_fields() -> Iterator[OptionField]:
@@ -152,7 +152,7 @@ def option_fields() -> Iterator[OptionField]:
 
 
 def make_options(given: Mapping[str, Any], source: str = "the options") -> Options:
-    """Options from plain data; every problem is told at once, by key and value."""
+    """Validate plain data as options; raise Problems with every problem, by key and value."""
     try:
         return Options.model_validate(dict(given))
     except ValidationError as error:
@@ -160,7 +160,10 @@ def make_options(given: Mapping[str, Any], source: str = "the options") -> Optio
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The keys of a YAML or JSON config file, unchecked but for their shape."""
+    """Read a YAML or JSON config file; only its structure is checked, not its keys and values.
+
+    Raises InvalidInput if it can't be read or is not a mapping.
+    """
     from tipbench.core.located_yaml import load_located
 
     try:
@@ -180,8 +183,8 @@ def read_config(path: Path) -> dict[str, Any]:
 def _explain(error: Any) -> str:
     key = printable(".".join(str(part) for part in error["loc"]), 80) or "options"
     if error["type"] == "extra_forbidden":
-        near = get_close_matches(key, Options.model_fields, n=1)
-        meant = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(Options.model_fields)}"
+        matches = get_close_matches(key, Options.model_fields, n=1)
+        meant = f"did you mean {matches[0]}?" if matches else f"the keys are {', '.join(Options.model_fields)}"
         return f"{key}: there is no such key; {meant}"
     given = error.get("input")
     if key.endswith("_url"):  # may hold a password

@@ -1,10 +1,11 @@
-"""The records that travel between the stages. Frozen: a stage makes new ones, it changes none."""
+"""Immutable records that are passed between the stages of the bench."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-BY_RULE = "rule"  # stands in the place of a judge where an answer is empty
+SECONDS_A_JUDGEMENT = 45  # that a person takes for one candidate
+BY_RULE = "rule"  # the judge's name in scores of empty answers
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Message:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What an engine says about a model."""
+    """A model as its engine describes it."""
 
     name: str  # as the user wrote it, engine prefix included
     engine: str
@@ -27,7 +28,7 @@ class ModelInfo:
     size_bytes: int | None = None
     quantization: str | None = None
     context_length: int | None = None
-    context_bytes_a_token: int | None = None  # of memory, for each token of context
+    context_bytes_a_token: int | None = None  # memory per token of context
 
     @property
     def billions(self) -> float | None:
@@ -45,19 +46,19 @@ class ResidentModel:
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """Everything that shapes one generation."""
+    """Everything that determines one generation."""
 
     model: str  # as the user wrote it, engine prefix included
     messages: tuple[Message, ...]
     temperature: float
     seed: int
     max_tokens: int
-    json_schema: Mapping[str, Any] | None = field(default=None, hash=False)  # what the answer must be; None: free text
+    json_schema: Mapping[str, Any] | None = field(default=None, hash=False)  # schema of the answer; None: free text
 
 
 @dataclass(frozen=True)
 class Generation:
-    """What an engine gave back for one request."""
+    """An engine's answer to one request."""
 
     text: str
     finish_reason: str
@@ -73,14 +74,14 @@ class Scenario:
 
     id: str
     factors: Mapping[str, str]  # factor → level id
-    variables: Mapping[str, Any] = field(repr=False)  # what templates can use
+    variables: Mapping[str, Any] = field(repr=False)  # template variables
     text: str = field(repr=False)  # as a judge sees it
-    cluster: str | None = None  # the factor by which scenarios belong together; None: each stands for itself
+    cluster: str | None = None  # the factor that groups dependent scenarios; None: all are independent
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One (model × prompt version × scenario), at one repeat."""
+    """One (model × prompt version × scenario) of one repeat."""
 
     key: str
     model: ModelInfo
@@ -90,7 +91,7 @@ class Cell:
     request: GenerationRequest
     n_tips: int
     diversity: bool
-    base_seed: int  # what the user gave; the request's own seed is derived from it
+    base_seed: int  # the user's seed, from which the request's seed is derived
     repeat: int
 
     @property
@@ -101,20 +102,20 @@ class Cell:
 
 @dataclass(frozen=True)
 class Answer:
-    """A cell that was answered, even if nothing usable could be read from the answer."""
+    """A cell that was answered, even if no candidate could be read from the answer."""
 
     cell: Cell
     generation: Generation
     candidates: tuple[str, ...]
-    found: int  # candidates in the answer, before cutting to the number asked for
+    found: int  # candidates in the answer, before truncation to the requested number
     format_ok: bool
     read_as: str  # how the candidates were found: "contract", "list", …
-    diversity: float | None  # None where there are fewer than two candidates
+    diversity: float | None  # None if there are fewer than two candidates
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A cell that the machinery could not get an answer for."""
+    """A cell for which no answer could be obtained."""
 
     cell: Cell
     reason: str
@@ -125,7 +126,7 @@ Outcome = Answer | Failure
 
 @dataclass(frozen=True)
 class StoredCandidates:
-    """The candidates of a stored cell, with what a judge needs beside them."""
+    """The candidates of a stored cell, with what a judge needs to score them."""
 
     scenario: str
     format_ok: bool
@@ -134,7 +135,7 @@ class StoredCandidates:
 
 @dataclass(frozen=True)
 class RubricText:
-    """A rubric as it is kept with every run; `lowest` is the score of an answer without a candidate."""
+    """A rubric as it is stored with every run; `lowest` holds the scores of an answer without a candidate."""
 
     name: str
     digest: str
@@ -144,7 +145,7 @@ class RubricText:
 
 @dataclass(frozen=True)
 class JudgeNote:
-    """That a judge scored a run, by which rubric, in which batch, and whether that counts."""
+    """Notes that a judge scored a run: by which rubric, in which batch, and whether the scores count."""
 
     judge: str
     rubric_digest: str
@@ -171,20 +172,22 @@ class StoredCell:
     metrics: Mapping[str, float]
     judged_rubric: str | None  # digest of the rubric behind the score metrics
     judged_by: str | None
-    judges: tuple[JudgeNote, ...]  # everybody who scored it, provisional or not
+    judges: tuple[JudgeNote, ...]  # all judges that scored it, provisional or not
     repeat: int
-    settings: Mapping[str, str] = field(default_factory=dict)  # what else shaped the answer: temperature, n_tips, …
-    cluster: str | None = None  # the factor by which scenarios belong together
+    settings: Mapping[str, str] = field(
+        default_factory=dict
+    )  # other settings that affect the answer: temperature, n_tips, …
+    cluster: str | None = None  # the factor that groups dependent scenarios
     model_bytes: int | None = None
     parameters: int | None = None
 
     @property
     def is_empty(self) -> bool:
-        """An answer without a usable candidate: there is nothing to judge, it scores the rubric's minimum."""
+        """Whether it was answered without a usable candidate: nothing to judge, it gets the rubric's minimum."""
         return self.failure is None and self.candidates == 0
 
     def is_counted(self, rubric_digest: str) -> bool:
-        """Whether a counted judge has scored it by this rubric; a changed rubric means judging again."""
+        """Whether it has counted scores by this rubric; a changed rubric means judging again."""
         return self.judged_rubric == rubric_digest and "composite" in self.metrics
 
     def awaits_judge(self, rubric_digest: str) -> bool:
@@ -193,26 +196,26 @@ class StoredCell:
 
 @dataclass(frozen=True)
 class GoldItem:
-    """An anchor: a text with the scores that it should get, and why."""
+    """An anchor: a text with its reference scores and the reason for them."""
 
     id: str
     scenario: str  # its text, as the judge sees it
     candidate: str
     scores: Mapping[str, int]
     reason: str
-    private: bool = False  # of a team's own file; its scores never leave the machine
+    private: bool = False  # from a team's own file; its scores never leave the machine
 
 
 @dataclass(frozen=True)
 class Slot:
-    """One place in a batch: what stands there, which the judge never sees."""
+    """One position in a batch and what is behind it, which the judge never sees."""
 
     slot: str
     run_id: str  # empty for an anchor
     candidate: int
     digest: str  # of the candidate's text, as it is shown
     scenario_digest: str
-    flags: Mapping[str, bool]  # as code checked them
+    flags: Mapping[str, bool]  # as checked by code
     kind: Literal["candidate", "anchor", "repeat"] = "candidate"
     of: str = ""  # the anchor's id, or the slot that this one repeats
     reference: Mapping[str, int] = field(default_factory=dict)  # an anchor's scores, unless it is private
@@ -220,7 +223,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Batch:
-    """What was given to a judge, and how to take the scores back."""
+    """What a judge was given, and how to map the scores back to the runs."""
 
     id: str
     judge: str
@@ -228,13 +231,13 @@ class Batch:
     seed: int
     rubric_digest: str
     created_ms: int
-    secret: str  # part of the shuffle's seed, so that nobody can undo it from the file
+    secret: str  # part of the shuffle's seed, so that the order can't be reconstructed from the file
     slots: tuple[Slot, ...]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One judge's scores of one candidate; flags as code checked them unless the judge overruled."""
+    """One judge's scores of one candidate; flags are as checked by code unless the judge overruled them."""
 
     slot: Slot
     scores: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""The report: the leaderboard with what stands behind it, from stored scores and texts."""
+"""The report: the leaderboard with its evidence, from stored scores and texts."""
 
 from typing import TYPE_CHECKING
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def make_report(store: RunStore, snapshot: Snapshot, rubric: Rubric, board: "Leaderboard", made_at: str) -> "Report":
-    """Add to a leaderboard how far its judges can be trusted, and texts to look at."""
+    """Build a report: the leaderboard, the reliability of its judges, and example texts."""
     from tipbench.bench.compare.examples import judged_batches, pick_examples
     from tipbench.bench.compare.html.page import Report
 
     batches = applied_batches(store, batch_runs(store, snapshot.experiment), rubric.digest)
     verdicts = effective_verdicts(batches)
-    shown = [verdicts[judge] for judge in board.judges if judge in verdicts]
+    shown_verdicts = [verdicts[judge] for judge in board.judges if judge in verdicts]
     cells = {cell.run_id: cell for cell in snapshot.cells}
 
     def text_of(run_id: str, candidate: int) -> str:
@@ -38,7 +38,7 @@ def make_report(store: RunStore, snapshot: Snapshot, rubric: Rubric, board: "Lea
         board=board,
         batches=judged_batches(batches),
         alpha=judge_status(batches, rubric).alpha,
-        examples=pick_examples(snapshot.cells, shown, text_of),
+        examples=pick_examples(snapshot.cells, shown_verdicts, text_of),
         made_at=made_at,
     )
 
@@ -46,9 +46,9 @@ def make_report(store: RunStore, snapshot: Snapshot, rubric: Rubric, board: "Lea
 def status_of_judges(
     store: RunStore, experiment: Experiment, rubric: Rubric
 ) -> tuple[JudgeStatus, dict[tuple[str, int], str]]:
-    """How the judges stand, and the texts of what they disagree on most."""
+    """Return the status of the judges, and the texts of the items they disagree on most."""
     status = judge_status(applied_batches(store, batch_runs(store, experiment), rubric.digest), rubric)
-    wanted = {one.item for one in status.disputed}
+    wanted = {disputed.item for disputed in status.disputed}
     runs = {run.run_id: run for run in stored_runs(store, experiment)}
     texts = {
         (run_id, number): stored_candidates(store, runs[run_id]).texts[number]
@@ -59,7 +59,7 @@ def status_of_judges(
 
 
 def current_rubric(store: RunStore, experiment: Experiment) -> Rubric:
-    """The rubric of the newest counted scores, else of provisional ones, else the one that the newest cell carries."""
+    """Return the rubric of the newest counted scores, else of the newest provisional ones, else of the newest cell."""
     run = deciding_batch(batch_runs(store, experiment))
     runs = [run] if run else stored_runs(store, experiment)
     if not runs:

@@ -1,1 +1,1 @@
-"""The command line: thin. It reads flags, chooses the concrete parts and draws what comes back."""
+"""The command line: parses flags, calls the bench or the recommender, and prints the results."""

@@ -1,9 +1,9 @@
-"""Two experiments side by side, on a terminal."""
+"""The comparison of two experiments on a terminal."""
 
 import click
 from rich.text import Text
 
-from tipbench.bench.compare.against import FORMATS, MARKS, Against, against_headline, change_range, remark
+from tipbench.bench.compare.against import FORMATS, MARKS, ExperimentComparison, against_headline, change_range, remark
 from tipbench.bench.compare.messages import figure
 from tipbench.cli.console import out
 from tipbench.cli.leaderboard import empty_table
@@ -13,7 +13,7 @@ AGAINST_FORMATS = ("table", *FORMATS)
 _STYLES = {"better": "green", "worse": "red"}
 
 
-def show_against(found: Against, form: str) -> None:
+def show_against(found: ExperimentComparison, form: str) -> None:
     if form != "table":
         click.echo(FORMATS[form](found))
         return
@@ -26,7 +26,7 @@ def show_against(found: Against, form: str) -> None:
     table.add_column("")
     for change in found.changes:
         style = _STYLES.get(change.verdict, "")
-        told = ", ".join(part for part in (change.verdict, remark(change)) if part)
+        verdict = ", ".join(part for part in (change.verdict, remark(change)) if part)
         table.add_row(
             Text(MARKS[change.verdict], style=style),
             printable(change.model),
@@ -35,7 +35,7 @@ def show_against(found: Against, form: str) -> None:
             figure(change.now),
             Text(f"{change.change:+.2f}", style=f"bold {style}"),
             change_range(change),
-            Text(told, style=style),
+            Text(verdict, style=style),
         )
     out.print(table)
     for note in found.notes:

@@ -47,7 +47,7 @@ def command(config: Path | None, dry_run: bool, retry_failed: bool, fresh: bool,
             plan = bench.plan(retry_failed=retry_failed)
             show_plan(bench.options, bench.suite, plan)
             return 0
-        with observer.shown():
+        with observer.displayed():
             collected = bench.collect(retry_failed=retry_failed, fresh=fresh, wait=not no_wait)
         show_summary(bench.options, collected)
         out.print(f"Look at the runs: {ui_hint(bench.store.address)}", soft_wrap=True)

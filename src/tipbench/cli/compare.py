@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tipbench.bench.bench import Bench
 from tipbench.bench.compare.against import compare_against
-from tipbench.bench.compare.gate import Gated, gate, gate_against
+from tipbench.bench.compare.gate import GateResult, gate, gate_against
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
 from tipbench.bench.compare.messages import FORMATS
 from tipbench.bench.compare.rows import Rows, make_rows
@@ -28,7 +28,7 @@ from tipbench.core.errors import InvalidInput
 from tipbench.core.text import utc_minute
 from tipbench.core.untrusted import printable
 
-_FURTHEST = 10_000  # points between any two rows
+_MAX_GAIN = 10_000  # points
 
 
 @click.command(
@@ -65,6 +65,7 @@ _FURTHEST = 10_000  # points between any two rows
     metavar="FILE",
     help="Also write every single score, and each cell's as it counts, to this .csv or .json file.",
 )
+@click.option("--verbose", "-v", is_flag=True, help="All columns, and everything that the scores say or can't say.")
 @click.option(
     "--refresh", is_flag=True, help="Read everything again, as after a change that was made in MLflow's own pages."
 )
@@ -76,6 +77,7 @@ def command(
     named: str | None,
     min_gain: float | None,
     scores: Path | None,
+    verbose: bool,
     refresh: bool,
     **given: Any,
 ) -> int:
@@ -88,25 +90,25 @@ def command(
     options = gather({**given, "suite": suite})
     if scores:
         check_scores_file(scores)
-    _check_together(form, by, against, named, min_gain)
-    with _without_collecting_garbage(), bench_of(options) as bench:
+    _check_flags(form, by, against, named, min_gain)
+    with _gc_disabled(), bench_of(options) as bench:
         snapshot = bench.snapshot(refresh)
         rubric = bench.rubric_for(snapshot)
         board = leaderboard_of(snapshot, rubric)
         before = _rows_of(bench, against, rubric, refresh) if against else None
-        gated = _gated(board, named, min_gain or 0.0, against, before) if named else None
+        gate_result = _apply_gate(board, named, min_gain or 0.0, against, before) if named else None
         if by:
             check_factor(board, by)
         if against and before:
-            _show_changes(board, against, before, form, gated)
+            _show_changes(board, against, before, form, gate_result)
         elif form == "html":
             _echo_html(bench, snapshot, rubric, board)
         else:
-            show_leaderboard(board, form)
+            show_leaderboard(board, form, verbose)
         if by:
             show_slices(board, by)
-        if gated:
-            _show_gated(gated, out if form == "table" else err)
+        if gate_result:
+            _show_gate_result(gate_result, out if form == "table" else err)
         if scores:
             lines = all_scores(bench.store, snapshot, rubric)
             write_scores(scores, lines)
@@ -115,12 +117,12 @@ def command(
                 f"Written to {scores}: {kinds['judge']} scores by judges, {kinds['empty']} empty answers, and "
                 f"{kinds['cell']} cells as they count (kind = cell), whose means by scenario are the board's."
             )
-    return 1 if gated and gated.outcome == "lost" else 0
+    return 1 if gate_result and gate_result.outcome == "lost" else 0
 
 
 @contextmanager
-def _without_collecting_garbage() -> Iterator[None]:
-    """Going through tens of thousands of small records again and again takes a tenth of the time, and finds nothing."""
+def _gc_disabled() -> Iterator[None]:
+    """Disable garbage collection, which takes a tenth of the time on tens of thousands of records and frees nothing."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -130,15 +132,18 @@ def _without_collecting_garbage() -> Iterator[None]:
             gc.enable()
 
 
-def _check_together(form: str, by: str | None, against: str | None, named: str | None, min_gain: float | None) -> None:
-    """Flags that make no sense, before anything is read; a variable that is not set is no wish to go without."""
+def _check_flags(form: str, by: str | None, against: str | None, named: str | None, min_gain: float | None) -> None:
+    """Reject flags that make no sense, before anything is read.
+
+    An empty value is an error, too: it may be an unset shell variable, not the wish to leave the flag out.
+    """
     for flag, value in (("--by", by), ("--against", against), ("--gate", named)):
         if value is not None and not value.strip():
             raise InvalidInput(f"{flag} is empty; say what you mean, or leave it out")
     if min_gain is not None and not named:
         raise InvalidInput("--min-gain goes with --gate, which names the row that has to gain")
-    if min_gain is not None and not -_FURTHEST <= min_gain <= _FURTHEST:  # nan is not, either
-        raise InvalidInput(f"--min-gain {min_gain} must be a number of points from -{_FURTHEST} to {_FURTHEST}")
+    if min_gain is not None and not -_MAX_GAIN <= min_gain <= _MAX_GAIN:  # rejects nan, too
+        raise InvalidInput(f"--min-gain {min_gain} must be a number of points from -{_MAX_GAIN} to {_MAX_GAIN}")
     if against and form not in AGAINST_FORMATS:
         raise InvalidInput(f"--against has no --format {form}; take one of {', '.join(AGAINST_FORMATS)}")
     if by and (against or form != "table"):
@@ -156,30 +161,30 @@ def _rows_of(bench: Bench, other: str, rubric: Rubric, refresh: bool) -> Rows:
     return make_rows(snapshot.cells, rubric)
 
 
-def _show_changes(board: Leaderboard, other: str, before: Rows, form: str, gated: Gated | None) -> None:
-    """A gate has its answer even where the two experiments have nothing else in common."""
+def _show_changes(board: Leaderboard, other: str, before: Rows, form: str, gate_result: GateResult | None) -> None:
+    """Print the changes. With a gate, which has its result anyway, a failure to compare is only a note."""
     try:
         show_against(compare_against(board.experiment, board.grid, other, before), form)
     except InvalidInput as error:
-        if gated is None:
+        if gate_result is None:
             raise
         note(str(error))
 
 
-def _gated(board: Leaderboard, named: str, min_gain: float, other: str | None, before: Rows | None) -> Gated:
+def _apply_gate(board: Leaderboard, named: str, min_gain: float, other: str | None, before: Rows | None) -> GateResult:
     if other and before:
         return gate_against(board, named, min_gain, other, before)
     return gate(board, named, min_gain)
 
 
-def _show_gated(gated: Gated, console: Console) -> None:
-    """Apart from what may be piped on."""
-    style = {"held": "green", "lost": "bold red", "open": "yellow"}[gated.outcome]
-    console.print(f"Gate: {printable(gated.sentence)}", style=style, soft_wrap=True)
+def _show_gate_result(gate_result: GateResult, console: Console) -> None:
+    """Print the gate's result, to a console that is separate from what may be piped."""
+    style = {"held": "green", "lost": "bold red", "open": "yellow"}[gate_result.outcome]
+    console.print(f"Gate: {printable(gate_result.sentence)}", style=style, soft_wrap=True)
 
 
 def _echo_html(bench: Bench, snapshot: Snapshot, rubric: Rubric, board: Leaderboard) -> None:
     from tipbench.bench.compare.html.page import as_html
-    from tipbench.bench.report import make_report  # brings what judges need
+    from tipbench.bench.report import make_report  # imports the judges, too
 
     click.echo(as_html(make_report(bench.store, snapshot, rubric, board, utc_minute(time.time() * 1000))))

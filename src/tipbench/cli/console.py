@@ -1,4 +1,4 @@
-"""The terminal: what is printed, what is noted beside it, and which command to type next."""
+"""Terminal output: results to stdout, notes to stderr, and hints on which command to type next."""
 
 import shlex
 import sys
@@ -9,39 +9,42 @@ from tipbench.bench.bench import Bench
 from tipbench.bench.context import Context, Observer
 from tipbench.bench.options import Options
 from tipbench.bench.tracking.embedded import SCHEME
+from tipbench.core.settings import Settings
 from tipbench.core.untrusted import without_credentials
 
-_PIPED_WIDTH = 160  # where there is no terminal to fit into, as in a file or a log
+_PIPED_WIDTH = 160  # without a terminal, as in a file or a log
 
-out = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
+out = Console(
+    highlight=False, markup=False, width=None if sys.stdout.isatty() or Settings().is_set("COLUMNS") else _PIPED_WIDTH
+)
 err = Console(stderr=True, highlight=False, markup=False)
 
 
 class Notes(Observer):
-    """Prints what a bench notes."""
+    """Prints the notes of a bench."""
 
     def note(self, text: str) -> None:
         note(text)
 
 
 def bench_of(options: Options, observer: Observer | None = None) -> Bench:
-    """The bench of these options, whose notes go to the terminal."""
-    return Bench.of(options, Context(observer=observer or Notes()))
+    """Return a bench with these options, whose notes go to the terminal."""
+    return Bench.from_options(options, Context(observer=observer or Notes()))
 
 
 def note(text: str) -> None:
-    """One line for the user, apart from what may be piped on."""
+    """Print one line for the user to stderr, separate from what may be piped."""
     err.print(text, style="dim", soft_wrap=True)
 
 
 def hint(command: str, options: Options, *words: str) -> str:
-    """A command to type next; it names the store where the user had to."""
+    """Return a command to type next; it names the store if the user did."""
     named = ("--mlflow-url", without_credentials(options.mlflow_url)) if options.mlflow_url else ()
     return shlex.join(("tipbench", command, "--experiment", options.experiment, *named, *words))
 
 
 def ui_hint(address: str) -> str:
-    """How to look at the results in MLflow's own pages."""
+    """Return how to see the results in MLflow's own pages: a command or an address."""
     if address.startswith(SCHEME):
         return f"mlflow ui --backend-store-uri '{address}'"
     return address

@@ -1,11 +1,11 @@
-"""`tipbench demo`: the whole path once, with nothing but this package."""
+"""`tipbench demo`: all phases once, with nothing but this package."""
 
 import click
 
 from tipbench.bench.engines.embedded import DEFAULT_MODEL
 from tipbench.bench.engines.weights import KNOWN, pull, weights_path
 from tipbench.bench.options import make_options
-from tipbench.bench.tracking.address import own_database
+from tipbench.bench.tracking.address import own_database_url
 from tipbench.cli.console import note, out
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.run import run_all
@@ -38,7 +38,7 @@ def command(quick: bool) -> int:
             "n_scenarios": 1 if quick else 0,
             "max_tokens": 128 if quick else 256,
             "judge": "lexical",
-            "mlflow_url": own_database(settings),
+            "mlflow_url": own_database_url(settings),
         }
     )
     status = run_all(options, ProgressFile(None))

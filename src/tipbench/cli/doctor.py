@@ -55,7 +55,7 @@ def _show_engine(found: EngineModels) -> None:
 
 
 def _show_weights(settings: Settings) -> None:
-    """Models that could be pulled besides those that are there."""
+    """List models that could be pulled besides those that are installed."""
     folder = weights_folder(settings.home)
     missing = [known for known in KNOWN if not weights_path(folder, known).is_file()]
     if missing and len(missing) < len(KNOWN):
@@ -65,15 +65,15 @@ def _show_weights(settings: Settings) -> None:
 def _show_model(model: ModelInfo, limit: float, free: int) -> bool:
     size = "size unknown" if model.billions is None else f"{model.billions:.3g} B parameters"
     weight = f", {model.size_bytes / 2**30:.2f} GiB" if model.size_bytes else ""
-    doubt = ""
+    problem = ""
     if limit and model.billions is None:
-        doubt = "of unknown size: needs --max-model-b 0"
+        problem = "of unknown size: needs --max-model-b 0"
     elif limit and model.billions is not None and model.billions > limit:
-        doubt = f"over --max-model-b {limit:g}"
+        problem = f"over --max-model-b {limit:g}"
     elif memory_refusal(model, free):
-        doubt = f"needs about {footprint(model)}, which is more than is free"
-    _line(not doubt, "", f"{model.name}: {size}{weight}" + (f": {doubt}" if doubt else ""))
-    return not doubt
+        problem = f"needs about {footprint(model)}, which is more than is free"
+    _line(not problem, "", f"{model.name}: {size}{weight}" + (f": {problem}" if problem else ""))
+    return not problem
 
 
 def _check_store(options: Options, settings: Settings) -> bool:
@@ -99,7 +99,7 @@ def _check_store(options: Options, settings: Settings) -> bool:
 
 
 def _is_writable(folder: Path) -> bool:
-    """Whether the folder, or the nearest one above it that exists, can be written."""
+    """Return whether the folder, or its nearest existing parent, is writable."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return os.access(folder, os.W_OK)

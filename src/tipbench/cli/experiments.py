@@ -43,7 +43,7 @@ def list_(everything: bool = False, **given: Any) -> int:
                 continue
             try:
                 cells = bench.snapshot_of(experiment).cells
-            except StoredDataDamaged as error:  # the others are worth a line all the same
+            except StoredDataDamaged as error:  # list the others all the same
                 note(f"{printable(experiment.name)} can't be read: {error}")
                 continue
             failed = sum(cell.failure is not None for cell in cells)
@@ -65,7 +65,7 @@ def show(name: str, **given: Any) -> int:
     """One experiment: its leaderboard, and where to look further."""
     options = gather({**given, "experiment": name})
     with bench_of(options) as bench:
-        from tipbench.cli.leaderboard import show_leaderboard  # brings numpy
+        from tipbench.cli.leaderboard import show_leaderboard  # imports numpy
 
         show_leaderboard(bench.compare())
         out.print(f"Look at the runs: {ui_hint(bench.store.address)}", soft_wrap=True)

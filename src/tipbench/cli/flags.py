@@ -1,4 +1,4 @@
-"""Flags drawn from the configuration table, so that no parameter list is written twice."""
+"""Flags generated from the fields of `Options`, so that no parameter list is written twice."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def option_flags(*keys: str) -> Callable[[_Command], _Command]:
-    """Adds the flags of these keys, all of them without any. A flag that isn't given arrives as None."""
+    """Add the flags of these keys, or of all options without any; a flag that is not given is passed as None."""
 
     def decorate(command: _Command) -> _Command:
         for field in reversed(list(option_fields())):
@@ -58,7 +58,7 @@ def wait_flag(command: _Command) -> _Command:
 
 
 def gather(given: dict[str, Any], config: Path | None = None) -> Options:
-    """Options from defaults, the config file and the flags, each going before the one before it."""
+    """Make options from defaults, overridden by the config file, overridden by flags."""
     flags = {key: value for key, value in given.items() if value is not None}
     if config is None:
         return make_options(flags, "the flags")

@@ -88,7 +88,7 @@ def command(
     options = gather({**given, "suite": suite})
     if run_name:
         check_judge(run_name, Settings())
-    manner = ApplyOptions(partial, dry_run, replace, _accepted(accept_drift))
+    apply_options = ApplyOptions(partial, dry_run, replace, _accepted(accept_drift))
     size = BatchSize(sample, limit)
     if export:
         person(judge_name or PERSON)
@@ -102,31 +102,31 @@ def command(
             show_exported(export, exported, hint("judge", options, "--apply", str(export)))
             return 0
         if apply:
-            applied = bench.apply(apply, manner)
+            applied = bench.apply(apply, apply_options)
         else:
             size = BatchSize(sample or EVERYTHING.sample, limit)
-            applied = bench.judge(run_name or "", judge_name, size, manner)
-        show_applied(applied, manner)
-        if not manner.dry_run:
+            applied = bench.judge(run_name or "", judge_name, size, apply_options)
+        show_applied(applied, apply_options)
+        if not apply_options.dry_run:
             out.print(f"Next: {hint('compare', options)}", soft_wrap=True)
     return 1 if applied.in_quarantine else 0
 
 
-def _check_flags(applies: bool, makes: bool, sample: Any, limit: Any, *of_apply: Any) -> None:
-    if any(of_apply) and not applies:
+def _check_flags(applies: bool, makes_batch: bool, sample: Any, limit: Any, *apply_flags: Any) -> None:
+    if any(apply_flags) and not applies:
         raise click.UsageError("--dry-run, --replace and --accept-drift go with --apply")
-    if (sample or limit) and not makes:
+    if (sample or limit) and not makes_batch:
         raise click.UsageError("--sample and --limit go with --export and --run")
 
 
 def _accepted(why: str | None) -> str:
-    """Who says so, and why."""
+    """Return who accepted the drift, and why; empty without --accept-drift."""
     if why is None:
         return ""
     if not why.strip():
         raise click.UsageError("--accept-drift wants a reason: say why the batch counts all the same")
     try:
         who = getpass.getuser()
-    except (KeyError, OSError):  # in a container, a user may have no name
+    except (KeyError, OSError):  # in a container, the user may have no name
         who = f"user {os.getuid()}"
     return printable(f"{who}: {why.strip()}", 500)

@@ -1,4 +1,4 @@
-"""What `tipbench judge` shows: what went into a batch, what came of it, and how the judges stand."""
+"""Output of `tipbench judge`: what was exported, what was applied, and the status of the judges."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 
 from tipbench.bench.judge.apply import Applied, ApplyOptions
-from tipbench.bench.judge.drift import ENOUGH
+from tipbench.bench.judge.drift import ENOUGH_ANCHORS
 from tipbench.bench.judge.export import Exported
 from tipbench.bench.judge.file import schema_path
 from tipbench.bench.judge.sample import seconds_for
@@ -28,9 +28,9 @@ def show_exported(path: Path, exported: Exported, then: str) -> None:
         extra.append(f"{exported.anchors} anchors")
     if exported.repeats:
         extra.append(f"{exported.repeats} repeats")
-    beside = f", {' and '.join(extra)} among them unmarked" if extra else ""
+    extras = f", {' and '.join(extra)} among them unmarked" if extra else ""
     out.print(
-        f"{exported.items} items wait in {path} to be scored ({exported.candidates} candidates{beside}); about "
+        f"{exported.items} items wait in {path} to be scored ({exported.candidates} candidates{extras}); about "
         f"{duration(seconds_for(exported.items))} for a person. {schema_path(path).name} next to it helps editors.",
         soft_wrap=True,
     )
@@ -45,7 +45,7 @@ def show_exported(path: Path, exported: Exported, then: str) -> None:
     )
 
 
-def show_applied(applied: Applied, manner: ApplyOptions) -> None:
+def show_applied(applied: Applied, options: ApplyOptions) -> None:
     _show_drift(applied)
     if not applied.changed:
         out.print("The same scores were applied before; nothing changed.")
@@ -53,12 +53,12 @@ def show_applied(applied: Applied, manner: ApplyOptions) -> None:
             _show_quarantine(applied)
         return
     kind = "provisional scores" if applied.provisional else "scores"
-    verb = "would be written" if manner.dry_run else "written"
+    verb = "would be written" if options.dry_run else "written"
     out.print(
         f"{kind} of {applied.candidates} candidates by '{applied.judge}' {verb} to {applied.runs} runs{_more(applied)}."
     )
-    if applied.settled.apart:
-        groups = " and ".join(" with ".join(group) for group in applied.settled.apart)
+    if applied.settled.unlinked_groups:
+        groups = " and ".join(" with ".join(group) for group in applied.settled.unlinked_groups)
         out.print(f"{groups} share too few candidates to be put on one scale.", style="yellow", soft_wrap=True)
     if applied.settled.gone:
         out.print(f"{applied.settled.gone} runs that were scored before are gone from MLflow.", style="yellow")
@@ -95,16 +95,16 @@ def _show_drift(applied: Applied) -> None:
     drift = applied.drift
     if not drift.assessable:
         out.print(
-            f"Drift is not assessable: {drift.anchors} anchors, {ENOUGH} are needed to tell.",
+            f"Drift is not assessable: {drift.anchors} anchors, {ENOUGH_ANCHORS} are needed to tell.",
             style="dim",
             soft_wrap=True,
         )
         if drift.repeats:
-            told = ", ".join(f"{name} {_repeats(asdict(found))}" for name, found in drift.repeats.items())
-            out.print(f"What was scored twice: {told}.", soft_wrap=True)
+            repeats = ", ".join(f"{name} {_repeats(asdict(found))}" for name, found in drift.repeats.items())
+            out.print(f"What was scored twice: {repeats}.", soft_wrap=True)
         return
     borrowed = f", {drift.borrowed} of them from earlier batches" if drift.borrowed else ""
-    table = _plain(f"'{applied.judge}' against {drift.anchors} anchors{borrowed}")
+    table = _plain_table(f"'{applied.judge}' against {drift.anchors} anchors{borrowed}")
     for column in ("criterion", "offset", "κ", "scored twice"):
         table.add_column(column, justify="left" if column == "criterion" else "right")
     for name, found in drift.as_data()["criteria"].items():
@@ -115,20 +115,20 @@ def _show_drift(applied: Applied) -> None:
 
 
 def show_status(status: JudgeStatus, rubric: Rubric, labels: Mapping[tuple[str, int], str]) -> None:
-    """Judges, their drift over time, and how far they agree."""
+    """Print the judges' batches, their drift over time, and how far they agree."""
     if not status.batches:
         out.print("No batch has been applied yet.")
         return
     _show_batches(status.batches, rubric)
     for judge in dict.fromkeys(line.judge for line in status.batches):
-        _show_course(judge, [line for line in status.batches if line.judge == judge], rubric)
+        _show_drift_history(judge, [line for line in status.batches if line.judge == judge], rubric)
     if status.alpha:
-        told = ", ".join(f"{name} {_figure(value)}" for name, value in status.alpha.items())
-        out.print(f"Krippendorff's α (ordinal) over the judges that count: {told}", soft_wrap=True)
+        alphas = ", ".join(f"{name} {_figure(value)}" for name, value in status.alpha.items())
+        out.print(f"Krippendorff's α (ordinal) over the judges that count: {alphas}", soft_wrap=True)
     for pair in status.pairs:
-        told = ", ".join(f"{name} {_figure(value)}" for name, value in pair.kappa.items())
+        kappas = ", ".join(f"{name} {_figure(value)}" for name, value in pair.kappa.items())
         out.print(
-            f"κ of {pair.judges[0]} and {pair.judges[1]} on {pair.shared} shared candidates: {told}", soft_wrap=True
+            f"κ of {pair.judges[0]} and {pair.judges[1]} on {pair.shared} shared candidates: {kappas}", soft_wrap=True
         )
     if status.disputed:
         _show_disputed(status.disputed, rubric, labels)
@@ -138,7 +138,7 @@ def show_status(status: JudgeStatus, rubric: Rubric, labels: Mapping[tuple[str, 
 
 
 def _show_batches(lines: Sequence[BatchLine], rubric: Rubric) -> None:
-    table = _plain("Batches, in the order of their applying")
+    table = _plain_table("Batches, in the order of their applying")
     table.add_column("judge")
     table.add_column("applied")
     table.add_column("candidates", justify="right")
@@ -164,20 +164,20 @@ def _show_batches(lines: Sequence[BatchLine], rubric: Rubric) -> None:
             )
 
 
-def _show_course(judge: str, lines: Sequence[BatchLine], rubric: Rubric) -> None:
-    """A small plot of the offsets, batch by batch; the middle is no drift."""
-    told = [line for line in lines if line.drift.get("criteria")]
-    if len(told) < 2:
+def _show_drift_history(judge: str, lines: Sequence[BatchLine], rubric: Rubric) -> None:
+    """Print a small plot of a judge's offsets, batch by batch; the middle means no drift."""
+    assessed = [line for line in lines if line.drift.get("criteria")]
+    if len(assessed) < 2:
         return
     for name, criterion in rubric.criteria.items():
         span = criterion.max - criterion.min
-        values = [line.drift["criteria"][name]["offset"]["mean"] for line in told if name in line.drift["criteria"]]
+        values = [line.drift["criteria"][name]["offset"]["mean"] for line in assessed if name in line.drift["criteria"]]
         bars = "".join(_BARS[max(0, min(7, round(3.5 + 7 * value / span)))] for value in values)
         out.print(f"{printable(judge)}, {name}: {bars}  (offset of each batch, middle: none)")
 
 
 def _show_disputed(found: Sequence[Disputed], rubric: Rubric, labels: Mapping[tuple[str, int], str]) -> None:
-    table = _plain("What judges disagree on most")
+    table = _plain_table("What judges disagree on most")
     table.add_column("candidate", overflow="fold")
     judges = sorted({judge for one in found for judge in one.scores})
     for judge in judges:
@@ -191,20 +191,20 @@ def _show_disputed(found: Sequence[Disputed], rubric: Rubric, labels: Mapping[tu
     out.print(table)
 
 
-def _plain(title: str) -> Table:
+def _plain_table(title: str) -> Table:
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
 
 
 def _offset(found: Mapping[str, Any], short: bool = False) -> str:
     value = found["offset"]
-    told = f"{value['mean']:+.2f}"
-    return told if short else f"{told} ({value['low']:+.2f} to {value['high']:+.2f})"
+    mean = f"{value['mean']:+.2f}"
+    return mean if short else f"{mean} ({value['low']:+.2f} to {value['high']:+.2f})"
 
 
 def _kappa(found: Mapping[str, Any], short: bool = False) -> str:
     value = found["kappa"]
-    told = _figure(value["value"])
-    return told if short else f"{told} ({value['low']:.2f} to {value['high']:.2f})"
+    kappa = _figure(value["value"])
+    return kappa if short else f"{kappa} ({value['low']:.2f} to {value['high']:.2f})"
 
 
 def _repeats(found: Mapping[str, Any]) -> str:

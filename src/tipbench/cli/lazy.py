@@ -1,4 +1,4 @@
-"""A command of subcommands whose code is imported only when it is used: help must be instant."""
+"""Commands whose code is imported only when they are used: help must be instant."""
 
 import importlib
 import os
@@ -13,7 +13,7 @@ _HELP = 'HELP = "'
 
 
 class Subcommands(click.Group):
-    """`lines` holds a line of help for each; a subcommand's module has its name, in `package`."""
+    """A group of subcommands, each a module of its name in `package`; `lines` has one line of help for each."""
 
     def __init__(self, *, package: str, lines: Mapping[str, str], **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -34,26 +34,25 @@ class Subcommands(click.Group):
             formatter.write_dl(list(self._lines.items()))
 
 
-# Commands of parts that can be taken out: a folder of the package with a `command.py` brings one of the folder's
-# name.
+# Commands of optional subpackages: a folder of `tipbench` that has a `command.py` adds a command of the folder's name.
 #
-# `command` in it is the command, and `HELP = "…"` its one line of help, read without importing the part. Without
-# pathlib, whose import alone takes longer than all of this.
+# `command` in it is the command, and `HELP = "…"` its one line of help, which is read without importing the package.
+# This avoids pathlib, whose import alone takes longer than all of this.
 
 
-def parts() -> dict[str, str]:
-    """The parts that bring a command, each with its line of help."""
-    return {name: _help_in(file) for name, file in sorted(_files())}
+def package_commands() -> dict[str, str]:
+    """Return the subpackages that add a command, each with its line of help."""
+    return {name: _help_in(file) for name, file in sorted(_command_files())}
 
 
-def command_of(part: str) -> click.Command | None:
-    if part not in dict(_files()):
+def load_package_command(name: str) -> click.Command | None:
+    if name not in dict(_command_files()):
         return None
-    command: click.Command = importlib.import_module(f"tipbench.{part}.command").command
+    command: click.Command = importlib.import_module(f"tipbench.{name}.command").command
     return command
 
 
-def _files() -> list[tuple[str, str]]:
+def _command_files() -> list[tuple[str, str]]:
     folders = [folder for root in tipbench.__path__ for folder in os.scandir(root)]
     files = [(folder.name, f"{folder.path}/command.py") for folder in folders if folder.is_dir()]
     return [(name, file) for name, file in files if os.path.isfile(file)]  # noqa: PTH113

@@ -1,4 +1,4 @@
-"""The leaderboard on a terminal: intervals as small bars, and as many columns as there is room for."""
+"""The leaderboard on a terminal: intervals as small bars, and as many columns as fit."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,8 +8,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from tipbench.bench.compare.leaderboard import Leaderboard
-from tipbench.bench.compare.leaderboard_row import MOST_LEVELS, LeaderboardRow
+from tipbench.bench.compare.answer import answer_of
+from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_label
+from tipbench.bench.compare.leaderboard_row import MAX_LEVELS, LeaderboardRow
 from tipbench.bench.compare.messages import (
     FORMATS,
     effect_sentences,
@@ -17,7 +18,6 @@ from tipbench.bench.compare.messages import (
     headline,
     mark,
     percent,
-    prompt_label,
     range_text,
     verdict,
     warnings,
@@ -29,26 +29,65 @@ from tipbench.core.untrusted import printable
 from tipbench.statistics.bounded import Interval
 
 _BAR = 22  # characters
+_SMALL_BAR = 16
 
 
 class Column(NamedTuple):
-    """A column of the table; the less it matters, the sooner it goes when there is no room."""
+    """A column of the table; columns of low priority are dropped first when the terminal is too narrow."""
 
     title: str
-    matters: int
+    priority: int
     value: Callable[[LeaderboardRow], str | Text]
     right: bool = True
 
 
-def show_leaderboard(board: Leaderboard, form: str = "table") -> None:
+def show_leaderboard(board: Leaderboard, form: str = "table", verbose: bool = False) -> None:
+    """Print the answer and a small table; with `verbose`, all columns and what the scores say besides."""
     if form != "table":
         click.echo(FORMATS[form](board))
         return
+    show_answer(board)
+    if verbose:
+        _show_everything(board)
+    elif board.rows:
+        out.print(_small_table(board))
+        out.print("More: --verbose (criteria, effects, caveats), --format html (with the texts).", style="dim")
+
+
+def show_answer(board: Leaderboard) -> None:
+    answer, step = answer_of(board).sentences
+    out.print(printable(answer), style="bold", soft_wrap=True)
+    out.print(printable(step), soft_wrap=True)
+
+
+def _small_table(board: Leaderboard) -> Table:
+    """Four columns that fit 80 characters."""
+    scale = board.scales["composite"]
+    table = empty_table("")
+    table.add_column("variant", overflow="fold", ratio=1)
+    table.add_column(f"composite, {scale.low:g} to {scale.high:g}", no_wrap=True)
+    table.add_column("judged", justify="right", no_wrap=True)
+    table.add_column("s a cell", justify="right", no_wrap=True)
+    for row in board.rows:
+        score = Text(f"{figure(row.composite):>5} ").append_text(interval_bar(row, scale, _SMALL_BAR))
+        judged = f"{row.judged} of {row.cells + row.missing}"
+        may_be_best = not board.top or bool(row.rank and row.rank.top)
+        table.add_row(
+            printable(row_label(board, row)),
+            score,
+            judged,
+            figure(row.cost.seconds, 1),
+            style="" if may_be_best else "dim",
+        )
+    return table
+
+
+def _show_everything(board: Leaderboard) -> None:
     out.print(printable(headline(board)), style="bold yellow" if board.provisional else "bold", soft_wrap=True)
     if board.rows:
-        _print_widest(board)
+        _print_fitting(board)
     for line in verdict(board):
-        out.print(printable(line), style="bold" if board.comparison.told else "yellow", soft_wrap=True)
+        out.print(printable(line), style="bold" if board.comparison.separable else "yellow", soft_wrap=True)
     for line in effect_sentences(board):
         out.print(printable(line), soft_wrap=True)
     for warning in warnings(board):
@@ -58,7 +97,7 @@ def show_leaderboard(board: Leaderboard, form: str = "table") -> None:
 def check_factor(board: Leaderboard, factor: str) -> None:
     known = sorted({name for row in board.rows for name in row.slices})
     levels = len(board.grid.levels.get(factor, ()))
-    if levels > MOST_LEVELS:
+    if levels > MAX_LEVELS:
         raise InvalidInput(f"--by '{factor}' has {levels} levels, too many for a table; take --scores FILE.csv instead")
     if factor not in known:
         has = ", ".join(known) or "none with scores"
@@ -66,7 +105,7 @@ def check_factor(board: Leaderboard, factor: str) -> None:
 
 
 def show_slices(board: Leaderboard, factor: str) -> None:
-    """The composite of each row on each level of a factor."""
+    """Print the composite of each row on each level of a factor."""
     levels = sorted({level for row in board.rows for level in row.slices.get(factor, {})})
     table = empty_table(f"Composite by {printable(factor)}")
     for name in ("", "model", "prompt"):
@@ -80,13 +119,13 @@ def show_slices(board: Leaderboard, factor: str) -> None:
     out.print(table)
 
 
-def _print_widest(board: Leaderboard) -> None:
-    """With as many columns as there is room for; the narrowest where there is room for none."""
+def _print_fitting(board: Leaderboard) -> None:
+    """Print the table with as many columns as fit; the narrowest if none fits."""
     everything = table = _table(board, 0)
-    for least in range(1, 6):
+    for min_priority in range(1, 6):
         if _width(table) <= out.width:
             break
-        table = _table(board, least)
+        table = _table(board, min_priority)
     if table is not everything:
         table.caption = f"{_width(everything)} columns show everything, and so does --format html."
         table.caption_justify = "left"
@@ -97,11 +136,11 @@ def _width(table: Table) -> int:
     return out.measure(table, options=out.options.update(max_width=10_000)).maximum
 
 
-def _table(board: Leaderboard, least: int) -> Table:
+def _table(board: Leaderboard, min_priority: int) -> Table:
     table = empty_table(f"Leaderboard of {printable(board.experiment)}")
-    columns = [column for column in _columns(board) if column.matters >= least]
+    columns = [column for column in _columns(board) if column.priority >= min_priority]
     for column in columns:
-        folds = least > 0 and column.title in ("model", "prompt")
+        folds = min_priority > 0 and column.title in ("model", "prompt")
         table.add_column(column.title, justify="right" if column.right else "left", overflow="fold", no_wrap=not folds)
     for row in board.rows:
         top = bool(row.rank and row.rank.top)
@@ -133,12 +172,12 @@ def _columns(board: Leaderboard) -> list[Column]:
     ]
 
 
-def _mean_column(name: str, matters: int) -> Column:
-    return Column(name.replace("_", " "), matters, lambda one: figure(one.means.get(name)))
+def _mean_column(name: str, priority: int) -> Column:
+    return Column(name.replace("_", " "), priority, lambda one: figure(one.means.get(name)))
 
 
 def interval_bar(row: LeaderboardRow, scale: Interval, width: int = _BAR) -> Text:
-    """The composite's scale as a line, its interval as a thick one, the mean as a cross."""
+    """Draw the composite's scale as a line, its interval as a thick line, and the mean as a cross."""
     interval, mean = row.intervals.get("composite"), row.composite
     if interval is None or mean is None:
         return Text("─" * width, style="dim")

@@ -1,4 +1,4 @@
-"""Where a server listens, and who can reach it there."""
+"""Listening sockets of our servers, and who can reach them."""
 
 import errno
 import ipaddress
@@ -10,13 +10,16 @@ from tipbench.core.settings import Settings
 from tipbench.core.untrusted import shown
 
 LOOPBACK = "127.0.0.1"
-GRACE_S = 3  # for answers that are on their way when a server ends
+GRACE_S = 3  # for requests in flight when a server ends
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """Bound before anything else is begun: an address that is taken is told at once, and nothing was changed."""
+def open_listener(host: str, port: int) -> socket.socket:
+    """Return a listening socket; raise InvalidInput if the address can't be used.
+
+    Call this before anything else: an address in use is then reported before anything was changed.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # the protocol is named, or asyncio leaves Nagle on, and an answer in two writes takes 40 ms
+    # IPPROTO_TCP is explicit, or asyncio leaves Nagle's algorithm on, and a response in two writes takes 40 ms
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -36,8 +39,8 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def url_of(host: str, listener: socket.socket) -> str:
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listener.getsockname()[1]}"
+    bracketed = f"[{host}]" if ":" in host else host
+    return f"http://{bracketed}:{listener.getsockname()[1]}"
 
 
 def is_loopback(host: str) -> bool:
@@ -48,7 +51,7 @@ def is_loopback(host: str) -> bool:
 
 
 def trusted_proxies(settings: Settings) -> list[str]:
-    """Addresses and networks whose X-Forwarded-For and -Proto are believed; raises InvalidInput for anything else."""
+    """Return the addresses and networks whose X-Forwarded-For and -Proto are trusted; raise InvalidInput for others."""
     named = [part.strip() for part in settings.get("TIPBENCH_TRUSTED_PROXIES").split(",") if part.strip()]
     for one in named:
         try:
@@ -62,7 +65,7 @@ def trusted_proxies(settings: Settings) -> list[str]:
 
 
 def uvicorn_options(behind_proxy: bool) -> dict[str, Any]:
-    """How all our servers are run: no line and no header of uvicorn's own, and no proxy believed that is not named."""
+    """Return the uvicorn options of our servers: no access log, no server header, only configured proxies trusted."""
     from tipbench.web.log import log_config
     from tipbench.web.server import guard_options
 

@@ -1,4 +1,4 @@
-"""The `tipbench` command. A subcommand's code is imported only when it is used: help must be instant."""
+"""The `tipbench` command. Subcommands are imported only when they are used: help must be instant."""
 
 import importlib
 import os
@@ -8,7 +8,7 @@ from contextlib import suppress
 import click
 
 from tipbench.cli.interrupts import STATUS, handle_interrupts
-from tipbench.cli.lazy import command_of, parts
+from tipbench.cli.lazy import load_package_command, package_commands
 from tipbench.core.version import __version__
 
 # name → (module, one line of help)
@@ -30,20 +30,20 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """Knows its commands by name and imports one only to run it."""
+    """A group that lists its commands by name and imports one only to run it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return [*COMMANDS, *parts()]
+        return [*COMMANDS, *package_commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
-            return command_of(cmd_name)
+            return load_package_command(cmd_name)
         command: click.Command = importlib.import_module(f"tipbench.cli.{COMMANDS[cmd_name][0]}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl([*((name, text) for name, (_, text) in COMMANDS.items()), *parts().items()])
+            formatter.write_dl([*((name, text) for name, (_, text) in COMMANDS.items()), *package_commands().items()])
 
 
 @click.command(
@@ -65,15 +65,15 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Runs the command line: 0 done, 1 done with failed cells, 2 refused, 130 interrupted."""
+    """Run the command line. Exit status: 0 done, 1 done with failed cells, 2 refused, 130 interrupted."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads cost more than they save on a few numbers
-    _open_what_is_closed()
+    _open_closed_streams()
     handle_interrupts()
     try:
         status = run(sys.argv[1:])
-    except KeyboardInterrupt:  # between click and us
+    except KeyboardInterrupt:  # raised outside of click, which translates its own
         status = STATUS
-    if status == STATUS:  # all is tidied up; a thread that waits for something far away holds nobody up
+    if status == STATUS:  # clean-up is done; don't wait for threads that are blocked on the network
         with suppress(OSError):
             sys.stdout.flush()
             sys.stderr.flush()
@@ -81,8 +81,8 @@ def main() -> None:
     sys.exit(status)
 
 
-def _open_what_is_closed() -> None:
-    """Started with `>&-`: the next file that is opened would get its number, and what is printed would end up there."""
+def _open_closed_streams() -> None:
+    """Open /dev/null for closed standard streams (`>&-`): else output would go to the next file that is opened."""
     for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
         if getattr(sys, name) is None:
             opened = os.open(os.devnull, os.O_RDWR)
@@ -97,7 +97,7 @@ def run(arguments: list[str]) -> int:
 
     try:
         if arguments and not {"-h", "--help", "--version"}.intersection(arguments):
-            _tighten_home()
+            _restrict_home()
         result = cli.main(args=arguments, prog_name="tipbench", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
@@ -109,7 +109,7 @@ def run(arguments: list[str]) -> int:
 
         click.echo(click.style("Error: ", fg="red", bold=True) + printable(str(error)), err=True)
         return 2
-    except click.Abort as abort:  # how click passes Ctrl-C on, and the end of input before an answer
+    except click.Abort as abort:  # click's translation of Ctrl-C, and of end of input at a prompt
         if isinstance(abort.__cause__, KeyboardInterrupt):
             click.echo(
                 "Interrupted. What was stored until then is kept; give the same command again to go on.", err=True
@@ -117,16 +117,16 @@ def run(arguments: list[str]) -> int:
             return STATUS
         click.echo("Nobody answered, so nothing was done.", err=True)
         return 2
-    except BrokenPipeError:  # somebody read only the first lines, as in `tipbench compare | head`
+    except BrokenPipeError:  # the reader closed the pipe, as in `tipbench compare | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:  # a folder that can't be written, a full disk
+    except OSError as error:  # such as a folder that can't be written, or a full disk
         where = f": {error.filename}" if error.filename else ""
         click.echo(f"Error: {error.strerror or error}{where}", err=True)
         return 2
 
 
-def _tighten_home() -> None:
+def _restrict_home() -> None:
     from tipbench.core.paths import restrict_home
     from tipbench.core.settings import Settings
 

@@ -1,4 +1,4 @@
-"""How a collection is shown while it goes: a bar on a terminal, a line a cell elsewhere."""
+"""The progress of a collection: a bar on a terminal, one line per cell elsewhere."""
 
 import time
 from collections.abc import Iterator
@@ -23,32 +23,32 @@ from tipbench.cli.console import Notes, err
 from tipbench.core.text import duration
 from tipbench.core.untrusted import printable
 
-_BESIDE_THE_LABEL = 76  # columns
+_COLUMNS_BESIDE_LABEL = 76
 
 
 class CollectingObserver(Notes):
-    """Shows a collection while it goes, and tells a progress file of it, too."""
+    """Displays the progress of a collection, and forwards it to other observers, such as a progress file."""
 
     def __init__(self, *others: Observer) -> None:
         self._others = others
-        self._shown: BarWatcher | LineWatcher | None = None
+        self._display: ProgressBar | ProgressLines | None = None
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
-        """For as long as cells are generated."""
-        with _watcher(err) as self._shown:
+    def displayed(self) -> Iterator[None]:
+        """Display progress while cells are generated."""
+        with _open_display(err) as self._display:
             yield
-        self._shown = None
+        self._display = None
 
     def planned(self, plan: Plan) -> None:
-        if self._shown:
-            self._shown.planned(plan)
+        if self._display:
+            self._display.planned(plan)
         for other in self._others:
             other.planned(plan)
 
     def done(self, outcome: Outcome) -> None:
-        if self._shown:
-            self._shown.done(outcome)
+        if self._display:
+            self._display.done(outcome)
         for other in self._others:
             other.done(outcome)
 
@@ -59,9 +59,9 @@ class CollectingObserver(Notes):
 
 
 @contextmanager
-def _watcher(console: Console) -> "Iterator[BarWatcher | LineWatcher]":
+def _open_display(console: Console) -> "Iterator[ProgressBar | ProgressLines]":
     if not console.is_terminal:
-        yield LineWatcher(console)
+        yield ProgressLines(console)
         return
     columns = (
         SpinnerColumn(),
@@ -74,11 +74,11 @@ def _watcher(console: Console) -> "Iterator[BarWatcher | LineWatcher]":
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as progress:
-        yield BarWatcher(progress)
+        yield ProgressBar(progress)
 
 
-class BarWatcher:
-    """One bar over all cells; failures are printed above it as they happen."""
+class ProgressBar:
+    """Shows one bar over all cells; failures are printed above it as they happen."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -104,13 +104,13 @@ class BarWatcher:
         self._progress.update(self._task, advance=1, counts=counts, description=self._label(outcome))
 
     def _label(self, outcome: Outcome) -> str:
-        """As much of the cell's name as the terminal has room for beside bar, counts and times."""
-        room = self._progress.console.width - _BESIDE_THE_LABEL
+        """Return as much of the cell's name as fits beside bar, counts and times."""
+        room = self._progress.console.width - _COLUMNS_BESIDE_LABEL
         return printable(outcome.cell.label, room) if room >= 12 else ""
 
 
-class LineWatcher:
-    """A line a cell, for logs."""
+class ProgressLines:
+    """Prints one line per cell, for logs."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -122,18 +122,18 @@ class LineWatcher:
         self._total = len(plan.to_do)
         self._started = time.monotonic()
         if plan.stored:
-            self._say(f"{plan.stored} of {plan.cells} cells are stored already.")
+            self._print(f"{plan.stored} of {plan.cells} cells are stored already.")
 
     def done(self, outcome: Outcome) -> None:
         self._count += 1
         left = (time.monotonic() - self._started) / self._count * (self._total - self._count)
-        self._say(
+        self._print(
             f"[{self._count}/{self._total}] {printable(outcome.cell.label)}: {describe(outcome)}"
             + (f", about {duration(left)} left" if left >= 1 else "")
         )
 
-    def _say(self, text: str) -> None:
-        print(text, file=self._console.file)  # many thousands of lines: rich would take longer than a cell
+    def _print(self, text: str) -> None:
+        print(text, file=self._console.file)  # many thousands of lines, for which rich is too slow
 
 
 def describe(outcome: Outcome) -> str:

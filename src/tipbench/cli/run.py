@@ -59,24 +59,24 @@ def command(
         return run_all(options, progress_file, export, retry_failed=retry_failed, fresh=fresh, wait=not no_wait)
 
 
-def run_all(options: Options, progress_file: ProgressFile, export: Path | None = None, **how: Any) -> int:
-    """Everything from the models' admission to the leaderboard; `how` is as for `Bench.collect`."""
+def run_all(options: Options, progress_file: ProgressFile, export: Path | None = None, **collect_options: Any) -> int:
+    """Run all phases and return the exit status; `collect_options` are passed to `Bench.collect`."""
     observer = CollectingObserver(progress_file)
     with bench_of(options, observer) as bench:
-        bench.fit()
+        bench.set_options()
         progress_file.experiment = bench.options.experiment
         progress_file.begin("starting")
-        with observer.shown():
-            collected = bench.collect(**how)
+        with observer.displayed():
+            collected = bench.collect(**collect_options)
         show_summary(bench.options, collected)
         out.print(f"Look at the runs: {ui_hint(bench.store.address)}", soft_wrap=True)
-        if collected.undelivered:  # nothing can be judged that MLflow does not have
+        if collected.undelivered:  # what MLflow does not have can't be judged
             progress_file.finish(f"{collected.in_short}; the same run again delivers them and goes on from there")
             return 1
         progress_file.begin("judge")
         judged = _run_judge(bench, bench.options.judge) if bench.options.judge else _export(bench, export)
         progress_file.begin("compare")
-        from tipbench.cli.leaderboard import show_leaderboard  # brings numpy
+        from tipbench.cli.leaderboard import show_leaderboard  # imports numpy
 
         show_leaderboard(bench.compare())
     progress_file.finish(f"{collected.in_short}; {judged.in_short}", judged.waiting_items)
@@ -85,14 +85,14 @@ def run_all(options: Options, progress_file: ProgressFile, export: Path | None =
 
 @dataclass(frozen=True)
 class _Judged:
-    """What came of the judging."""
+    """The outcome of the judging phase."""
 
     in_short: str
     waiting_items: int = 0
 
 
 def _export(bench: Bench, export: Path | None) -> _Judged:
-    """For a person; a file that is there is left as it is."""
+    """Export what is pending for a person; an existing file is left unchanged."""
     if not bench.pending():
         note("Nothing waits for a judge.")
         return _Judged("nothing waits for a judge")
@@ -109,7 +109,7 @@ def _export(bench: Bench, export: Path | None) -> _Judged:
 
 
 def _run_judge(bench: Bench, name: str) -> _Judged:
-    """By a judge that runs by itself; one that answers later leaves the rest of the run to go on."""
+    """Have an automatic judge score what is pending; if it answers later, the run goes on without it."""
     try:
         applied = bench.judge(name)
     except NothingPending as nothing:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tipbench.bench.tracking.address import open_store, own_database
+from tipbench.bench.tracking.address import open_store, own_database_url
 from tipbench.bench.tracking.embedded import SCHEME
 from tipbench.cli.console import note, out
 from tipbench.cli.flags import gather, option_flags
-from tipbench.cli.listening import LOOPBACK, is_loopback, listening, url_of, uvicorn_options
+from tipbench.cli.listening import LOOPBACK, is_loopback, open_listener, url_of, uvicorn_options
 from tipbench.core.errors import InvalidInput, MissingExtra, NothingStored
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import without_credentials
@@ -49,9 +49,9 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
         from tipbench.web.server import Server
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the server needs more: pip install 'tipbench[server]' ({error})") from error
-    running = uvicorn_options(behind_proxy)
+    server_options = uvicorn_options(behind_proxy)
     address = _store_address(gather(given).mlflow_url, settings)
-    with listening(host, port) as listener:
+    with open_listener(host, port) as listener:
         access = open_access(settings.home, time.time, settings.get("TIPBENCH_ADMIN_TOKEN"), person)
         if not is_loopback(host) and not new_token and not access.tokens.has_admin():
             raise InvalidInput(
@@ -71,15 +71,18 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
                 "Only localhost and IP addresses are answered; set TIPBENCH_ALLOWED_HOSTS to the name that people type."
             )
         out.file.flush()
-        config = uvicorn.Config(app, **running)
-        with suppress(KeyboardInterrupt):  # how uvicorn passes Ctrl-C on, once everything is closed
+        config = uvicorn.Config(app, **server_options)
+        with suppress(KeyboardInterrupt):  # uvicorn re-raises Ctrl-C once everything is closed
             Server(config).run(sockets=[listener])
     note("The server has ended. Jobs that run go on, and the next 'tipbench serve' finds them.")
     return 0
 
 
 def _store_address(url: str | None, settings: Settings) -> str:
-    """Chosen once: jobs and pages use the same store, whatever answers at the usual address later."""
+    """Choose the store once, so that jobs and pages use the same one, whatever answers at the default address later.
+
+    Raises InvalidInput for an address with credentials.
+    """
     named = url or settings.get("MLFLOW_TRACKING_URI")
     if named.rstrip("/") != without_credentials(named) and not named.startswith(SCHEME):
         raise InvalidInput(
@@ -89,7 +92,7 @@ def _store_address(url: str | None, settings: Settings) -> str:
     try:
         opened = open_store(url, settings)
     except NothingStored:
-        return named or own_database(settings)
+        return named or own_database_url(settings)
     try:
         if opened.notice:
             note(opened.notice)
@@ -99,7 +102,7 @@ def _store_address(url: str | None, settings: Settings) -> str:
 
 
 def _show_token(tokens: "Tokens", new_token: bool) -> None:
-    """Shown once, and kept nowhere but as a hash; not before it is sure that this server will serve."""
+    """Print a new token, this once: only its hash is stored. Called once it is certain that the server will start."""
     token = tokens.renew_admin() if new_token else tokens.ensure_admin()
     if token:
         out.print(f"Admin token, shown this once: {token}", soft_wrap=True)

@@ -1,1 +1,1 @@
-"""What both products stand on: files, locks, processes, SQLite, foreign answers, errors. Knows nothing of either."""
+"""The shared base: files, locks, processes, SQLite, HTTP, errors. Knows nothing about the bench or the recommender."""

@@ -1,4 +1,4 @@
-"""Caches: in memory, of the entries that were used last, and on disk, of what may be gone or damaged at any time."""
+"""Caches: an in-memory LRU cache, and a disk cache whose files may be missing or damaged at any time."""
 
 import json
 import os
@@ -17,10 +17,10 @@ Value = TypeVar("Value")
 
 
 class LruCache(Generic[Value]):
-    """Entries by key; beyond `most`, the one that nobody has used for longest goes. Safe for many threads."""
+    """A thread-safe LRU cache: beyond `max_entries`, the least recently used entry is evicted."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_entries: int) -> None:
+        self._max_entries = max_entries
         self._lock = threading.Lock()
         self._entries: OrderedDict[str, Value] = OrderedDict()
 
@@ -31,51 +31,51 @@ class LruCache(Generic[Value]):
             return self._entries.get(key)
 
     def get_or_make(self, key: str, make: Callable[[], Value]) -> Value:
-        """The entry, made if it is missing; `make` is to be quick, others wait for it."""
+        """Return the entry, creating it if it is missing. `make` runs under the lock, so it must be quick."""
         with self._lock:
             if key not in self._entries:
                 self._entries[key] = make()
-            return self._used(key)
+            return self._touch(key)
 
     def add(self, key: str, value: Value) -> Value:
-        """Add an entry unless another thread was quicker; returns the one that is there now."""
+        """Add an entry unless another thread added one first; return the entry now in the cache."""
         return self.get_or_make(key, lambda: value)
 
     def drop(self, key: str) -> None:
         with self._lock:
             self._entries.pop(key, None)
 
-    def _used(self, key: str) -> Value:
+    def _touch(self, key: str) -> Value:
         self._entries.move_to_end(key)
-        while len(self._entries) > self._most:
+        while len(self._entries) > self._max_entries:
             self._entries.popitem(last=False)
         return self._entries[key]
 
 
 class DiskCache:
-    """Data in compressed files behind a digest; whatever is wrong with a file counts as nothing cached.
+    """Stores data in compressed files with a checksum; a file that is damaged in any way counts as a cache miss.
 
-    Beyond `most` files, those that nobody has used for longest are removed, also what killed writers left.
+    Beyond `max_files`, the least recently used files are removed, including temporary files left by killed writers.
     """
 
-    def __init__(self, folder: Path, most: int) -> None:
+    def __init__(self, folder: Path, max_files: int) -> None:
         self._folder = folder
-        self._most = most
+        self._max_files = max_files
 
     def load(self, name: str) -> Any:
-        """The data that was saved under this name; None if there is none."""
+        """Return the data saved under this name, or None."""
         path = self._folder / name
         try:
             digest, _, payload = path.read_bytes().partition(b"\n")
             if digest != sha256(payload).hexdigest().encode():
                 return None
-            os.utime(path)  # what is used is not among the oldest
+            os.utime(path)  # mark it as recently used
             return json.loads(zlib.decompress(payload))
         except (OSError, zlib.error, ValueError, RecursionError):
             return None
 
     def save(self, name: str, data: Any) -> None:
-        """Save the data, if that is possible."""
+        """Save the data, best effort: errors are ignored."""
         with suppress(OSError, ValueError):
             payload = zlib.compress(json.dumps(data, separators=(",", ":"), allow_nan=False).encode(), level=1)
             make_private_folder(self._folder)
@@ -84,5 +84,5 @@ class DiskCache:
 
     def _remove_oldest(self) -> None:
         by_age = sorted((-path.stat().st_mtime, path) for path in self._folder.iterdir())
-        for _, path in by_age[self._most :]:
+        for _, path in by_age[self._max_files :]:
             path.unlink(missing_ok=True)

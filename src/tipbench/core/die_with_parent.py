@@ -1,8 +1,8 @@
-"""Starts a command that ends when whoever started it does, however that ended.
+"""Run a tipbench command that is terminated when its parent process ends, however the parent ended.
 
-    python -m tipbench.core.die_with_parent 4711 recommend serve    # 4711 is the starter
+    python -m tipbench.core.die_with_parent 4711 recommend serve    # 4711 is the parent's process id
 
-On Linux the kernel sees to it. Elsewhere a starter that was killed leaves the command running.
+On Linux the kernel does this. On other systems, the command keeps running if its parent is killed.
 """
 
 import ctypes
@@ -10,20 +10,20 @@ import os
 import signal
 import sys
 
-_END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+_PR_SET_PDEATHSIG = 1
 
 
-def tied_to_parent(*arguments: str) -> list[str]:
-    """The command line of tipbench with these arguments, tied to this process."""
+def die_with_parent_command(*arguments: str) -> list[str]:
+    """Return a command line that runs tipbench with these arguments and dies with this process."""
     return [sys.executable, "-m", __name__, str(os.getpid()), *arguments]
 
 
 def main() -> None:
-    starter, *arguments = sys.argv[1:]
+    parent_pid, *arguments = sys.argv[1:]
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_END_WITH_PARENT, signal.SIGTERM)
-    if os.getppid() != int(starter):
-        return  # it was gone before the kernel knew
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != int(parent_pid):
+        return  # the parent ended before prctl took effect
     os.execv(sys.executable, [sys.executable, "-m", "tipbench", *arguments])
 
 

@@ -2,33 +2,33 @@
 
 TipbenchError
 ├── InvalidInput            a flag, a file or a name that can't be used
-│   ├── NotFound            a name of something that is not there
-│   ├── Conflict            something that was told otherwise before
-│   ├── SuiteError          a suite's files, with file and line
-│   └── JudgeFileError      a judge file that does not fit its batch
-├── EngineError             an engine, or a model on it
+│   ├── NotFound            a name that refers to nothing
+│   ├── Conflict            contradicts something recorded earlier
+│   ├── SuiteError          problems in a suite's files, with file and line
+│   └── JudgeFileError      a judge file that does not match its batch
+├── EngineError             a problem with an engine, or with a model on it
 │   ├── EngineUnreachable   nothing answers at the engine's address
 │   ├── ModelMissing        the engine does not have the model
 │   ├── EngineBusy          the engine asks to come back later
-│   └── GenerationFailed    the engine had the model and gave no answer
-├── TrackingError           the MLflow server or database
+│   └── GenerationFailed    the engine has the model but gave no answer
+├── TrackingError           a problem with the MLflow server or database
 │   ├── TrackingUnreachable nothing answers at its address
-│   ├── TrackingRefused     it answers, and refuses us (host check, credentials)
+│   ├── TrackingRefused     it answers but refuses us (host check, credentials)
 │   ├── NothingStored       its database file does not exist yet
-│   └── StoredDataDamaged   what was read back is not what was written
-├── JudgeFailed             a judge that runs by itself gave no usable file
-│   ├── ScoresRefused       what it gave can't be applied as it is, and is kept
-│   └── JudgeLater          it took the batch; its scores come back some other time
-├── RunnerError             the place where runs happen, when it is another one than this machine
+│   └── StoredDataDamaged   the data read back is not what was written
+├── JudgeFailed             an automatic judge returned no usable file
+│   ├── ScoresRefused       its scores can't be applied as they are; they are saved
+│   └── JudgeLater          it accepted the batch and will return the scores later
+├── RunnerError             a problem with a remote runner
 │   ├── RunnerUnreachable   nothing answers at its address
-│   └── RunnerRefused       it answers, and refuses us
-├── StateError              what the recommender keeps about its users
-│   ├── StateRefused        a state that was made of other features, or that was moved elsewhere
-│   ├── StateDamaged        a state that nobody of ours wrote
-│   └── StoreUnreachable    its database does not answer
-├── SimulationFailed        simulated users, whose process, worker or service ended without a result
-├── DatabaseBusy            a SQLite file that another program has locked
-├── LockTaken               another process is at it, and the user would not wait
+│   └── RunnerRefused       it answers but refuses us
+├── StateError              a problem with the recommender's user states
+│   ├── StateRefused        a state built from other features, or moved elsewhere
+│   ├── StateDamaged        a state that tipbench did not write
+│   └── StoreUnreachable    the state database does not answer
+├── SimulationFailed        a simulation's process, worker or service ended without a result
+├── DatabaseBusy            a SQLite file is locked by another program
+├── LockTaken               another process holds the lock, and the user chose not to wait
 └── MissingExtra            an optional part of tipbench is not installed
 """
 
@@ -36,7 +36,7 @@ from collections.abc import Sequence
 
 
 class TipbenchError(Exception):
-    """Anything that ends a command with a message instead of a traceback."""
+    """Base class of errors that end a command with a message instead of a traceback."""
 
 
 class InvalidInput(TipbenchError):
@@ -44,15 +44,15 @@ class InvalidInput(TipbenchError):
 
 
 class NotFound(InvalidInput):
-    """A name of something that is not there."""
+    """A name that refers to nothing."""
 
 
 class Conflict(InvalidInput):
-    """Something that was told otherwise before; nothing was changed."""
+    """The input contradicts something recorded earlier; nothing was changed."""
 
 
 class Problems(InvalidInput):
-    """Several problems found in one go, so that a user mends them in one go."""
+    """Several problems reported together, so that the user can fix them together."""
 
     def __init__(self, headline: str, problems: Sequence[str]) -> None:
         self.headline = headline
@@ -61,15 +61,15 @@ class Problems(InvalidInput):
 
 
 class SuiteError(Problems):
-    """A suite whose files don't fit together; each problem names its file and line."""
+    """A suite's files are invalid or inconsistent; each problem names its file and line."""
 
 
 class JudgeFileError(Problems):
-    """A judge file that does not fit the batch it answers; nothing was written."""
+    """A judge file does not match the batch that it answers; nothing was written."""
 
 
 class NothingPending(InvalidInput):
-    """Nothing waits for this judge."""
+    """There is nothing for this judge to score."""
 
     def __init__(self, message: str, judge: str) -> None:
         self.judge = judge
@@ -77,7 +77,7 @@ class NothingPending(InvalidInput):
 
 
 class EngineError(TipbenchError):
-    """An engine, or a model on it."""
+    """A problem with an engine, or with a model on it."""
 
 
 class EngineUnreachable(EngineError):
@@ -89,7 +89,7 @@ class ModelMissing(EngineError):
 
 
 class EngineBusy(EngineError):
-    """The engine asks to come back later (429, 503)."""
+    """The engine asks us to retry later (429, 503)."""
 
     def __init__(self, message: str, retry_after_s: float | None) -> None:
         super().__init__(message)
@@ -97,11 +97,11 @@ class EngineBusy(EngineError):
 
 
 class GenerationFailed(EngineError):
-    """The engine had the model and gave no answer."""
+    """The engine has the model but gave no answer."""
 
 
 class TrackingError(TipbenchError):
-    """The MLflow server or database."""
+    """A problem with the MLflow server or database."""
 
 
 class TrackingUnreachable(TrackingError):
@@ -109,27 +109,27 @@ class TrackingUnreachable(TrackingError):
 
 
 class TrackingRefused(TrackingError):
-    """The tracking server answers and refuses us: host check or credentials."""
+    """The tracking server answers but refuses us: host check or credentials."""
 
 
 class NothingStored(TrackingError):
-    """A database file that does not exist yet, asked for results."""
+    """Results were requested from a database file that does not exist yet."""
 
 
 class StoredDataDamaged(TrackingError):
-    """What was read back is not what was written."""
+    """The data read back is not what was written."""
 
 
 class JudgeFailed(TipbenchError):
-    """A judge that runs by itself gave no usable file; nothing was written."""
+    """An automatic judge returned no usable file; nothing was written."""
 
 
 class ScoresRefused(JudgeFailed):
-    """What a judge that runs by itself gave can't be applied as it is; it is kept."""
+    """An automatic judge's scores can't be applied as they are; they are saved."""
 
 
 class JudgeLater(JudgeFailed):
-    """A judge took the batch and answers later; its scores have to be applied when they come."""
+    """A judge accepted the batch and will answer later; its scores must be applied when they arrive."""
 
     def __init__(self, message: str, batch: str, items: int) -> None:
         super().__init__(message)
@@ -138,43 +138,43 @@ class JudgeLater(JudgeFailed):
 
 
 class RunnerError(TipbenchError):
-    """The place where runs happen, when it is another one than this machine."""
+    """A problem with a remote runner, that is, one not on this machine."""
 
 
 class RunnerUnreachable(RunnerError):
-    """Nothing answers where runs happen."""
+    """Nothing answers at the remote runner's address."""
 
 
 class RunnerRefused(RunnerError):
-    """The place where runs happen answers and refuses us."""
+    """The remote runner answers but refuses us."""
 
 
 class StateError(TipbenchError):
-    """What the recommender keeps about its users."""
+    """A problem with the recommender's user states."""
 
 
 class StateRefused(StateError):
-    """A state that was made of other features, or that was moved elsewhere."""
+    """A user state was built from other features, or was moved elsewhere."""
 
 
 class StateDamaged(StateError):
-    """A state that nobody of ours wrote."""
+    """A user state that tipbench did not write."""
 
 
 class StoreUnreachable(StateError):
-    """The database of states does not answer."""
+    """The state database does not answer."""
 
 
 class SimulationFailed(TipbenchError):
-    """Simulated users: their process, a worker or the service ended without a result."""
+    """A simulation's process, one of its workers or its service ended without a result."""
 
 
 class DatabaseBusy(TipbenchError):
-    """A SQLite file that another program has locked for seconds; nothing was changed."""
+    """Another program kept a SQLite file locked for seconds; nothing was changed."""
 
 
 class LockTaken(TipbenchError):
-    """Another process is at it, and the user said not to wait."""
+    """Another process holds the lock, and the user chose not to wait."""
 
 
 class MissingExtra(TipbenchError):

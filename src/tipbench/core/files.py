@@ -1,6 +1,6 @@
-"""Reading and writing files: whole or not at all, for their owner alone where that matters, regular files only.
+"""File reading and writing: atomic writes, owner-only permissions where they matter, regular files only.
 
-Starting a job's supervisor imports this, so it imports little itself.
+A job's supervisor imports this at start-up, so this module imports little itself.
 """
 
 import errno
@@ -11,39 +11,39 @@ from pathlib import Path
 
 from tipbench.core.errors import InvalidInput
 
-MOST_BYTES = 10_000_000
+MAX_BYTES = 10_000_000
 PRIVATE = 0o600
-_PUBLIC = 0o666  # less what the user's umask takes away
+_PUBLIC = 0o666  # before the umask
 _CHUNK = 1_048_576
 
 
 def atomic_write(
     path: str | Path, content: bytes | str, *, mode: int = _PUBLIC, durable: bool = False, sole_writer: bool = False
 ) -> None:
-    """Write a file in one step: whoever reads it sees all of it, or the one before.
+    """Write a file atomically: readers see either the complete new file or the previous one.
 
-    With `durable` it is on the disk when this returns, and survives a power cut. `sole_writer` says that the caller
-    holds a lock: the temporary file then has a fixed name, so what a killed process left behind is overwritten.
+    With `durable`, the file is on disk when this returns and survives a power failure. `sole_writer` means that the
+    caller holds a lock: the temporary file then has a fixed name, so leftovers of a killed process are overwritten.
     """
     temporary = temporary_path(path) if sole_writer else temporary_path(path, os.urandom(4).hex())
     try:
         _write_file(temporary, content, mode, durable, exclusive=not sole_writer)
-        os.replace(temporary, path)  # noqa: PTH105 - of thousands of small files pathlib took a third of the time
+        os.replace(temporary, path)  # noqa: PTH105 - pathlib took a third of the time when writing thousands of small files
         if durable:
             fsync_dir(os.path.dirname(path) or ".")  # noqa: PTH120
     except BaseException as error:
         _remove(temporary)
-        if isinstance(error, OSError) and error.errno:  # a full disk does not say which file had no room on it
+        if isinstance(error, OSError) and error.errno:  # the error for a full disk names no file
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 
 def atomic_create(path: Path, content: str, *, mode: int = PRIVATE) -> bool:
-    """Create a file that is complete from its beginning; returns False if it exists, also if another was quicker."""
+    """Create a file atomically, with its content. Return False if it exists or another process creates it first."""
     temporary = temporary_path(path, os.urandom(8).hex())
     try:
         _write_file(temporary, content, mode, durable=False, exclusive=True)
-        os.link(temporary, path)  # a rename would have replaced the other one
+        os.link(temporary, path)  # unlike a rename, this never replaces an existing file
     except FileExistsError:
         return False
     finally:
@@ -52,13 +52,13 @@ def atomic_create(path: Path, content: str, *, mode: int = PRIVATE) -> bool:
 
 
 def temporary_path(path: str | Path, unique: str = "") -> str:
-    """The name under which a file is written before it gets its own."""
+    """Return the path of the temporary file that is written before it is renamed to `path`."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.{unique}.part" if unique else f".{name}.part")  # noqa: PTH118
 
 
 def write_user_file(path: Path, text: str) -> None:
-    """Write a file that a user named. Raises InvalidInput if that is not possible."""
+    """Write a file at a path given by the user. Raises InvalidInput if it can't be written."""
     try:
         atomic_write(path, text)
     except OSError as error:
@@ -66,41 +66,43 @@ def write_user_file(path: Path, text: str) -> None:
 
 
 def fsync_dir(folder: str | Path) -> None:
-    """Make creations, renames and removals in a folder survive a power cut: syncing a file does not sync its name."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Make changes to a folder's entries survive a power failure; syncing a file does not sync its name."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(opened)
+        os.fsync(descriptor)
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
-    """Open a regular file; returns its descriptor. Raises OSError with a plain `strerror` for a pipe or a device."""
-    opened = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, PRIVATE)  # a pipe without a writer is not waited for
-    if stat.S_ISREG(os.fstat(opened).st_mode):
-        return opened
-    os.close(opened)
+    """Open a regular file and return its descriptor. Raises OSError with a plain `strerror` for a pipe or device."""
+    descriptor = os.open(
+        path, flags | os.O_NONBLOCK | os.O_CLOEXEC, PRIVATE
+    )  # don't block on a pipe that has no writer
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
     raise OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 
-def read_regular(path: str | Path, most_bytes: int = MOST_BYTES, flags: int = 0) -> bytes:
-    """Read a regular file. Raises OSError as `open_regular` does, and for a file with more bytes than allowed."""
-    opened = open_regular(path, os.O_RDONLY | flags)
+def read_regular(path: str | Path, max_bytes: int = MAX_BYTES, flags: int = 0) -> bytes:
+    """Read a regular file. Raises OSError as `open_regular` does, and if the file is larger than `max_bytes`."""
+    descriptor = open_regular(path, os.O_RDONLY | flags)
     try:
         content = bytearray()
-        while piece := os.read(opened, min(_CHUNK, most_bytes + 1 - len(content))):
-            content += piece
-            if len(content) > most_bytes:
-                raise OSError(errno.EFBIG, f"it is larger than {most_bytes / 1_000_000:g} MB", str(path))
+        while chunk := os.read(descriptor, min(_CHUNK, max_bytes + 1 - len(content))):
+            content += chunk
+            if len(content) > max_bytes:
+                raise OSError(errno.EFBIG, f"it is larger than {max_bytes / 1_000_000:g} MB", str(path))
         return bytes(content)
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 def read_text(path: Path) -> str:
-    """Read a text file in UTF-8, with or without a byte order mark, its lines ended by line feeds.
+    """Read a UTF-8 text file, with or without a byte order mark; line endings are normalised to line feeds.
 
-    Raises OSError as `read_regular` does, also for what is not such a text.
+    Raises OSError as `read_regular` does, and if the content is not UTF-8.
     """
     try:
         text = read_regular(path).decode("utf-8-sig")
@@ -116,26 +118,26 @@ def read_start(path: Path) -> bytes:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create the folder, and those above it that are missing, with mode 0700; an existing one stays as it is."""
+    """Create the folder and its missing parents with mode 0700; existing folders keep their mode."""
     if not folder.parent.exists():
         make_private_folder(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def private_folder(folder: Path) -> Path:
-    """Create the folder if need be; whatever its mode was, it is 0700 now."""
+    """Create the folder if needed and set its mode to 0700, whatever it was before."""
     make_private_folder(folder)
     folder.chmod(0o700)
     return folder
 
 
 def is_private(folder: Path) -> bool:
-    """Whether no other user may read it."""
+    """Whether other users have no access to the folder."""
     return not folder.stat().st_mode & 0o077
 
 
 def private_file(path: Path) -> Path:
-    """Create an empty file of mode 0600 where there is none; an existing one gets that mode."""
+    """Create an empty file with mode 0600, or set that mode on an existing file."""
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE))
     path.chmod(PRIVATE)
     return path
@@ -145,9 +147,9 @@ def _write_file(path: str, content: bytes | str, mode: int, durable: bool, exclu
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.open(path, flags | (os.O_EXCL if exclusive else os.O_TRUNC), mode)
     try:
-        left = memoryview(content.encode() if isinstance(content, str) else content)
-        while left:
-            left = left[os.write(file, left) :]
+        remaining = memoryview(content.encode() if isinstance(content, str) else content)
+        while remaining:
+            remaining = remaining[os.write(file, remaining) :]
         if durable:
             os.fsync(file)
     finally:
@@ -155,5 +157,5 @@ def _write_file(path: str, content: bytes | str, mode: int, durable: bool, exclu
 
 
 def _remove(path: str) -> None:
-    with suppress(OSError):  # what went wrong before is to be told
+    with suppress(OSError):  # don't mask the original error
         os.unlink(path)  # noqa: PTH108

@@ -1,4 +1,4 @@
-"""HTTP to servers that others run: what they answer is bounded in bytes and in time, and redirects are not followed."""
+"""HTTP to servers that we don't control: responses are bounded in size and time, and redirects are not followed."""
 
 import ssl
 import time
@@ -11,26 +11,26 @@ from typing import Any
 import httpcore
 import httpx
 
-_NOT_OF_CONTENT = ("content-encoding", "content-length", "transfer-encoding")
-_PIECE = 65_536  # bytes
+_TRANSFER_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
+_WRITE_BYTES = 65_536
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 
 class UnusableAnswer(httpx.RequestError):
-    """An answer that is too large, or compressed in a way that was not asked for; str() is what the server did."""
+    """The response is too large, or compressed in a way we did not ask for; str() says what the server did."""
 
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """The certificate authorities that are trusted, read once for all clients of this process: it takes 30 ms."""
+    """Return the TLS context that all clients of this process share: loading the trusted authorities takes 30 ms."""
     return httpx.create_ssl_context()
 
 
 def open_client(**arguments: Any) -> httpx.Client:
-    """An HTTP client for `fetch`. Takes what httpx.Client takes; proxies of the environment are used."""
+    """Open an HTTP client for `fetch`. Takes the arguments of httpx.Client; proxies set in the environment are used."""
     client = httpx.Client(**({"verify": tls_context()} | arguments))
     client.headers["Accept-Encoding"] = "gzip"
-    # httpx has no public way to give all of its pools, those of proxies included, another network backend.
+    # httpx has no public API for replacing the network backend of all its pools, including those of proxies.
     for transport in (client._transport, *client._mounts.values()):
         pool = getattr(transport, "_pool", None)
         if pool is not None:
@@ -39,41 +39,41 @@ def open_client(**arguments: Any) -> httpx.Client:
 
 
 def fetch(
-    client: httpx.Client, method: str, url: str, *, most_bytes: int, within_s: float, **arguments: Any
+    client: httpx.Client, method: str, url: str, *, max_bytes: int, total_timeout_s: float, **arguments: Any
 ) -> httpx.Response:
-    """Send a request and read the whole answer, of at most `most_bytes` after decompression, within `within_s` in all.
+    """Send a request and read the whole response: at most `max_bytes` after decompression, within `total_timeout_s`.
 
-    Raises UnusableAnswer, httpx.TimeoutException when the time is over, however the server spent it, and the other
-    errors of httpx.Client.request.
+    Raises UnusableAnswer, httpx.TimeoutException once the total time is up, even if the server keeps sending, and
+    whatever httpx.Client.request raises.
     """
-    token = _deadline.set(time.monotonic() + within_s)
+    token = _deadline.set(time.monotonic() + total_timeout_s)
     try:
         with client.stream(method, url, **arguments) as answer:
-            content = _content(answer, most_bytes)
-            headers = [pair for pair in answer.headers.multi_items() if pair[0].lower() not in _NOT_OF_CONTENT]
+            content = _content(answer, max_bytes)
+            headers = [pair for pair in answer.headers.multi_items() if pair[0].lower() not in _TRANSFER_HEADERS]
             return httpx.Response(answer.status_code, headers=headers, content=content, request=answer.request)
     except httpx.RemoteProtocolError as error:
         if "bytearray(" not in str(error):
             raise
-        raise httpx.RemoteProtocolError("what answers there does not speak HTTP") from None  # not what it said
+        raise httpx.RemoteProtocolError("what answers there does not speak HTTP") from None  # don't repeat its bytes
     finally:
         _deadline.reset(token)
 
 
-def _content(answer: httpx.Response, most_bytes: int) -> bytes:
+def _content(answer: httpx.Response, max_bytes: int) -> bytes:
     encoding = answer.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip"):
         raise UnusableAnswer(f"answered with Content-Encoding {encoding[:60]!r}, which was not asked for")
     gzip = zlib.decompressobj(zlib.MAX_WBITS | 16) if encoding.endswith("gzip") else None
     content = bytearray()
-    chunks = [answer.content] if answer.is_stream_consumed else answer.iter_raw()  # a transport without a network
+    chunks = [answer.content] if answer.is_stream_consumed else answer.iter_raw()  # consumed: a mock transport
     for chunk in chunks:
         try:
-            content += gzip.decompress(chunk, most_bytes + 1 - len(content)) if gzip else chunk
+            content += gzip.decompress(chunk, max_bytes + 1 - len(content)) if gzip else chunk
         except zlib.error:
             raise httpx.DecodingError("the answer's gzip is damaged") from None
-        if len(content) > most_bytes:
-            raise UnusableAnswer(f"answered more than {most_bytes / 1_000_000:g} MB")
+        if len(content) > max_bytes:
+            raise UnusableAnswer(f"answered more than {max_bytes / 1_000_000:g} MB")
         if gzip and gzip.unused_data:
             raise httpx.DecodingError("the answer's gzip has something after its end")
     if gzip and answer.num_bytes_downloaded and not gzip.eof:
@@ -82,7 +82,7 @@ def _content(answer: httpx.Response, most_bytes: int) -> bytes:
 
 
 class _TimedBackend(httpcore.NetworkBackend):
-    """Opens connections whose every wait ends at the deadline of the request that is under way."""
+    """A network backend whose blocking calls all end at the deadline of the current request."""
 
     def __init__(self, backend: httpcore.NetworkBackend) -> None:
         self._backend = backend
@@ -95,7 +95,7 @@ class _TimedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        limit = _left(timeout, httpcore.ConnectTimeout)
+        limit = _remaining(timeout, httpcore.ConnectTimeout)
         return _TimedStream(self._backend.connect_tcp(host, port, limit, local_address, socket_options))
 
     def sleep(self, seconds: float) -> None:
@@ -107,11 +107,11 @@ class _TimedStream(httpcore.NetworkStream):
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
+        return self._stream.read(max_bytes, _remaining(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), _PIECE):  # a single long write could be drawn out by a slow reader
-            self._stream.write(buffer[start : start + _PIECE], _left(timeout, httpcore.WriteTimeout))
+        for start in range(0, len(buffer), _WRITE_BYTES):  # a slow reader could draw out a single long write
+            self._stream.write(buffer[start : start + _WRITE_BYTES], _remaining(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -119,19 +119,19 @@ class _TimedStream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        limit = _left(timeout, httpcore.ConnectTimeout)
+        limit = _remaining(timeout, httpcore.ConnectTimeout)
         return _TimedStream(self._stream.start_tls(ssl_context, server_hostname, limit))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
 
-def _left(timeout: float | None, over: type[httpcore.TimeoutException]) -> float | None:
-    """The seconds that a single wait may take; raises `over` when the request's time is over."""
+def _remaining(timeout: float | None, timeout_error: type[httpcore.TimeoutException]) -> float | None:
+    """Return the seconds that one blocking call may take; raise `timeout_error` after the request's deadline."""
     deadline = _deadline.get()
     if deadline is None:
         return timeout
     left = deadline - time.monotonic()
     if left <= 0:
-        raise over("the time for the whole answer is over")
+        raise timeout_error("the time for the whole answer is over")
     return left if timeout is None else min(timeout, left)

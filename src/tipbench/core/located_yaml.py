@@ -1,4 +1,4 @@
-"""YAML that remembers the line of every value, so that a problem can be shown where it stands."""
+"""YAML loading that records the line of every value, so that problems can be reported by line."""
 
 import re
 from collections.abc import Hashable
@@ -8,15 +8,15 @@ from typing import Any
 import yaml
 
 DataPath = tuple[str | int, ...]
-_DEEPEST = 40
-_MOST_VALUES = 50_000
+_MAX_DEPTH = 40
+_MAX_VALUES = 50_000
 _TOO_MUCH = "nested too deep, or too many values"
 
 
 class _Loader(yaml.CSafeLoader):
-    """libyaml's parser, event by event: its own way to build a tree crashes on one that is nested too deep.
+    """libyaml's parser, read event by event: its own tree builder crashes on deeply nested input.
 
-    Takes numbers as JSON writes them too: YAML 1.1 would take 1e-05 for a text.
+    Also accepts numbers in JSON notation: YAML 1.1 would read 1e-05 as a string.
     """
 
 
@@ -27,22 +27,22 @@ _Loader.add_implicit_resolver(
 
 @dataclass
 class LocatedData:
-    """Plain data and, for each path into it, the line (counted from 1) where that value stands."""
+    """Plain data and, for each path into it, the line of that value, counted from 1."""
 
     data: Any
     lines: dict[DataPath, int] = field(default_factory=dict)
-    text_lines: dict[DataPath, int] = field(default_factory=dict)  # where the first line of a text stands
+    text_lines: dict[DataPath, int] = field(default_factory=dict)  # where the first line of a string's content is
     problems: list[tuple[int, str]] = field(default_factory=list)
 
     def line(self, path: DataPath) -> int:
-        """The line of the value, or of the nearest thing around it that has one."""
+        """Return the line of the value, or of the nearest enclosing value that has one."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
 
 
 def load_located(text: str, first_line: int = 1) -> LocatedData:
-    """Reads one YAML document; what is wrong with it ends up in `problems`, nothing is raised."""
+    """Load one YAML document; problems are collected in `problems`, and nothing is raised."""
     located = LocatedData(data=None)
     try:
         loader = _Loader(text)
@@ -62,8 +62,8 @@ def load_located(text: str, first_line: int = 1) -> LocatedData:
 
 
 def _document(loader: _Loader) -> yaml.Node | None:
-    """The tree of the only document, or None where there is no content."""
-    loader.get_event()  # the stream begins
+    """Return the tree of the only document, or None if there is no content."""
+    loader.get_event()  # stream start
     if loader.check_event(yaml.StreamEndEvent):
         return None
     loader.get_event()
@@ -78,7 +78,7 @@ def _document(loader: _Loader) -> yaml.Node | None:
 def _node(loader: _Loader, anchors: dict[str, yaml.Node], depth: int) -> yaml.Node:
     event: Any = loader.get_event()
     start = event.start_mark
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise yaml.MarkedYAMLError(problem=_TOO_MUCH, problem_mark=start)
     if isinstance(event, yaml.AliasEvent):
         if event.anchor not in anchors:
@@ -108,7 +108,7 @@ def _node(loader: _Loader, anchors: dict[str, yaml.Node], depth: int) -> yaml.No
 
 
 def _convert(loader: _Loader, node: yaml.Node, path: DataPath, located: LocatedData, first_line: int) -> Any:
-    if len(path) > _DEEPEST or len(located.lines) > _MOST_VALUES:
+    if len(path) > _MAX_DEPTH or len(located.lines) > _MAX_VALUES:
         raise yaml.MarkedYAMLError(problem=_TOO_MUCH, problem_mark=node.start_mark)
     located.lines.setdefault(path, node.start_mark.line + first_line)
     if isinstance(node, yaml.MappingNode):
@@ -128,7 +128,7 @@ def _convert(loader: _Loader, node: yaml.Node, path: DataPath, located: LocatedD
     if isinstance(node, yaml.SequenceNode):
         return [_convert(loader, child, (*path, index), located, first_line) for index, child in enumerate(node.value)]
     assert isinstance(node, yaml.ScalarNode)
-    is_block = node.style in ("|", ">")  # its text starts on the line after the mark
+    is_block = node.style in ("|", ">")  # its content starts on the line after the indicator
     located.text_lines[path] = node.start_mark.line + first_line + is_block
     return _scalar(loader, node)
 

@@ -1,4 +1,4 @@
-"""Locks: on files, between processes, and between threads; waiting has a limit, or says what it waits for."""
+"""Locks between processes (on files) and between threads. Waiting is bounded, or announced to the user."""
 
 import fcntl
 import threading
@@ -16,7 +16,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0002, 0.008
 
 
 def try_lock(file: int | IO[str], shared: bool = False) -> bool:
-    """Lock an open file if nobody else has; the lock ends when the file is closed, or with the process."""
+    """Lock an open file without waiting; return False if it is locked. Closing it or ending the process releases it."""
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -25,10 +25,10 @@ def try_lock(file: int | IO[str], shared: bool = False) -> bool:
 
 
 def lock_until(file: int, deadline: float, shared: bool = False) -> bool:
-    """Lock an open file whose holder may be frozen; returns False at the deadline, which is on the monotonic clock.
+    """Lock an open file whose holder may be frozen; return False at the deadline, which is on the monotonic clock.
 
-    Pauses grow to a limit: many who look without a pause take the processor from the one who has the lock, and after
-    long pauses, whoever just had it gets it again before others.
+    Polls with pauses that grow up to a limit: many waiters polling without pauses would take the processor from the
+    holder, and with long pauses the last holder would get the lock again before the others.
     """
     pause_s = _FIRST_PAUSE_S
     while not try_lock(file, shared):
@@ -41,7 +41,7 @@ def lock_until(file: int, deadline: float, shared: bool = False) -> bool:
 
 @contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the file, which is created if need be; waits for as long as it takes."""
+    """Hold an exclusive lock on the file, which is created if needed; wait for as long as it takes."""
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -49,9 +49,9 @@ def file_lock(path: Path) -> Iterator[None]:
 
 @contextmanager
 def exclusive(path: Path, activity: str, wait: bool, notify: Callable[[str], None]) -> Iterator[IO[str]]:
-    """Hold the lock and yield its file. `activity` says what another process that has it is doing.
+    """Hold the lock and yield its file. `activity` describes what the current holder of the lock is doing.
 
-    Raises LockTaken if somebody has it and `wait` is false.
+    Raises LockTaken if another process holds it and `wait` is false.
     """
     make_private_folder(path.parent)
     with path.open("a+", encoding="utf-8") as lock:
@@ -64,16 +64,16 @@ def exclusive(path: Path, activity: str, wait: bool, notify: Callable[[str], Non
 
 
 class TimedLock:
-    """A lock between threads that raises instead of waiting for ever; the thread that has it may take it again."""
+    """A reentrant lock between threads that raises an exception instead of waiting for ever."""
 
-    def __init__(self, timeout_s: float, timed_out: Callable[[], Exception]) -> None:
+    def __init__(self, timeout_s: float, make_error: Callable[[], Exception]) -> None:
         self._timeout_s = timeout_s
-        self._timed_out = timed_out
+        self._make_error = make_error
         self._lock = threading.RLock()
 
     def __enter__(self) -> None:
         if not self._lock.acquire(timeout=self._timeout_s):
-            raise self._timed_out()
+            raise self._make_error()
 
     def __exit__(self, _kind: type | None, _error: BaseException | None, _where: TracebackType | None) -> None:
         self._lock.release()

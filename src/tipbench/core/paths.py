@@ -1,4 +1,4 @@
-"""Where everything under TIPBENCH_HOME lies, and who may read it."""
+"""Paths of everything under TIPBENCH_HOME, and its permissions."""
 
 import os
 import re
@@ -9,24 +9,24 @@ from pathlib import Path
 from tipbench.core.identity import data_digest, text_digest
 from tipbench.core.untrusted import shown
 
-# what stands in a home, and what writing it may leave beside it
+# The entries of a home, including files that writing them may leave behind.
 _OURS = re.compile(
     r"cache|experiments|journal|judged|locks|mlflow-artifacts|recommender|server|weights|\.?mlflow\.db([-.].*)?"
 )
 
 
 def database_path(home: Path) -> Path:
-    """The MLflow database that is used where no server is."""
+    """Path of the MLflow database that is used when there is no server."""
     return home / "mlflow.db"
 
 
 def journal_folder(home: Path) -> Path:
-    """What was generated and is not in MLflow yet."""
+    """Folder of generated answers that are not in MLflow yet."""
     return home / "journal"
 
 
 def judged_folder(home: Path) -> Path:
-    """What judges that run by themselves gave and is not applied yet."""
+    """Folder of scores from automatic judges that are not applied yet."""
     return home / "judged"
 
 
@@ -39,22 +39,22 @@ def cache_folder(home: Path) -> Path:
 
 
 def snapshot_folder(home: Path) -> Path:
-    """The disk cache of what was read of experiments."""
+    """Folder of the disk cache of experiment snapshots."""
     return cache_folder(home) / "looks"
 
 
 def experiment_note_path(home: Path, experiment: str) -> Path:
-    """Where the experiment is stored, as it was collected last on this machine."""
+    """Path of the note that says where this machine last stored the experiment."""
     return home / "experiments" / f"{text_digest(experiment)[:32]}.json"
 
 
-def lock_path(home: Path, *what: str) -> Path:
-    """The file of the lock on something that these words identify."""
-    return home / "locks" / f"{data_digest(list(what))[:24]}.lock"
+def lock_path(home: Path, *resource: str) -> Path:
+    """Path of the lock file for the resource that these words identify."""
+    return home / "locks" / f"{data_digest(list(resource))[:24]}.lock"
 
 
 def server_folder(home: Path) -> Path:
-    """Tokens, secrets and jobs of the admin server."""
+    """Folder of the admin server's tokens, secrets and jobs."""
     return home / "server"
 
 
@@ -63,41 +63,42 @@ def recommender_folder(home: Path) -> Path:
 
 
 def state_folder(home: Path) -> Path:
-    """What the recommender knows about its users."""
+    """Folder of the recommender's user states."""
     return recommender_folder(home) / "state"
 
 
 def decisions_folder(home: Path) -> Path:
-    """The log of decisions and rewards."""
+    """Folder of the log of decisions and rewards."""
     return recommender_folder(home) / "decisions"
 
 
 def signals_folder(home: Path) -> Path:
-    """The log of what shadow policies would have chosen."""
+    """Folder of the log of the choices of shadow policies."""
     return recommender_folder(home) / "signals"
 
 
 def gates_folder(home: Path) -> Path:
-    """Records of promotion gates."""
+    """Folder of the records of promotion gates."""
     return recommender_folder(home) / "gates"
 
 
 def replays_folder(home: Path) -> Path:
-    """Records of replays."""
+    """Folder of the records of replays."""
     return recommender_folder(home) / "replays"
 
 
 def restrict_home(home: Path) -> str:
-    """Take the rights of other users away from a home that an earlier version made; returns a sentence about it.
+    """Remove other users' permissions from a home that an earlier version created; return a message for the user.
 
-    A home with files that are not ours is left as it is, and so is one of another user: then the sentence is a warning.
+    A home that contains foreign files or belongs to another user is left as it is, and the message is a warning. The
+    message is empty if there was nothing to do.
     """
     try:
         found = home.stat()
         if not found.st_mode & 0o077 or not stat.S_ISDIR(found.st_mode):
             return ""
         foreign = sorted(entry.name for entry in home.iterdir() if not _OURS.fullmatch(entry.name))
-    except OSError:  # whoever uses it will say so
+    except OSError:  # reported when the home is used
         return ""
     if foreign or found.st_uid != os.getuid():
         why = f"it holds {shown(foreign[0])}, which tipbench did not make" if foreign else "it belongs to another user"
@@ -107,7 +108,7 @@ def restrict_home(home: Path) -> str:
         )
     for folder, _, names in os.walk(home):
         for path in (Path(folder), *(Path(folder, name) for name in names)):
-            with suppress(OSError):  # gone meanwhile, or another user's; nobody gets past the home any more
+            with suppress(OSError):  # removed meanwhile, or another user's; the home itself already blocks access
                 if not path.is_symlink():
                     path.chmod(stat.S_IMODE(path.stat().st_mode) & 0o700)
     return f"Other users of this machine could read {home}; now only you can."

@@ -1,4 +1,4 @@
-"""Child processes: how they are started, how long they may take, how much they may say, and how they are ended."""
+"""Child processes: starting and ending them, with limits on their run time and output."""
 
 import os
 import selectors
@@ -13,29 +13,29 @@ from contextlib import suppress
 from typing import IO, NamedTuple
 
 _POLL_S = 0.05
-_GRACE_S = 5.0  # between asking a program to end and ending it
+_GRACE_S = 5.0  # between SIGTERM and SIGKILL
 _CHUNK = 65_536
 _Stream = int | IO[bytes]
 
 
-class Ended(NamedTuple):
-    """What a program left."""
+class ProcessResult(NamedTuple):
+    """Exit status and output of a program that has ended."""
 
-    status: int  # below 0: the signal that ended it
+    status: int  # negative: killed by that signal
     output: bytes
-    last_words: str  # the last line of its stderr
+    last_error_line: str  # the last non-empty line of its stderr
 
 
-class OutOfTime(Exception):
-    """The program was still at it at the end of its time."""
+class ProcessTimedOut(Exception):
+    """The program was still running at its time limit."""
 
 
-class TooMuch(Exception):
-    """The program wrote more than it may."""
+class TooMuchOutput(Exception):
+    """The program wrote more than it is allowed to."""
 
 
 def module_command(module: str, *arguments: str) -> list[str]:
-    """The command line that runs a module of ours; what lies in the working directory is not imported."""
+    """Return the command line that runs one of our modules, without importing from the working directory."""
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
@@ -46,37 +46,37 @@ def start_process(
     stderr: _Stream = subprocess.DEVNULL,
     environment: Mapping[str, str] | None = None,
 ) -> "subprocess.Popen[bytes]":
-    """Start a process as the leader of a session of its own: Ctrl-C is not for it, and its group can be ended."""
+    """Start a process in its own session: it does not get Ctrl-C, and its whole group can be ended."""
     return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, env=environment, start_new_session=True)
 
 
 def run_bounded(
-    arguments: Sequence[str], given: bytes, environment: Mapping[str, str], timeout_s: float, most_bytes: int
-) -> Ended:
-    """Run a program on these bytes; nothing that it started stays behind.
+    arguments: Sequence[str], input_bytes: bytes, environment: Mapping[str, str], timeout_s: float, max_bytes: int
+) -> ProcessResult:
+    """Run a program with these bytes on stdin, then end everything left in its process group.
 
-    Raises OutOfTime, TooMuch, or OSError where it can't start.
+    Raises ProcessTimedOut, TooMuchOutput, or OSError if it can't be started.
     """
     with tempfile.TemporaryFile() as stdin:
-        stdin.write(given)
+        stdin.write(input_bytes)
         stdin.seek(0)
         process = start_process(arguments, stdin, subprocess.PIPE, subprocess.PIPE, dict(environment))
     with process:
         try:
-            return _listen(process, time.monotonic() + timeout_s, most_bytes)
+            return _read_output(process, time.monotonic() + timeout_s, max_bytes)
         finally:
             end_group(process)
 
 
 def end_group(process: "subprocess.Popen[bytes]") -> None:
-    """Ask the process's group to end, and kill it after a while; a second Ctrl-C shortens the while."""
+    """Terminate the process's group, and kill it after a grace period, which a second Ctrl-C cuts short."""
     try:
-        until = time.monotonic() + _GRACE_S
-        is_there = signal_group(process.pid, signal.SIGTERM)
-        while is_there and time.monotonic() < until:
-            process.poll()  # or it would stay there as a zombie
+        deadline = time.monotonic() + _GRACE_S
+        is_alive = signal_group(process.pid, signal.SIGTERM)
+        while is_alive and time.monotonic() < deadline:
+            process.poll()  # or it would remain as a zombie
             time.sleep(0.01)
-            is_there = signal_group(process.pid, 0)
+            is_alive = signal_group(process.pid, 0)
     finally:
         signal_group(process.pid, signal.SIGKILL)
         with suppress(ChildProcessError):
@@ -84,7 +84,7 @@ def end_group(process: "subprocess.Popen[bytes]") -> None:
 
 
 def signal_group(group: int, number: int) -> bool:
-    """Send a signal to a process group; returns whether anybody was there to get it."""
+    """Send a signal to a process group; return whether any process received it."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -93,31 +93,31 @@ def signal_group(group: int, number: int) -> bool:
 
 
 def kill_descendants(pid: int, wait_s: float = 0.0) -> None:
-    """Kill all that the process started, in whichever group, and wait so long for them to be gone."""
-    import psutil  # takes a while to import
+    """Kill all descendants of the process, in whichever group, and wait up to `wait_s` for them to end."""
+    import psutil  # slow to import
 
     with suppress(psutil.NoSuchProcess):
-        started = psutil.Process(pid).children(recursive=True)
-        for process in started:
-            with suppress(psutil.Error):  # it has just ended by itself
+        descendants = psutil.Process(pid).children(recursive=True)
+        for process in descendants:
+            with suppress(psutil.Error):  # it has just ended
                 process.kill()
-        psutil.wait_procs(started, timeout=wait_s)
+        psutil.wait_procs(descendants, timeout=wait_s)
 
 
 def when_parent_ends(action: Callable[[], None]) -> None:
-    """Run the action in a thread once standard input closes, which it does however the parent that holds it ended."""
+    """Run the action in a thread once standard input closes, as it does when the parent ends, however it ended."""
     threading.Thread(target=_wait_for_end_of_input, args=(action,), daemon=True).start()
 
 
 def _wait_for_end_of_input(action: Callable[[], None]) -> None:
-    """By the descriptor: a thread that waits in a buffered file makes Python abort where it should end."""
+    """Read from the descriptor: a thread blocked in a buffered file would make Python abort at exit."""
     while os.read(0, _CHUNK):
         pass
     action()
 
 
-def _listen(process: "subprocess.Popen[bytes]", deadline: float, most_bytes: int) -> Ended:
-    """Read until both pipes are closed, or the program has ended and its children keep silent."""
+def _read_output(process: "subprocess.Popen[bytes]", deadline: float, max_bytes: int) -> ProcessResult:
+    """Read until both pipes are closed, or the program has ended and its children write nothing more."""
     output, errors = bytearray(), bytearray()
     with selectors.DefaultSelector() as selector:
         for pipe, received in ((process.stdout, output), (process.stderr, errors)):
@@ -132,17 +132,17 @@ def _listen(process: "subprocess.Popen[bytes]", deadline: float, most_bytes: int
                 if not chunk:
                     selector.unregister(key.fileobj)
             del errors[:-_CHUNK]
-            if len(output) > most_bytes:
-                raise TooMuch
+            if len(output) > max_bytes:
+                raise TooMuchOutput
             if has_ended and not ready:
                 break
             if time.monotonic() > deadline:
-                raise OutOfTime
+                raise ProcessTimedOut
     try:
         status = process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
-        raise OutOfTime from None
-    return Ended(status, bytes(output), _last_line(errors))
+        raise ProcessTimedOut from None
+    return ProcessResult(status, bytes(output), _last_line(errors))
 
 
 def _last_line(errors: bytearray) -> str:

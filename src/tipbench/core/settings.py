@@ -1,6 +1,6 @@
-"""Settings of the installation, one table. The only reader of environment variables.
+"""Settings of the installation, in one table. No other module reads environment variables.
 
-What shapes a run's results is an option (`options.py`); what depends on the machine is a setting.
+Whatever affects a run's results is an option (`options.py`); whatever depends on the machine is a setting.
 """
 
 import os
@@ -93,24 +93,24 @@ TABLE: tuple[Setting, ...] = (
     Setting("MLFLOW_TRACKING_SERVER_CERT_PATH", "", "File of certificates to trust for the MLflow server."),
     Setting("MLFLOW_TRACKING_CLIENT_CERT_PATH", "", "File with our own certificate and key for it."),
 )
-_UNBLINDING = ("TIPBENCH_HOME", "MLFLOW_TRACKING_URI")  # where it stands which slot is what
-# what opens the servers and their database, and is nothing that a run needs
-_OF_THE_SERVER = ("TIPBENCH_ADMIN_TOKEN", "TIPBENCH_SERVING_KEY", "TIPBENCH_POSTGRESQL_URL")
-_FOR_PROGRAMS = frozenset(  # that any program may need; proxies are also written in small letters
+_UNBLINDING = ("TIPBENCH_HOME", "MLFLOW_TRACKING_URI")  # they lead to the key that tells which slot is what
+# Credentials of the servers and their database, which a run does not need.
+_SERVER_CREDENTIALS = ("TIPBENCH_ADMIN_TOKEN", "TIPBENCH_SERVING_KEY", "TIPBENCH_POSTGRESQL_URL")
+_FOR_PROGRAMS = frozenset(  # variables that any program may need; those of proxies also occur in lower case
     (
         *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ"),
         *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
         *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
     )
 )
-_SECRET_ENDS = ("_TOKEN", "_PASSWORD", "_USERNAME", "_SECRET", "_KEY")  # of settings that stand in other tables
+_SECRET_SUFFIXES = ("_TOKEN", "_PASSWORD", "_USERNAME", "_SECRET", "_KEY")  # of settings in other tables
 _DAY_S = 86_400
 _YEAR_S = 366 * _DAY_S
 _ROWS = {setting.name: setting for setting in TABLE}
 
 
 class Settings:
-    """The table's values in one environment, read when asked for."""
+    """The table's values in one environment, read on each access."""
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = os.environ if environment is None else environment
@@ -119,7 +119,7 @@ class Settings:
         return self.value(_ROWS[name])
 
     def value(self, setting: Setting) -> str:
-        """Of a row of this table, or of one that a part keeps for itself."""
+        """Return the value of a setting, from this table or from the table of another package."""
         return self._environment.get(setting.name, "").strip() or setting.default
 
     def is_set(self, name: str) -> bool:
@@ -130,10 +130,10 @@ class Settings:
 
     @property
     def home(self) -> Path:
-        """Where everything of our own lives; nothing is lost because somebody changed directory."""
+        """The folder of all our own files; absolute, so that changing the working directory loses nothing."""
         given = self.get("TIPBENCH_HOME")
         if given:
-            return Path(os.path.expanduser(given)).absolute()  # noqa: PTH111 - the other one raises for ~nobody
+            return Path(os.path.expanduser(given)).absolute()  # noqa: PTH111 - Path.expanduser raises for ~nobody
         from platformdirs import user_data_path
 
         return user_data_path("tipbench", appauthor=False)
@@ -148,37 +148,39 @@ class Settings:
 
     @property
     def reward_window_s(self) -> float:
-        return self._seconds("TIPBENCH_REWARD_WINDOW", most=_YEAR_S)
+        return self._seconds("TIPBENCH_REWARD_WINDOW", limit=_YEAR_S)
 
-    def for_a_judge(self) -> dict[str, str]:
-        """The environment of a judge's program: what programs need anyway, and what was named for it."""
+    def judge_environment(self) -> dict[str, str]:
+        """Return the environment for a judge's program: what any program needs, and what TIPBENCH_JUDGE_ENV names."""
         named = {name.strip() for name in self.get("TIPBENCH_JUDGE_ENV").split(",")}
         return {
             name: value
-            for name, value in self.without_secrets().items()
+            for name, value in self.environment_without_secrets().items()
             if name in named or name.upper() in _FOR_PROGRAMS or name.startswith("TIPBENCH_JUDGE_")
         }
 
-    def without_secrets(self) -> dict[str, str]:
-        """The environment without secrets and credentials of ours, and without the way to what judges must not see."""
+    def environment_without_secrets(self) -> dict[str, str]:
+        """Return the environment without our secrets, and without pointers to what judges must not see."""
         return {
             name: re.sub(r"://.*@", "://", value) if _is_ours(name) else value
             for name, value in self._environment.items()
             if name not in _UNBLINDING and not _is_secret(name)
         }
 
-    def for_a_job(self, home: Path) -> dict[str, str]:
-        """The environment of a run that a server starts: the server's own, but for the way into the server, and for
-        secrets of parts that are no business of a run."""
-        hidden = {name for name in self._environment if _is_secret(name) and name not in _ROWS}.union(_OF_THE_SERVER)
+    def job_environment(self, home: Path) -> dict[str, str]:
+        """Return the environment for a run that a server starts: the server's own, without the server's credentials and
+        without secrets of packages that a run does not use."""
+        hidden = {name for name in self._environment if _is_secret(name) and name not in _ROWS}.union(
+            _SERVER_CREDENTIALS
+        )
         environment = {name: value for name, value in self._environment.items() if name not in hidden}
         return {**environment, "TIPBENCH_HOME": str(home)}
 
-    def without(self, prefix: str) -> "Settings":
-        """The same, but for variables whose names begin so: those of whoever runs us."""
+    def without_prefix(self, prefix: str) -> "Settings":
+        """Return these settings without the variables that have this prefix, such as those of Airflow running us."""
         return Settings({name: value for name, value in self._environment.items() if not name.startswith(prefix)})
 
-    def _seconds(self, name: str, most: int = _DAY_S) -> float:
+    def _seconds(self, name: str, limit: int = _DAY_S) -> float:
         from tipbench.core.errors import InvalidInput
 
         given = self.get(name)
@@ -186,8 +188,8 @@ class Settings:
             seconds = float(given)
         except ValueError:
             seconds = 0.0
-        if not 0 < seconds < most:
-            raise InvalidInput(f"{name} must be seconds between 0 and {most}; it is {given!r}")
+        if not 0 < seconds < limit:
+            raise InvalidInput(f"{name} must be seconds between 0 and {limit}; it is {given!r}")
         return seconds
 
 
@@ -198,4 +200,4 @@ def _is_ours(name: str) -> bool:
 def _is_secret(name: str) -> bool:
     if name in _ROWS:
         return _ROWS[name].secret
-    return _is_ours(name) and name.endswith(_SECRET_ENDS)
+    return _is_ours(name) and name.endswith(_SECRET_SUFFIXES)

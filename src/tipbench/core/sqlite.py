@@ -1,4 +1,4 @@
-"""SQLite files that threads and processes share: whoever can't get at one within seconds is told so."""
+"""SQLite files shared by threads and processes; waiting for a locked one ends with DatabaseBusy after seconds."""
 
 import sqlite3
 import time
@@ -11,18 +11,18 @@ from tipbench.core.errors import DatabaseBusy, InvalidInput
 from tipbench.core.files import private_file
 from tipbench.core.locks import TimedLock
 
-BUSY_S = 5.0  # that somebody waits for a file that is locked
+BUSY_S = 5.0  # how long to wait for a locked file
 
 
 def connect(path: Path, busy_s: float = BUSY_S) -> sqlite3.Connection:
-    """Open a file for all threads; transactions are begun and ended by the caller. Use it under a ConnectionLock."""
+    """Open a connection that all threads may use, under a ConnectionLock; the caller begins and ends transactions."""
     return sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
 
 
 def enable_wal(connection: sqlite3.Connection, busy_s: float = BUSY_S) -> None:
-    """Switch the file to write-ahead logging, so that readers and the writer do not wait for each other.
+    """Switch the file to write-ahead logging, so that readers and the writer do not block each other.
 
-    SQLite's own timeout does not cover this switch: of two processes that open a new file together, one fails at once.
+    SQLite's own timeout does not cover this switch: of two processes opening a new file together, one fails at once.
     """
     deadline = time.monotonic() + busy_s
     while True:
@@ -37,21 +37,21 @@ def enable_wal(connection: sqlite3.Connection, busy_s: float = BUSY_S) -> None:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """A transaction that has the file for itself from its beginning; what fails in it is rolled back."""
+    """Run a transaction that locks the file for writing from the start; roll it back on any exception."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # a full disk may have ended it
+        if connection.in_transaction:  # a full disk may have ended it already
             connection.execute("ROLLBACK")
         raise
 
 
 class ConnectionLock(TimedLock):
-    """A lock for one connection; the thread that has it may take it again.
+    """A reentrant lock for one connection.
 
-    Raises DatabaseBusy when another thread has it for too long, and instead of SQLite's error that a file is locked.
+    Raises DatabaseBusy if another thread holds it for too long, and in place of SQLite's "database is locked" error.
     """
 
     def __init__(self, path: Path, timeout_s: float = BUSY_S) -> None:
@@ -59,7 +59,7 @@ class ConnectionLock(TimedLock):
         self._path = path
 
     def with_timeout(self, timeout_s: float) -> "ConnectionLock":
-        """The same lock, for somebody who waits for another time."""
+        """Return the same lock with another timeout."""
         other = ConnectionLock(self._path, timeout_s)
         other._lock = self._lock
         return other
@@ -71,9 +71,9 @@ class ConnectionLock(TimedLock):
 
 
 class Database:
-    """A small file of our own with one connection, for its user alone; safe to be used by many threads.
+    """A small SQLite file with one connection, readable by its owner only, and thread-safe.
 
-    `schema` holds the statements that make the tables of this `version`.
+    `schema` holds the statements that create the tables of this `version`.
     """
 
     def __init__(self, path: Path, schema: str, version: int) -> None:
@@ -87,7 +87,7 @@ class Database:
             with self._lock:
                 enable_wal(self._connection)
                 with transaction(self._connection):
-                    self._make_tables(schema, version)
+                    self._create_tables(schema, version)
         except BaseException as error:
             self._connection.close()
             if isinstance(error, sqlite3.Error | OSError):
@@ -96,13 +96,13 @@ class Database:
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for statements that stand for themselves."""
+        """Yield the connection, for statements outside a transaction."""
         with self._lock:
             yield self._connection
 
     @contextmanager
     def transaction(self, busy_s: float = BUSY_S) -> Iterator[sqlite3.Connection]:
-        """A transaction that has the file for itself; raises DatabaseBusy if it does not get it in time."""
+        """Run a transaction that locks the file for writing; raise DatabaseBusy if the lock takes too long."""
         with self._lock.with_timeout(busy_s):
             self._connection.execute(f"PRAGMA busy_timeout = {round(busy_s * 1000)}")
             with transaction(self._connection):
@@ -112,7 +112,7 @@ class Database:
         with self._lock:
             self._connection.close()
 
-    def _make_tables(self, schema: str, version: int) -> None:
+    def _create_tables(self, schema: str, version: int) -> None:
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
         if found > version:
             raise InvalidInput(
@@ -134,5 +134,5 @@ def _unusable(path: Path, error: Exception) -> InvalidInput:
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:
-    code = getattr(error, "sqlite_errorcode", None)  # an extended code has the plain one in its last byte
+    code = getattr(error, "sqlite_errorcode", None)  # the last byte of an extended code is the primary code
     return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

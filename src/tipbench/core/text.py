@@ -1,20 +1,20 @@
-"""Counts, durations, sizes and times as people write them."""
+"""Human-readable counts, durations, sizes and times."""
 
 from datetime import UTC, datetime
 
 
 def plural(word: str, count: int) -> str:
-    """The word in its form for this count."""
+    """Return the word in the singular or plural, as the count requires."""
     return word if count == 1 else f"{word}s"
 
 
 def counted(count: int, word: str) -> str:
-    """The count with its word: "1 cell", "2 cells"."""
+    """Format a count with its noun: "1 cell", "2 cells"."""
     return f"{count} {plural(word, count)}"
 
 
 def duration(seconds: float) -> str:
-    """A duration in its two largest units: "8 s", "2 min 10 s", "3 h 5 min"."""
+    """Format a duration in its two largest units: "8 s", "2 min 10 s", "3 h 5 min"."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole} s"
@@ -24,20 +24,20 @@ def duration(seconds: float) -> str:
 
 
 def size(count: int | None) -> str:
-    """A number of bytes as "120 MB" or "1.5 GB"; a dash for an unknown one."""
+    """Format a number of bytes as "120 MB" or "1.5 GB"; a dash if it is unknown."""
     return "–" if count is None else f"{count / 1e9:.1f} GB" if count >= 0.9995e9 else f"{count / 1e6:.0f} MB"
 
 
 def utc_minute(milliseconds: float, zone: bool = True) -> str:
-    """A time as "2026-04-27 18:05 UTC"."""
+    """Format a time as "2026-04-27 18:05 UTC"; without `zone`, "UTC" is left out."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC" if zone else "%Y-%m-%d %H:%M")
 
 
 def utc_second(milliseconds: float) -> str:
-    """A time as "2026-04-27 18:05:12 UTC"."""
+    """Format a time as "2026-04-27 18:05:12 UTC"."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def utc_day(milliseconds: float) -> str:
-    """A day as "2026-04-27"."""
+    """Format the day of a time as "2026-04-27"."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d")

@@ -1,8 +1,8 @@
-"""What a model wrote is untrusted input: here it is made safe for a store, a terminal and a JSON file.
+"""Makes untrusted text, such as a model's output, safe for a store, a terminal and a JSON file.
 
-The escape for stores. Most texts are stored as they are. A text that holds a NUL or a lone surrogate, which
+Escaping for stores: most texts are stored as they are. A text that contains a NUL or a lone surrogate, which
 databases and UTF-8 files can't hold, is stored with every backslash doubled and each such character written
-as ``\\uXXXX``; whoever stores it must keep the fact that it was escaped (`Storable.escaped`).
+as ``\\uXXXX``; the caller must also store whether it was escaped (`Storable.escaped`).
 """
 
 import csv
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _ESCAPED = re.compile(r"\\(\\|u[0-9a-f]{4})")
-# Controls but tab and newline, line separators, and the marks that reorder text on screen.
+# Control characters except tab and newline, line separators, and characters that reorder text on screen.
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
 )
@@ -22,7 +22,7 @@ _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
 
 
 class Storable(NamedTuple):
-    """A text in the form in which a store can hold it."""
+    """A text in a form that a store can hold."""
 
     text: str
     escaped: bool
@@ -42,12 +42,12 @@ def restored(stored: Storable) -> str:
 
 
 def without_credentials(url: str) -> str:
-    """A URL as it may be shown and stored: nothing before an @, even where that makes no address."""
+    """Return a URL that may be shown and stored: everything before an @ is removed, even if the URL is invalid."""
     return re.sub(r"\A([^:/?#]*://)?.*@", r"\1", url, flags=re.DOTALL).rstrip("/")
 
 
 def printable(text: str, limit: int | None = None) -> str:
-    """For a terminal or a log: no escape sequence gets through, and on one line where a limit is given."""
+    """Escape text for a terminal or a log: no control sequence gets through. With a limit, shorten it to one line."""
     if limit is not None:
         text = " ".join(text.split())
         text = text if len(text) <= limit else text[: limit - 1] + "…"
@@ -55,15 +55,15 @@ def printable(text: str, limit: int | None = None) -> str:
 
 
 def shown(value: Any, limit: int = 60) -> str:
-    """A value from outside as an error message shows it: on one line, cut short, whatever it is."""
+    """Format any untrusted value for an error message: on one line, shortened."""
     try:
         return printable(repr(value), limit)
-    except (ValueError, RecursionError):  # an integer of thousands of digits; lists in lists in lists
+    except (ValueError, RecursionError):  # an integer of thousands of digits; deeply nested lists
         return f"a {type(value).__name__} too long to show"
 
 
 def inert_in_spreadsheets(value: Any) -> Any:
-    """For CSV: a spreadsheet would run what a model wrote behind an equals sign; an apostrophe makes it text."""
+    """Make a value safe for CSV: an apostrophe keeps spreadsheets from evaluating text that starts like a formula."""
     if not isinstance(value, str):
         return value
     text = printable(value)
@@ -71,7 +71,7 @@ def inert_in_spreadsheets(value: Any) -> Any:
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A table whose columns are all keys of its rows, safe to open in a spreadsheet; nothing for no rows."""
+    """Return rows as CSV that is safe in spreadsheets, with the keys of all rows as columns; "" for no rows."""
     out = io.StringIO()
     writer = csv.DictWriter(out, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
     writer.writeheader()
@@ -80,11 +80,11 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """On one line of Markdown, in a table too: nothing in it is taken for a link, an image, markup or the next cell."""
+    """Escape text for one line of Markdown, tables included: it can't form links, images, markup or cell borders."""
     return re.sub(r"([\\|<>\[\]*_`])", r"\\\1", printable(" ".join(text.split())))
 
 
 def json_text(data: Any, indent: int | None = 2) -> str:
-    """JSON that people can read and every tool can load: what can't be printed is written as ``\\uXXXX``."""
+    """Return readable JSON that every tool can load: unprintable characters are written as ``\\uXXXX``."""
     text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

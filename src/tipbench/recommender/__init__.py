@@ -1,6 +1,6 @@
-"""Which of the candidates should this user see now? Contextual bandits, usable without any server.
+"""Contextual bandits that choose which candidate a user sees now; usable as a library, without any server.
 
-A `Recommender` over a store and a decision log scores requests and takes rewards; docs/recommender.md shows how.
+A `Recommender` scores requests and learns from rewards, on top of a store and a decision log; see docs/recommender.md.
 """
 
 from tipbench.recommender.history import History

@@ -1,4 +1,4 @@
-"""The recommender: the policies, the live one among them, over one store; and the shadows beside the live one.
+"""The recommender: several policies over one store, one of them live, with shadow policies running in the background.
 
 answer = recommender.score("egreedy", request)
 outcome = recommender.reward("egreedy", reward)
@@ -18,7 +18,7 @@ from tipbench.recommender.policies.interface import Choice, Policy
 from tipbench.recommender.policies.ridge import EventRng
 from tipbench.recommender.records import Request, Reward
 from tipbench.recommender.shadows.runner import Served, Shadows
-from tipbench.recommender.store.interface import Event, Key, Store, Transaction, UserState, known_state
+from tipbench.recommender.store.interface import Event, Key, Store, Transaction, UserState, policy_state
 
 REWARD_WINDOW_S = 7 * 86_400.0
 Status = Literal["applied", "duplicate", "late"]
@@ -32,7 +32,7 @@ class Ranked(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """What to show."""
+    """The chosen candidate for an event, and how it was chosen."""
 
     event_id: str
     chosen: str
@@ -41,13 +41,13 @@ class Answer:
     n: int
     policy: str
     feature_version: str
-    ranking: tuple[Ranked, ...]  # best first; of a repeated answer the chosen one alone, if more was learned since
+    ranking: tuple[Ranked, ...]  # best first; a repeated answer has only the chosen one if more was learned since
     repeated: bool = False
 
 
 @dataclass(frozen=True)
 class Stats:
-    """What is known of one user to one policy."""
+    """What one policy knows about one user."""
 
     user_id: str
     policy: str
@@ -55,15 +55,15 @@ class Stats:
     n: int
     epsilon: float
     mean_reward: float | None
-    waiting: int  # events without a reward so far
+    waiting: int  # events that have no reward yet
     duplicates: int
     late: int
     updated_ms: int | None
-    learned: Mapping[str, Any]  # θ, λ and the condition of X'X + λI, where there is a regression
+    learned: Mapping[str, Any]  # θ, λ and the condition number of X'X + λI, for policies with a regression
 
 
 class Outcome(NamedTuple):
-    """What a reward did."""
+    """The effect of a reward: its status, and the number of rewards learned by now."""
 
     status: Status
     n: int
@@ -80,7 +80,7 @@ class Recommender:
         shadows: Shadows | None = None,
         reward_window_s: float = REWARD_WINDOW_S,
     ) -> None:
-        """`live` is asked with every request where it can be, as `LivePolicy.current`."""
+        """`live` is a policy's name, or a callable (such as `LivePolicy.current`) that is called for every request."""
         self._policies = policies
         self._live = live
         self._store = store
@@ -94,7 +94,10 @@ class Recommender:
         return self._live if isinstance(self._live, str) else self._live()
 
     def score(self, policy_name: str, request: Request) -> Answer:
-        """Chooses for this request; asked for the same event again, it says again what it said."""
+        """Choose a candidate for this request. Idempotent by event: the same request again gets the same choice.
+
+        Raises NotFound for an unknown policy, Conflict if the event was scored for another request.
+        """
         policy = self._policy(policy_name)
         shadowed = self._shadows.any_on and policy.name == self._live_if_known()
         digest = _digest(request)
@@ -104,20 +107,23 @@ class Recommender:
                 raise Conflict(
                     f"the event {request.event_id!r} was scored for another request; take a new event id for this one"
                 )
-            user_state = transaction.user_state or _first(policy)
-            state = known_state(policy, user_state)
+            user_state = transaction.user_state or _initial_state(policy)
+            state = policy_state(policy, user_state)
             choice = policy.choose(state, request, EventRng(policy.name, request.user_id, request.event_id))
             if event:
                 return _repeated(policy, request, event, choice)
-            self._decisions.decided(policy, request, choice, state.n)
+            self._decisions.log_decision(policy, request, choice, state.n)
             transaction.put(self._event(request, digest, choice, state.n))
-            transaction.keep(user_state)
+            transaction.put_state(user_state)
         if shadowed:
             self._shadows.offer(Served(request, policy.name, choice))
         return _answer(policy, request, choice, state.n)
 
     def reward(self, policy_name: str, reward: Reward) -> Outcome:
-        """Learns from the features that the event was chosen by, once."""
+        """Learn from an event's reward, once, using the features that were stored when it was scored.
+
+        Raises NotFound for an unknown policy or event, Conflict if the event already has another reward.
+        """
         policy = self._policy(policy_name)
         with self._store.transaction(Key(reward.user_id, policy.name), reward.event_id) as transaction:
             event = transaction.event(reward.event_id)
@@ -126,24 +132,24 @@ class Recommender:
                     f"no event {reward.event_id!r} of the user {reward.user_id!r} is known to {policy.name}; "
                     "score it first, and reward it within its time"
                 )
-            user_state = transaction.user_state or _first(policy)
-            state = known_state(policy, user_state)
+            user_state = transaction.user_state or _initial_state(policy)
+            state = policy_state(policy, user_state)
             if event.reward is not None:
-                return Outcome(self._again(transaction, user_state, event, reward), state.n)
+                return Outcome(self._repeated_reward(transaction, user_state, event, reward), state.n)
             if event.late or event.features is None or self._now_ms - event.scored_ms > self._window_ms:
-                self._decisions.rewarded(policy.name, reward, learned=False)
+                self._decisions.log_reward(policy.name, reward, learned=False)
                 transaction.put(replace(event, reward=reward.reward, late=True, features=None))
-                transaction.keep(replace(user_state, late=user_state.late + 1))
+                transaction.put_state(replace(user_state, late=user_state.late + 1))
                 return Outcome("late", state.n)
-            seen = _seen(policy, event.features)
-            self._decisions.rewarded(policy.name, reward, learned=True)
+            seen = _stored_features(policy, event.features)
+            self._decisions.log_reward(policy.name, reward, learned=True)
             policy.learn(state, seen, reward.reward)
             transaction.put(replace(event, reward=reward.reward, features=None))
-            transaction.keep(replace(user_state, state=state.as_data(), updated_ms=self._now_ms))
+            transaction.put_state(replace(user_state, state=state.as_data(), updated_ms=self._now_ms))
         return Outcome("applied", state.n)
 
     def reward_served(self, reward: Reward) -> tuple[str, Outcome]:
-        """By whichever policy served the event: another one may be live by now."""
+        """Reward an event under the policy that served it, as another may be live by now; also return its name."""
         live = self._live_if_known()
         for name in sorted(self._policies, key=lambda name: name != live):
             try:
@@ -156,11 +162,11 @@ class Recommender:
         )
 
     def stats(self, policy_name: str, user_id: str) -> Stats:
-        """What a policy has learned about a user; about somebody new, nothing yet."""
+        """Return what a policy has learned about a user; for an unknown user, the statistics of an empty state."""
         policy = self._policy(policy_name)
         key = Key(user_id, policy.name)
-        user_state = self._store.read_state(key) or _first(policy)
-        state = known_state(policy, user_state)
+        user_state = self._store.read_state(key) or _initial_state(policy)
+        state = policy_state(policy, user_state)
         return Stats(
             user_id=user_id,
             policy=policy.name,
@@ -172,14 +178,14 @@ class Recommender:
             duplicates=user_state.duplicates,
             late=user_state.late,
             updated_ms=user_state.updated_ms,
-            learned=policy.explained(state),
+            learned=policy.explain(state),
         )
 
     def reset(self, user_id: str) -> list[str]:
-        """Forgets a user; the policies that knew them."""
+        """Delete all data about a user; return the policies that had any."""
         cleared = self._store.clear(user_id, [*self._policies, *self._shadows.names])
         if cleared:
-            self._decisions.reset(user_id, cleared)
+            self._decisions.log_reset(user_id, cleared)
         return cleared
 
     def close(self) -> None:
@@ -188,7 +194,7 @@ class Recommender:
         self._store.close()
 
     def _live_if_known(self) -> str | None:
-        """For what can be done without knowing it: whoever needs to know asks `live`, and is told what is wrong."""
+        """Return the live policy, or None if it can't be determined; callers that need it use `live`, which raises."""
         try:
             return self.live
         except StateError:
@@ -199,23 +205,23 @@ class Recommender:
             raise NotFound(f"there is no policy {name!r}; there are {', '.join(self._policies)}")
         return self._policies[name]
 
-    def _again(self, transaction: Transaction, user_state: UserState, event: Event, reward: Reward) -> Status:
+    def _repeated_reward(self, transaction: Transaction, user_state: UserState, event: Event, reward: Reward) -> Status:
         if event.reward != reward.reward:
             raise Conflict(
                 f"the event {event.id!r} has the reward {event.reward} already, and {reward.reward} is another; "
                 "the first one stands"
             )
-        transaction.keep(replace(user_state, duplicates=user_state.duplicates + 1))
+        transaction.put_state(replace(user_state, duplicates=user_state.duplicates + 1))
         return "late" if event.late else "duplicate"
 
     def _event(self, request: Request, digest: str, choice: Choice, n: int) -> Event:
-        chosen = request.candidates[choice.place]
+        chosen = request.candidates[choice.position]
         return Event(
             id=request.event_id,
             scored_ms=self._now_ms,
             request=digest,
             chosen=chosen.id,
-            score=float(choice.scores[choice.place]),
+            score=float(choice.scores[choice.position]),
             propensity=choice.propensity,
             epsilon=choice.epsilon,
             n=n,
@@ -232,12 +238,15 @@ def _digest(request: Request) -> str:
     return blake2b(request.model_dump_json().encode(), digest_size=16).hexdigest()
 
 
-def _first(policy: Policy[Any]) -> UserState:
+def _initial_state(policy: Policy[Any]) -> UserState:
     return UserState(policy.features.version, policy.new_state().as_data())
 
 
-def _seen(policy: Policy[Any], features: tuple[float, ...]) -> Floats:
-    """As they were stored. Numbers of another length could be learned from, and would spoil all that was learned."""
+def _stored_features(policy: Policy[Any], features: tuple[float, ...]) -> Floats:
+    """Return an event's stored features as an array.
+
+    Raises StateDamaged unless they fit the policy: broadcasting could accept another length and corrupt the state.
+    """
     seen = np.array(features)
     if len(seen) != policy.features.dimensions or not np.isfinite(seen).all():
         raise StateDamaged(f"an event's features are none that {policy.name} could have seen; reset the user")
@@ -249,7 +258,7 @@ def _answer(policy: Policy[Any], request: Request, choice: Choice, n: int, repea
     rows = map(Ranked, ids, choice.scores.tolist(), choice.propensities.tolist())
     return Answer(
         event_id=request.event_id,
-        chosen=ids[choice.place],
+        chosen=ids[choice.position],
         propensity=choice.propensity,
         epsilon=choice.epsilon,
         n=n,
@@ -261,7 +270,7 @@ def _answer(policy: Policy[Any], request: Request, choice: Choice, n: int, repea
 
 
 def _repeated(policy: Policy[Any], request: Request, event: Event, choice: Choice) -> Answer:
-    """What was answered before: the whole of it where nothing was learned since, and the choice in any case."""
+    """Rebuild the earlier answer: in full if nothing was learned since, otherwise ranking only the chosen candidate."""
     again = _answer(policy, request, choice, event.n, repeated=True)
     before = Ranked(event.chosen, event.score, event.propensity)
     if before in again.ranking and again.chosen == event.chosen and again.epsilon == event.epsilon:

@@ -1,4 +1,4 @@
-"""What is asked of the recommender. Checked when it is made, so that the library refuses what the service refuses."""
+"""Input records of the recommender, validated on construction so that the library rejects what the service rejects."""
 
 import math
 from collections.abc import Sequence
@@ -7,27 +7,27 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 MOST_CANDIDATES = 200
-_MOST_CATEGORIES = 1000
-_LARGE = 1e9  # above what anybody counts, and far below what a sum of squares can't hold
+_MAX_CATEGORIES = 1000
+_LARGE = 1e9  # more than any real count, and far from overflowing a sum of squares
 
 
-def _known(value: Any) -> Any:
-    """Switches, NaN and infinities are no measurements; whoever sends them does not know the value."""
+def _measured_or_none(value: Any) -> Any:
+    """Turn booleans, NaN and infinities into None: they are not measurements, so the value is unknown."""
     if isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value)):
         return None
     return value
 
 
-UserId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]  # part of a file's name
+UserId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]  # becomes part of a file name
 EventId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")]
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Hour = Annotated[float, Field(ge=0, lt=24)]
 Amount = Annotated[float, Field(ge=0, le=_LARGE)]
-_Unknown = BeforeValidator(_known)
-MaybeRate = Annotated[Annotated[float, Field(ge=0, le=1)] | None, _Unknown]
-MaybeHour = Annotated[Hour | None, _Unknown]
-MaybeAmount = Annotated[Amount | None, _Unknown]
-MaybeSum = Annotated[Annotated[float, Field(ge=-_LARGE, le=_LARGE)] | None, _Unknown]
+_MeasuredOrNone = BeforeValidator(_measured_or_none)
+MaybeRate = Annotated[Annotated[float, Field(ge=0, le=1)] | None, _MeasuredOrNone]
+MaybeHour = Annotated[Hour | None, _MeasuredOrNone]
+MaybeAmount = Annotated[Amount | None, _MeasuredOrNone]
+MaybeSum = Annotated[Annotated[float, Field(ge=-_LARGE, le=_LARGE)] | None, _MeasuredOrNone]
 
 
 class _Record(BaseModel):
@@ -37,7 +37,7 @@ class _Record(BaseModel):
 class Context(_Record):
     """The moment in which somebody is shown something."""
 
-    hour: Hour  # the user's local hour, with its fraction
+    hour: Hour  # the user's local hour, fractional
     focus_category: Name | None = None
 
 
@@ -55,7 +55,7 @@ class Candidate(_Record):
     category: Name
     len_chars: Annotated[int, Field(ge=0, le=int(_LARGE))] = 0
     effort_min: Amount | None = None
-    hours_since_shown: Amount | None = None  # None: never
+    hours_since_shown: Amount | None = None  # None: never shown
     source: Source | None = None
 
 
@@ -65,8 +65,8 @@ class CategoryProfile(_Record):
     shown: MaybeAmount = None
     completed: MaybeAmount = None
     dismissed: MaybeAmount = None
-    mean_dwell_s: MaybeAmount = None  # of observations that are clipped at ten minutes each
-    hour_sin: MaybeSum = None  # the sum of sin(2π·hour/24) over the completions
+    mean_dwell_s: MaybeAmount = None  # mean of observations clipped at ten minutes each
+    hour_sin: MaybeSum = None  # sum of sin(2π·hour/24) over the completions
     hour_cos: MaybeSum = None
 
 
@@ -78,10 +78,10 @@ class Profile(_Record):
     mean_dwell_s: MaybeAmount = None
     preferred_hour: MaybeHour = None
     tip_volume: MaybeAmount = None
-    categories: Annotated[dict[Name, CategoryProfile], Field(max_length=_MOST_CATEGORIES)] = {}
+    categories: Annotated[dict[Name, CategoryProfile], Field(max_length=_MAX_CATEGORIES)] = {}
 
 
-def _told_apart(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+def _check_unique_ids(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
     seen: set[str] = set()
     for candidate in candidates:
         if candidate.id in seen:
@@ -99,13 +99,13 @@ class Request(_Record):
     candidates: Annotated[
         tuple[Candidate, ...],
         Field(min_length=1, max_length=MOST_CANDIDATES, strict=False),
-        AfterValidator(_told_apart),
+        AfterValidator(_check_unique_ids),
     ]
     profile_features: Profile | None = None
 
 
 class Reward(_Record):
-    """What came of it."""
+    """The reward for a scored event."""
 
     user_id: UserId
     event_id: EventId

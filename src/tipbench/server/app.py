@@ -1,4 +1,4 @@
-"""Assembles the admin server: API and pages over one store and one runner."""
+"""Assemble the admin server: API and pages on top of one store and one runner."""
 
 import time
 import uuid
@@ -22,7 +22,7 @@ from tipbench.server.ui.static_files import PanelFiles
 from tipbench.server.views.batches import Drafts
 from tipbench.server.views.boards import Boards
 from tipbench.server.views.judging import JudgingDesk
-from tipbench.server.views.recommender import open_room
+from tipbench.server.views.recommender import open_recommender_views
 from tipbench.server.views.run_requests import RunRequests
 from tipbench.server.views.snapshots import SnapshotMemoryCache
 from tipbench.server.views.store_provider import StoreProvider
@@ -30,11 +30,11 @@ from tipbench.web.authentication import Access, csrf_token
 from tipbench.web.errors import ERROR_RESPONSES, JsonAnswer
 from tipbench.web.hosts import allowed_hosts
 from tipbench.web.login import login_router
-from tipbench.web.middleware import protect
+from tipbench.web.middleware import install_middleware
 from tipbench.web.paths import LOGIN, LOGOUT, PathRules
 
 RULES = PathRules(
-    # A callback brings the signature of its batch's key.
+    # A callback is authenticated by a signature made with its batch's key.
     open=("/health", LOGIN, "/static/*", "/api/judging/callback/*"),
     judges=("/", LOGOUT, "/judging/*", "/api/judging/*"),
     forms=("/judging", LOGOUT),
@@ -52,7 +52,10 @@ _API = (
 def admin_server(
     address: str, settings: Settings, access: Access, clock: Callable[[], float] = time.time, host: str = "localhost"
 ) -> FastAPI:
-    """Over the store at the address. It has begun to watch jobs when it is there, and ends with its app."""
+    """Return the app for the store at `address`.
+
+    It watches jobs from the moment it is created; everything is released when the app's lifespan ends.
+    """
     home = settings.home
     hosts = [host, *_hosts(settings)]
     stores = StoreProvider(address, settings, clock, _new_id)
@@ -61,8 +64,8 @@ def admin_server(
     drafts = Drafts(home / "server" / "drafts.db")
     desk = JudgingDesk(stores, snapshots, drafts)
     runner = open_runner(address, home, settings, clock, _new_id)
-    room = open_room(settings, clock, _new_id)
-    requests = RunRequests(stores, snapshots, runner.is_here)
+    recommender = open_recommender_views(settings, clock, _new_id)
+    requests = RunRequests(stores, snapshots, runner.is_local)
     mlflow = MlflowPages(address, home / "server", settings, render_notice)
 
     @asynccontextmanager
@@ -72,7 +75,7 @@ def admin_server(
         finally:
             await mlflow.close()
             runner.close()
-            room.simulations.close()
+            recommender.simulations.close()
             drafts.close()
             stores.close()
             access.tokens.close()
@@ -87,7 +90,7 @@ def admin_server(
         default_response_class=JsonAnswer,
         lifespan=running,
     )
-    for router in routers(api_parts.Parts(boards, requests, runner, desk, access.tokens, room)):
+    for router in routers(api_parts.Parts(boards, requests, runner, desk, access.tokens, recommender)):
         app.include_router(router, responses=ERROR_RESPONSES)
     parts = ui_parts.Parts(
         boards=boards,
@@ -95,7 +98,7 @@ def admin_server(
         runner=runner,
         desk=desk,
         tokens=access.tokens,
-        recommender=room,
+        recommender=recommender,
         csrf=csrf_token,
         mlflow_run=mlflow.run_path,
         address=address,
@@ -106,12 +109,12 @@ def admin_server(
         app.include_router(router)
     app.mount("/static", PanelFiles())
     app.mount("/mlflow", mlflow)
-    protect(app, access, RULES, render_error, hosts)
+    install_middleware(app, access, RULES, render_error, hosts)
     return app
 
 
 def _hosts(settings: Settings) -> list[str]:
-    """The names that this server answers to; a webhook judge calls it by the name that it was given."""
+    """Return the host names that this server answers to, including the one that webhook judges call back."""
     try:
         callback = urlsplit(settings.get("TIPBENCH_CALLBACK_URL")).hostname
     except ValueError as error:

@@ -1,1 +1,1 @@
-"""Statistics about scores: pure functions over numbers and arrays, each with what it assumes and what it estimates."""
+"""Statistics of scores: pure functions on numbers and arrays; each documents what it assumes and estimates."""

@@ -1,4 +1,4 @@
-"""How far raters agree beyond chance: 1 is full agreement, 0 what chance gives, below 0 less than that."""
+"""Agreement of raters beyond chance: 1 is full agreement, 0 is chance level, below 0 is worse than chance."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 Level = Literal["nominal", "ordinal", "interval"]
 
 
-# The six sums over pairs of scores from which kappa with quadratic weights follows.
+# The six sums over pairs of scores that determine quadratically weighted kappa.
 
 
 class PairSums(NamedTuple):
-    """Sums over pairs of whole numbers, so exact; one pair can be taken out without adding up again."""
+    """Exact integer sums over pairs of scores; one pair can be removed without summing again."""
 
     n: int
     first: int
@@ -23,7 +23,7 @@ class PairSums(NamedTuple):
 
     @classmethod
     def of(cls, counts: Mapping[tuple[int, int], int]) -> "PairSums":
-        """`counts` says how often each pair occurs."""
+        """Compute the sums; `counts` says how often each pair occurs."""
         return cls(
             n=sum(counts.values()),
             first=sum(times * a for (a, _), times in counts.items()),
@@ -46,9 +46,10 @@ class PairSums(NamedTuple):
 
     @property
     def kappa(self) -> float | None:
-        """1 − observed / expected disagreement, where the expected one is over all n² ways to pair first with second.
+        """1 − observed / expected disagreement, where the expectation is over all n² ways to pair first with second.
 
-        Disagreement is the squared difference, so the number of categories cancels out. None if none is expected.
+        Disagreement is the squared difference, so the number of categories cancels out. None if the expected
+        disagreement is 0.
         """
         expected = self.n * (self.first_squares + self.second_squares) - 2 * self.first * self.second
         return 1 - self.n * self.squared_differences / expected if expected else None
@@ -57,17 +58,17 @@ class PairSums(NamedTuple):
 def weighted_kappa(first: Sequence[int], second: Sequence[int], low: int, high: int) -> float | None:
     """Cohen's kappa of two raters with quadratic weights over the categories low..high.
 
-    None where it is undefined: no items, or both raters gave one and the same score throughout. A score outside
-    low..high, or a different number of scores, is a ValueError.
+    None where it is undefined: no items, or both raters gave the same score to every item. Raises ValueError for a
+    score outside low..high or sequences of different lengths.
     """
     return PairSums.of(score_pairs(first, second, low, high)).kappa
 
 
 def krippendorff_alpha(ratings: Sequence[Sequence[int | None]], level: Level = "ordinal") -> float | None:
-    """Krippendorff's alpha of any number of raters; a row is a rater, a column a unit, None a missing rating.
+    """Krippendorff's alpha of any number of raters; rows are raters, columns are units, None is a missing rating.
 
-    Units with fewer than two ratings say nothing about agreement and are left out. None where alpha is undefined: no
-    unit is left, or all ratings left are the same. Rows of different lengths are a ValueError.
+    Units with fewer than two ratings say nothing about agreement and are ignored. None where alpha is undefined: no
+    unit remains, or all remaining ratings are equal. Raises ValueError for rows of different lengths.
     """
     units = Counter(
         tuple(sorted(rating for rating in unit if rating is not None)) for unit in zip(*ratings, strict=True)
@@ -88,7 +89,7 @@ def krippendorff_alpha(ratings: Sequence[Sequence[int | None]], level: Level = "
 
 
 def score_pairs(first: Sequence[int], second: Sequence[int], low: int, high: int) -> Counter[tuple[int, int]]:
-    """How often each pair of scores occurs; a score outside low..high is a ValueError."""
+    """Count how often each pair of scores occurs; raise ValueError for a score outside low..high."""
     counts = Counter(zip(first, second, strict=True))
     outside = sorted({score for pair in counts for score in pair if not low <= score <= high})
     if outside:
@@ -97,16 +98,16 @@ def score_pairs(first: Sequence[int], second: Sequence[int], low: int, high: int
 
 
 def _distances(totals: Mapping[int, int], level: Level) -> dict[tuple[int, int], int]:
-    """The squared distance of every two values, smaller one first, in a unit that cancels out."""
+    """Return the squared distance of each pair of values, smaller value first, up to a factor that cancels out."""
     values = sorted(totals)
     if level == "nominal":
         return dict.fromkeys(combinations(values, 2), 1)
-    places = dict(zip(values, values, strict=True)) if level == "interval" else _doubled_ranks(totals)
-    return {(a, b): (places[a] - places[b]) ** 2 for a, b in combinations(values, 2)}
+    positions = dict(zip(values, values, strict=True)) if level == "interval" else _doubled_ranks(totals)
+    return {(a, b): (positions[a] - positions[b]) ** 2 for a, b in combinations(values, 2)}
 
 
 def _doubled_ranks(totals: Mapping[int, int]) -> dict[int, int]:
-    """Twice each value's mean rank: the ordinal metric is the distance of mean ranks."""
+    """Return twice each value's mean rank; the ordinal metric is the distance between mean ranks."""
     ranks, below = {}, 0
     for value in sorted(totals):
         ranks[value] = 2 * below + totals[value]
@@ -115,5 +116,5 @@ def _doubled_ranks(totals: Mapping[int, int]) -> dict[int, int]:
 
 
 def _disagreement(counts: Mapping[int, int], distances: Mapping[tuple[int, int], int]) -> int:
-    """The squared distances added up over all pairs of the counted values."""
+    """Return the sum of the squared distances over all pairs of the counted values."""
     return sum(counts[a] * counts[b] * distances[a, b] for a, b in combinations(sorted(counts), 2))

@@ -1,7 +1,7 @@
-"""How far a judge is from reference scores on one criterion, and from itself.
+"""A judge's deviation from reference scores on one criterion, and from its own earlier scores.
 
-Items are taken to be independent. Intervals are 95 % ones on both sides, and never a point: a few items that all agree
-are no proof.
+Items are assumed to be independent. Intervals are two-sided 95 % intervals and never collapse to a point: a few items
+that all agree prove nothing.
 """
 
 from collections import Counter
@@ -16,15 +16,18 @@ _FEW_DEGREES = {1: 12.706205, 2: 4.302653, 3: 3.182446}
 
 
 def t_quantile(degrees: int) -> float:
-    """The 97.5 % quantile of Student's t: a table to 3 degrees of freedom, then Cornish and Fisher's expansion.
+    """The 97.5 % quantile of Student's t: a table up to 3 degrees of freedom, then the Cornish-Fisher expansion.
 
-    From 4 on it is right to 0.001, from 10 on to 0.00001; at 3 the expansion alone would be 0.004 too small.
+    The error is below 0.001 from 4 degrees on, below 0.00001 from 10 on; at 3, the expansion would be 0.004 too small.
     """
     return _FEW_DEGREES[degrees] if degrees in _FEW_DEGREES else _expansion(0.975, degrees)
 
 
 def t_quantile_at(probability: float, degrees: int) -> float:
-    """Any quantile, from 9 degrees of freedom on: up to 99.95 % right to 0.002 there, and to 0.00004 from 19 on."""
+    """Any quantile of Student's t, for 9 or more degrees of freedom; raise ValueError for fewer.
+
+    Up to 99.95 % the error is below 0.002, and below 0.00004 from 19 degrees on.
+    """
     if degrees < 9:
         raise ValueError(f"{degrees} degrees of freedom are too few for the expansion")
     return _expansion(probability, degrees)
@@ -43,11 +46,11 @@ def _expansion(probability: float, degrees: int) -> float:
 
 
 def mean_and_margin(values: Sequence[int]) -> tuple[float, float]:
-    """The mean, and how far its 95 % t interval reaches to either side; no values are a ValueError.
+    """Return the mean and the half-width of its 95 % t interval; raise ValueError for no values.
 
-    Whole numbers that are all the same would give a margin of 0, a certainty that few items can't give. So the variance
-    is at least that of values of which one in n is off by one, 1/n, which makes the standard error at least 1/n. A
-    single value gets one degree of freedom: 12.7 to either side, which says that nothing is known.
+    Equal integers would give a margin of 0, a certainty that few items can't justify. So the variance is at least 1/n,
+    that of values of which one in n is off by one, and the standard error at least 1/n. A single value gets one degree
+    of freedom, hence a margin of 12.7, which says that nothing is known.
     """
     n = len(values)
     if not n:
@@ -60,7 +63,7 @@ def mean_and_margin(values: Sequence[int]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Offset:
-    """The mean of given − reference: above 0 the judge is too mild, below 0 too strict."""
+    """The mean of given − reference: above 0 the judge is too lenient, below 0 too strict."""
 
     mean: float
     low: float
@@ -70,7 +73,7 @@ class Offset:
 
 @dataclass(frozen=True)
 class Kappa:
-    """Kappa with quadratic weights; the value is None where it is undefined, and then the interval is −1..1."""
+    """Quadratically weighted kappa; where it is undefined, the value is None and the interval is −1..1."""
 
     value: float | None
     low: float
@@ -79,7 +82,7 @@ class Kappa:
 
 @dataclass(frozen=True)
 class Consistency:
-    """Items that were scored twice: the mean absolute difference, its upper bound, and the share scored the same."""
+    """For items scored twice: the mean absolute difference, its upper bound, and the share with equal scores."""
 
     mean_difference: float
     same: float
@@ -88,15 +91,15 @@ class Consistency:
 
 
 def offset(given: Sequence[int], reference: Sequence[int]) -> Offset:
-    """With the t interval of `mean_and_margin`; it may reach beyond the scale. No items are a ValueError."""
-    differences = [score - due for score, due in zip(given, reference, strict=True)]
+    """Return the offset with its t interval, which may exceed the scale; raise ValueError for no items."""
+    differences = [score - expected for score, expected in zip(given, reference, strict=True)]
     mean, margin = mean_and_margin(differences)
     return Offset(mean, mean - margin, mean + margin, len(differences))
 
 
 def consistency(pairs: Sequence[tuple[int, int]]) -> Consistency:
-    """`high` is the upper end of the t interval of `mean_and_margin`. No pairs are a ValueError."""
-    differences = [abs(once - again) for once, again in pairs]
+    """Return the consistency; `high` is the upper end of the t interval. Raises ValueError for no pairs."""
+    differences = [abs(first - second) for first, second in pairs]
     mean, margin = mean_and_margin(differences)
     return Consistency(mean, differences.count(0) / len(differences), len(differences), mean + margin)
 
@@ -104,9 +107,9 @@ def consistency(pairs: Sequence[tuple[int, int]]) -> Consistency:
 def kappa(given: Sequence[int], reference: Sequence[int], low: int, high: int) -> Kappa:
     """`weighted_kappa` with a jackknife interval over the items.
 
-    The jackknife tells nothing where fewer than two items differ, or where one side gave one score throughout. There,
-    two imagined items near the mean score are added for the interval, one scored a step too high, one a step too low.
-    Where that does not help either, and for fewer than three items, the interval is −1..1.
+    The jackknife says nothing if fewer than two items differ, or if one side gave the same score to every item. In that
+    case two pseudo-items near the mean score are added for the interval, one scored a step too high, one a step too
+    low. If that does not help either, and for fewer than three items, the interval is −1..1.
     """
     counts = score_pairs(given, reference, low, high)
     sums = PairSums.of(counts)
@@ -114,15 +117,15 @@ def kappa(given: Sequence[int], reference: Sequence[int], low: int, high: int) -
     if value is None or sums.n < 3:
         return Kappa(value, -1.0, 1.0)
     middle = min((sums.first + sums.second) // (2 * sums.n), high - 1)
-    imagined = Counter([(middle, middle + 1), (middle + 1, middle)])
-    bounds = _jackknife(counts, sums.n - 1) or _jackknife(counts + imagined, sums.n - 1) or (-1.0, 1.0)
+    pseudo_items = Counter([(middle, middle + 1), (middle + 1, middle)])
+    bounds = _jackknife(counts, sums.n - 1) or _jackknife(counts + pseudo_items, sums.n - 1) or (-1.0, 1.0)
     return Kappa(value, min(bounds[0], value), max(bounds[1], value))
 
 
 def _jackknife(counts: Counter[tuple[int, int]], degrees: int) -> tuple[float, float] | None:
-    """The interval on Fisher's z scale, which keeps it within −1..1 and lopsided near the ends.
+    """Return the interval computed on Fisher's z scale, which keeps it within −1..1 and asymmetric near the ends.
 
-    None where it has no width or no place on that scale.
+    None if it has no width or can't be represented on that scale.
     """
     sums = PairSums.of(counts)
     centre = _fisher(sums.kappa)
@@ -136,7 +139,7 @@ def _jackknife(counts: Counter[tuple[int, int]], degrees: int) -> tuple[float, f
 
 
 def _fisher(kappa: float | None) -> float:
-    """Fisher's z; infinite for 1 and −1, not a number for an undefined kappa."""
+    """Return Fisher's z: infinite for 1 and −1, NaN for an undefined kappa."""
     if kappa is None:
         return nan
     return atanh(kappa) if abs(kappa) < 1 else copysign(inf, kappa)

@@ -1,4 +1,4 @@
-"""Is one better than another, by differences of pairs? One-sided, by Student's t."""
+"""Tests on paired differences: one-sided t tests for "is one better?", and a permutation test for changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,68 +11,69 @@ from numpy.typing import NDArray
 from tipbench.statistics.drift import t_quantile_at
 from tipbench.statistics.units import (
     DRAWS,
-    Chance,
     Floats,
+    NullDistribution,
     Paired,
     flipped_signs,
-    largest_size,
+    max_abs_t,
     means_and_errors,
-    never_sure,
+    with_error_floor,
 )
 
-FEWEST = 10  # differences; below, the expansion of t's quantiles is not exact enough
-LEVEL = 0.05  # of calling any of several unchanged pairs changed
+FEWEST = 10  # differences; with fewer, the expansion of the t quantiles is not exact enough
+LEVEL = 0.05  # probability of calling any of several unchanged pairs changed
 
 
 class Difference(NamedTuple):
-    """The mean of paired differences, and how sure it is."""
+    """The mean of paired differences and its standard error."""
 
     mean: float
-    error: float  # its standard error
+    error: float  # standard error of the mean
     degrees: int
 
     def lower_bound(self, level: float) -> float:
-        """Above which the true mean is, with this confidence. Where all differences are the same, there is no doubt."""
+        """Return the lower confidence bound of the true mean; it is the mean itself if all differences are equal."""
         return self.mean - t_quantile_at(level, self.degrees) * self.error
 
     @property
     def t(self) -> float:
-        """0 where nothing differs at all."""
+        """The t statistic; 0 if all differences are 0."""
         if self.error == 0:
             return 0.0 if self.mean == 0 else float("inf") if self.mean > 0 else float("-inf")
         return self.mean / self.error
 
 
 def difference(values: Sequence[float] | NDArray[np.floating]) -> Difference:
-    found = np.asarray(values, dtype=np.float64)
-    if len(found) < FEWEST:
-        raise ValueError(f"{len(found)} differences, and {FEWEST} are the fewest that this can say something about")
-    return Difference(float(found.mean()), float(found.std(ddof=1) / sqrt(len(found))), len(found) - 1)
+    """Return the mean difference with its standard error; raise ValueError for fewer than `FEWEST` values."""
+    array = np.asarray(values, dtype=np.float64)
+    if len(array) < FEWEST:
+        raise ValueError(f"{len(array)} differences, and {FEWEST} are the fewest that this can say something about")
+    return Difference(float(array.mean()), float(array.std(ddof=1) / sqrt(len(array))), len(array) - 1)
 
 
 def holm_wins(differences: Sequence[Difference], alpha: float) -> list[bool]:
-    """Which of the means are above 0, so that the chance of even one false claim is at most α (Holm's step-down)."""
-    order = sorted(range(len(differences)), key=lambda place: -differences[place].t)
+    """Return which means are above 0, with family-wise error rate at most `alpha` (Holm's step-down procedure)."""
+    order = sorted(range(len(differences)), key=lambda index: -differences[index].t)
     wins = [False] * len(differences)
-    for rank, place in enumerate(order):
-        needed = t_quantile_at(1 - alpha / (len(differences) - rank), differences[place].degrees)
-        if not differences[place].t > needed:
+    for rank, index in enumerate(order):
+        needed = t_quantile_at(1 - alpha / (len(differences) - rank), differences[index].degrees)
+        if not differences[index].t > needed:
             break
-        wins[place] = True
+        wins[index] = True
     return wins
 
 
-# Differences of pairs, such as the same row in two experiments: which of them are more than chance.
+# Permutation test for paired differences, such as the same row in two experiments: which of them are beyond chance.
 #
-# Assumed: where nothing changed, a difference could as well have had the other sign (both sides are exchangeable),
-# and units are independent. The test is exact then, for any distribution; all differences are looked at together. The
-# interval takes the spread that chance gives to hold around the observed difference too; with too few units to tell
-# anything (`tellable`) it has no ends.
+# Assumptions: where nothing changed, a difference could equally have had the other sign (both sides are exchangeable),
+# and units are independent. The test is then exact for any distribution, and covers all differences simultaneously. The
+# interval assumes that the spread under the null also holds around the observed difference; with too few units to
+# detect anything (`detectable`) it is infinite.
 
 
 @dataclass(frozen=True)
 class Changes:
-    """For each pair the mean difference, an interval that holds for all together, and how easily chance does it."""
+    """For each pair the mean difference, an interval that holds for all pairs simultaneously, and the p-value."""
 
     means: Floats
     lows: Floats
@@ -80,23 +81,25 @@ class Changes:
     p: Floats
 
 
-def tellable(units: int, level: float = LEVEL) -> bool:
-    """Whether any outcome could be more than chance: of 2 to the power of u signs, two outcomes are the clearest."""
+def detectable(units: int, level: float = LEVEL) -> bool:
+    """Whether any outcome could be significant: of the 2 ** units sign patterns, two are the most extreme."""
     return 2.0 ** (1 - units) <= level
 
 
-def units_to_tell(level: float = LEVEL) -> int:
-    """The fewest units with which a change can be told from chance."""
+def units_to_detect(level: float = LEVEL) -> int:
+    """Return the smallest number of units with which a change can be told from chance."""
     units = 1
-    while not tellable(units, level):
+    while not detectable(units, level):
         units += 1
     return units
 
 
 def changes(differences: Paired, level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> Changes:
-    """Flips the signs of the units' differences at random, and looks at the largest mean that chance gives."""
+    """Test all differences at once: flip the signs of units at random and compare with the largest resulting mean."""
     data = differences.coarser()
-    chance = Chance(data, flipped_signs, largest_size, draws, seed)
+    null = NullDistribution(data, flipped_signs, max_abs_t, draws, seed)
     means, errors = means_and_errors(data.scores, data.weights)
-    margin = (chance.critical(level) if tellable(data.units, level) else np.inf) * never_sure(means, errors, data.units)
-    return Changes(means, means - margin, means + margin, chance.p(np.abs(means) / errors))
+    margin = (null.critical(level) if detectable(data.units, level) else np.inf) * with_error_floor(
+        means, errors, data.units
+    )
+    return Changes(means, means - margin, means + margin, null.p(np.abs(means) / errors))

@@ -1,4 +1,4 @@
-"""How many units it takes to tell two rows apart."""
+"""Sample size planning: how many units it takes to tell two rows apart."""
 
 from math import ceil, inf, sqrt
 from statistics import NormalDist
@@ -12,11 +12,11 @@ _ROUNDING = 1e-9
 
 
 def units_needed(gap: float, scatter: float, critical: float, power: float = POWER) -> float:
-    """The number of units at which a gap would come out beyond `critical` standard errors, with the given power.
+    """Return the number of units at which a gap exceeds `critical` standard errors with the given power.
 
-    `scatter` is the standard deviation of the difference from unit to unit. Assumed: gap and scatter stay as they are,
-    and the mean difference of that many units is about normal. A gap that was picked for being the largest tends to be
-    smaller in truth, so this is rather too few. Infinite for no gap, or one that is nothing beside the scatter.
+    `scatter` is the standard deviation of the difference between units. Assumes that gap and scatter stay as they are
+    and that the mean difference of that many units is roughly normal. A gap that was selected as the largest is
+    probably smaller in truth, so this tends to be too few. Infinite if the gap is negligible beside the scatter.
     """
     if abs(gap) <= _ROUNDING * scatter or critical == inf:
         return inf
@@ -27,10 +27,10 @@ def units_needed(gap: float, scatter: float, critical: float, power: float = POW
 def more_units(
     gap: float, scatter: float, critical: float, units: int, at_many_units: float, power: float = POWER
 ) -> float:
-    """How many units are missing, at least one; infinite for no gap.
+    """Return how many more units are needed, at least one; infinite if there is no gap.
 
-    Few units ask for more standard errors than many do: `critical` with the units at hand, `at_many_units` in the end.
-    In between, what is above the latter is taken to go down as 1 / units.
+    With few units the critical value is larger than with many: it is `critical` at the current number of units and
+    approaches `at_many_units`. In between, the excess over the latter is assumed to fall as 1 / units.
     """
     needed = units_needed(gap, scatter, critical, power)
     for _ in range(_ROUNDS if needed < inf else 0):
@@ -40,10 +40,11 @@ def more_units(
 
 
 def critical_at_many_units(rows: int, level: float, seed: int = 0) -> float:
-    """How many standard errors apart two of so many equal rows come to lie in no more than `level` of all cases.
+    """Return the critical distance, in standard errors, of the best and the worst of `rows` equal rows.
 
-    With so many units that means are normal and their scatter is known: the quantile of the range of normal numbers, in
-    standard errors of a difference (Tukey's studentised range, over the root of 2).
+    It is exceeded by chance in at most `level` of all cases, given so many units that means are normal and their
+    variance is known: the quantile of the range of normal variables, in standard errors of a difference (Tukey's
+    studentised range divided by √2).
     """
     drawn = np.random.default_rng(seed).standard_normal((_DRAWS, rows))
     return float(np.quantile(np.ptp(drawn, axis=1), 1 - level)) / sqrt(2)

@@ -1,12 +1,12 @@
-"""Which rows may be the best: those that chance does not shut out, with all rows looked at together.
+"""The top group: the rows that may be the best, by a test that considers all rows together.
 
-Picking the highest mean and testing it against the rest shuts out a row in two of three grids of twelve equal ones,
-with Holm's correction still in one of seven, because the highest of twelve means is high by chance. Here the question
-is how far apart the best and the worst of so many *equal* rows come to lie by chance.
+Testing the row with the highest mean against the rest excludes some row in two of three grids of twelve equal rows, and
+with Holm's correction still in one of seven, because the highest of twelve means is high by chance. So this test asks
+how far apart the best and the worst of that many *equal* rows lie by chance.
 
-Assumed: rows that are equally good are exchangeable within a unit, so that their scores could as well have been each
-other's; units are independent. What all rows share (a hard persona) plays no part. Exact then, for any distribution and
-any number of units; roughly so where equal rows scatter differently, better with more units.
+Assumptions: equally good rows are exchangeable within a unit, and units are independent. What all rows share (such as a
+hard persona) has no effect. The test is then exact for any distribution and any number of units; if equal rows differ
+in variance it is approximate, and improves with more units.
 """
 
 from dataclasses import dataclass
@@ -14,36 +14,44 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tipbench.statistics.units import DRAWS, Chance, Floats, Paired, beyond_rounding, borrowing, shuffled_rows
+from tipbench.statistics.units import (
+    DRAWS,
+    Floats,
+    NullDistribution,
+    Paired,
+    shrunken_variances,
+    shuffled_rows,
+    zero_rounding_errors,
+)
 
-LEVEL = 0.04  # of shutting out any of the best rows; a point below 5 %, for rows that scatter differently
+LEVEL = 0.04  # probability of excluding any best row; a point below 5 % to allow for unequal variances
 
-_MANY_ROWS = 40  # the work grows with the square of the rows; of more, fewer shuffles do: the test stays exact
-_FEWEST_DRAWS = 499
+_MANY_ROWS = 40  # the cost is quadratic in the rows; beyond this, fewer shuffles are used: the test stays exact
+_MIN_DRAWS = 499
 _DRAWS = 10_000
-_ROUNDING = 1e-9  # of the largest sum
+_ROUNDING = 1e-9  # relative to the largest sum
 
 
 @dataclass(frozen=True)
 class TopGroup:
-    """Which rows may be the best, and how easily chance explains that a row lies so far behind."""
+    """The rows that may be the best, and the p-value of each row being this far behind by chance."""
 
     members: NDArray[np.bool_]
-    p: Floats  # at most the level: shut out
-    critical: float  # how many standard errors apart two of all rows must lie
+    p: Floats  # excluded if at most the level
+    critical: float  # critical distance of two rows, in standard errors, with all rows in the test
 
 
 def separable(rows: int, units: int, level: float = LEVEL) -> bool:
-    """Whether any outcome could shut out a row: in the clearest one, one row is best and one worst in every unit.
+    """Whether any outcome could exclude a row; in the most extreme one, one row is best and one is worst in every unit.
 
-    Of all ways to deal the scores out to the rows, a share of (rows × (rows − 1)) to the power of 1 − units is as
-    clear, whatever the rows in between do. (They may happen to make it rarer; that is not counted on.)
+    Of all permutations of the scores within units, a share of (rows × (rows − 1)) ** (1 − units) is as extreme,
+    whatever the rows in between do. (They may make it rarer; that is not relied on.)
     """
     return rows > 1 and units > 1 and float(rows * (rows - 1)) ** (1 - units) <= level
 
 
 def units_to_separate(rows: int, level: float = LEVEL) -> int:
-    """The fewest units with which two or more rows can be told apart."""
+    """Return the smallest number of units with which two or more rows can be told apart."""
     units = 2
     while not separable(rows, units, level):
         units += 1
@@ -51,43 +59,43 @@ def units_to_separate(rows: int, level: float = LEVEL) -> int:
 
 
 def top_group(paired: Paired, level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> TopGroup:
-    """Shuffles the rows' scores within units, and shuts out what lies further behind than chance brings about.
+    """Find the top group: shuffle the rows' scores within units, and exclude rows further behind than chance explains.
 
-    The statistic is the largest difference of two rows in standard errors. When rows are shut out, the rest is looked
-    at again by itself (a step-down procedure), because bad rows make chance look larger than it is. And bad rows that
-    hardly vary make the others look surer than they are; so of the rows that lie too far behind the worse half goes
-    first, and the better half has another chance, as long as the rows that are left can well be told apart. No row is
-    shut out while one with a lower mean stays, however sure it looks: who reads the result could not make sense of it.
+    The statistic is the largest difference of two rows in standard errors. After rows are excluded, the remaining rows
+    are tested again on their own (a step-down procedure), because bad rows inflate the null distribution. Bad rows that
+    hardly vary also make the errors of the others look too small; so of the rows that are too far behind only the worse
+    half is excluded first, and the better half is tested again, as long as the remaining rows are well separable. No
+    row is excluded while one with a lower mean stays, whatever its own p-value: readers could not make sense of that.
     """
     data = paired.coarser()
     if data.rows > _MANY_ROWS:
-        draws = max(_FEWEST_DRAWS, draws * _MANY_ROWS**2 // data.rows**2)
-    data = Paired(beyond_rounding(data.scores - data.scores.mean(axis=0), data.scores), data.weights)
+        draws = max(_MIN_DRAWS, draws * _MANY_ROWS**2 // data.rows**2)
+    data = Paired(zero_rounding_errors(data.scores - data.scores.mean(axis=0), data.scores), data.weights)
     p = np.ones(data.rows)
-    left = np.arange(data.rows)
-    critical, before = np.inf, 0.0
-    while len(left) > 1 and data.units > 1:
-        part = data.only(left)
-        chance = Chance(part, shuffled_rows, _furthest_behind, draws, seed)
-        critical = chance.critical(level) if len(left) == data.rows else critical
+    remaining = np.arange(data.rows)
+    critical, p_before = np.inf, 0.0
+    while len(remaining) > 1 and data.units > 1:
+        part = data.only(remaining)
+        null = NullDistribution(part, shuffled_rows, _furthest_behind, draws, seed)
+        critical = null.critical(level) if len(remaining) == data.rows else critical
         behind = _behind(part.scores[np.newaxis], part.weights)[0]
-        p_now = chance.p(behind)
-        p[left] = np.maximum(p_now, before)
-        shut_out = p_now <= level
-        if not shut_out.any():
+        p_now = null.p(behind)
+        p[remaining] = np.maximum(p_now, p_before)
+        excluded = p_now <= level
+        if not excluded.any():
             break
-        worse_half = shut_out & (behind >= np.median(behind[shut_out]))
+        worse_half = excluded & (behind >= np.median(behind[excluded]))
         if _well_separable(int((~worse_half).sum()), data.units, level):
-            shut_out = worse_half
-        before = max(before, float(p_now[shut_out].max()))
-        left = left[~shut_out]
+            excluded = worse_half
+        p_before = max(p_before, float(p_now[excluded].max()))
+        remaining = remaining[~excluded]
     by_mean = np.lexsort((-p, data.means))
     p[by_mean] = np.maximum.accumulate(p[by_mean])
     return TopGroup(p > level, p, critical)
 
 
 def _well_separable(rows: int, units: int, level: float) -> bool:
-    """Whether one row could easily be shown to be the best of all: as the clearest of rows ** (units − 1) outcomes."""
+    """Whether a single best row could easily be shown, as the clearest of rows ** (units − 1) outcomes."""
     return float(rows) ** (1 - units) <= level / 4
 
 
@@ -97,36 +105,55 @@ def _furthest_behind(scores: Floats, weights: Floats) -> Floats:
 
 
 def _behind(scores: Floats, weights: Floats) -> Floats:
-    """By how many standard errors each row lies behind the row that it lies behind most; one line an arrangement."""
+    """For each arrangement and row, return the largest distance behind another row, in standard errors."""
     rows, units = scores.shape[1:]
     means = scores @ weights
-    off = (scores - means[:, :, np.newaxis]) * (weights * units)
-    shared = off @ off.transpose(0, 2, 1) / ((units - 1) * units)
-    own = np.einsum("bii->bi", shared)
-    variances = own[:, :, np.newaxis] + own[:, np.newaxis, :] - 2 * shared
+    deviations = (scores - means[:, :, np.newaxis]) * (weights * units)
+    covariances = deviations @ deviations.transpose(0, 2, 1) / ((units - 1) * units)
+    own = np.einsum("bii->bi", covariances)
+    variances = own[:, :, np.newaxis] + own[:, np.newaxis, :] - 2 * covariances
     usual = variances.sum(axis=(1, 2), keepdims=True) / (rows * (rows - 1))
-    # At least their own scatter: rows that never vary must not make two that do look surer than they are.
-    errors = np.sqrt(np.maximum(borrowing(variances, usual, units, float(np.abs(scores).max())), variances))
+    # At least their own variance: rows that never vary must not make two rows that do look more certain than they are.
+    errors = np.sqrt(np.maximum(shrunken_variances(variances, usual, units, float(np.abs(scores).max())), variances))
     behind: Floats = ((means[:, np.newaxis, :] - means[:, :, np.newaxis]) / errors).max(axis=2)
     return behind
 
 
-# How likely each row is the best one.
+# How likely each row is the best one, and what picking another one costs.
 
 
-def probability_best(paired: Paired, draws: int = _DRAWS, seed: int = 0) -> Floats:
-    """For each row the probability that its mean over all units there could be is the highest; they add up to 1.
+def draw_means(paired: Paired, draws: int = _DRAWS, seed: int = 0) -> Floats:
+    """Return what the rows' means over the population of units may be: draws (down) of all rows (across).
 
-    The units at hand get random weights (a Bayesian bootstrap), so that what they say counts only as far as they agree.
-    One more unit stands for what nobody has seen: one of those at hand, with the rows' scores dealt out at random.
-    Without it, the better of two rows that is ahead in all of four units would be the best for certain; with it, with
-    97 %, 1 less half the p of a one-sided sign test. Units are taken for independent and for a random sample. Rows that
-    share the highest mean share the probability.
+    The observed units get random weights (a Bayesian bootstrap), so the draws scatter as far as the units disagree. One
+    more unit stands for unseen ones: a random observed unit with its scores permuted between the rows. Without it, a
+    row that is ahead of another in all of four units would be the best for certain; with it, the probability is 97 %,
+    which is 1 minus half the p-value of a one-sided sign test. Units are assumed to be an independent random sample.
     """
     random = np.random.default_rng(seed)
     weights = random.standard_exponential((draws, paired.units)) * (paired.weights * paired.units)
     unseen = random.permuted(paired.scores.T[random.integers(paired.units, size=draws)], axis=1)
-    sums = weights @ paired.scores.T + random.standard_exponential((draws, 1)) * unseen
-    best = sums >= sums.max(axis=1, keepdims=True) - _ROUNDING * np.abs(sums).max(axis=1, keepdims=True)
+    its_weight = random.standard_exponential((draws, 1))
+    total = weights.sum(axis=1, keepdims=True) + its_weight
+    means: Floats = (weights @ paired.scores.T + its_weight * unseen) / total
+    return means
+
+
+def probability_best(means: Floats) -> Floats:
+    """Return the probability of each row having the highest mean, by `draw_means`; they sum to 1.
+
+    Rows that share the highest mean share the probability.
+    """
+    best = means >= means.max(axis=1, keepdims=True) - _ROUNDING * np.abs(means).max(axis=1, keepdims=True)
     shares: Floats = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
     return shares
+
+
+def expected_loss(means: Floats, row: int) -> float:
+    """Return by how much the row's mean falls short of the highest one on average, by `draw_means`.
+
+    `benchmarks/leaderboard` holds it against the truth: for a row that was picked for its high mean it is about right
+    where scores scatter evenly, and too low where most are at an end of the scale, or where few units were seen and one
+    row is far better than the others.
+    """
+    return float((means.max(axis=1) - means[:, row]).mean())

@@ -1,1 +1,1 @@
-"""What every server of ours shares: authentication, the error shape, security headers."""
+"""Building blocks shared by all our HTTP servers: authentication, error responses, limits, security headers, logs."""

@@ -1,8 +1,9 @@
-"""Failed attempts, limited by address. A right token is let in, whatever came from its address before.
+"""Rate limit on failed logins, by client address. A valid token is always accepted, whatever its address did before.
 
-Checking first costs little: a made token is 256 random bits and one that an operator sets has 20 characters or more, so
-there is nothing to guess, and a check is a few digests. Memory is bounded. When there are more addresses than there is
-room for, the one that failed the longest ago is forgotten: whoever has that many addresses has as many attempts.
+The token is checked first because that is cheap and safe: generated tokens are 256 random bits and configured ones have
+at least 20 characters, so guessing is hopeless, and a check is only a few digests. Memory is bounded: beyond the
+maximum number of addresses, the one whose last failure is oldest is dropped. A client with that many addresses gets
+that many attempts.
 """
 
 import ipaddress
@@ -15,36 +16,36 @@ from typing import TypeVar
 
 LIMIT = 10
 WINDOW_S = 300.0
-_ROOM = 4096
+_MAX_ADDRESSES = 4096
 _Found = TypeVar("_Found")
 
 
 class TooManyAttempts(Exception):
-    """A wrong token, from an address that failed too often."""
+    """Raised for an invalid token from an address that has failed too often."""
 
     def __init__(self, wait_s: int) -> None:
         super().__init__(f"wait {wait_s} s")
         self.wait_s = wait_s
 
 
-class Attempts:
-    """Ten failures in five minutes; the next ones are told to wait."""
+class AttemptLimiter:
+    """Allows LIMIT failures per address within WINDOW_S seconds; after that, raises TooManyAttempts."""
 
-    def __init__(self, clock: Callable[[], float], room: int = _ROOM) -> None:
+    def __init__(self, clock: Callable[[], float], max_addresses: int = _MAX_ADDRESSES) -> None:
         self._clock = clock
-        self._room = room
+        self._max_addresses = max_addresses
         self._failures: OrderedDict[str, deque[float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def tried(self, address: str, token: str, check: Callable[[str], _Found | None]) -> _Found | None:
-        """What a check finds for a token, None being a failure; raises TooManyAttempts for one failure too many."""
+    def attempt(self, address: str, token: str, check: Callable[[str], _Found | None]) -> _Found | None:
+        """Return `check(token)`; None counts as a failure, and raises TooManyAttempts if there were too many."""
         found = check(token)
         if found is None:
-            self.failed(address)
+            self.record_failure(address)
         return found
 
-    def failed(self, address: str) -> None:
-        """Count a failure of this address, or raise TooManyAttempts where it has failed too often already."""
+    def record_failure(self, address: str) -> None:
+        """Count a failure for this address; raise TooManyAttempts if it has failed too often already."""
         network, now = _network(address), self._clock()
         with self._lock:
             failures = self._failures.setdefault(network, deque())
@@ -54,17 +55,21 @@ class Attempts:
                 raise TooManyAttempts(math.ceil(failures[0] + WINDOW_S - now))
             failures.append(now)
             self._failures.move_to_end(network)
-            while len(self._failures) > self._room:
+            while len(self._failures) > self._max_addresses:
                 self._failures.popitem(last=False)
 
     def __len__(self) -> int:
-        """How many addresses are remembered."""
+        """Return the number of addresses that are tracked."""
         return len(self._failures)
 
 
 @lru_cache(256)
 def _network(address: str) -> str:
-    """One customer of an IPv6 provider has a /64 to choose addresses from; IPv4 behind IPv6 is still IPv4."""
+    """Return the network that failures of this address count for.
+
+    That is the /64 for IPv6, because one customer usually has a whole /64, and the address itself for IPv4, including
+    IPv4-mapped IPv6 addresses.
+    """
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""One shape for every error: `{"error": {"code": …, "message": …, "problems": […]}}`; for browsers, a page instead."""
+"""Error responses: `{"error": {"code": …, "message": …, "problems": […]}}` for programs, an HTML page for browsers."""
 
 import asyncio
 import logging
@@ -38,12 +38,12 @@ from tipbench.core.errors import (
     TrackingUnreachable,
 )
 from tipbench.core.untrusted import json_text, printable
-from tipbench.web.paths import API, covers
+from tipbench.web.paths import API, matches
 from tipbench.web.tokens import Visitor
 from tipbench.web.validation import problems_in
 
-_LONGEST_MESSAGE = 1000
-_MOST_PROBLEMS = 100
+_MAX_MESSAGE_CHARS = 1000
+_MAX_PROBLEMS = 100
 _log = logging.getLogger(__name__)
 
 ErrorPage = Callable[[Request, int, str, Sequence[str]], Response]
@@ -64,9 +64,9 @@ _STATUSES: Sequence[tuple[type[TipbenchError], int]] = (
     (StoredDataDamaged, 500),
 )
 _CODES = {413: "too_large", 422: "invalid_input", 429: "too_many_attempts", 500: "internal_error"}
-_FOR_JUDGES = "this can't be had right now; try again in a while, or ask whoever runs the bench"
-_NO_STATES = "states can't be read or written right now; send it again in a while; the server's log says why"
-_SENTENCES = {
+_HIDDEN_DETAILS = "this can't be had right now; try again in a while, or ask whoever runs the bench"
+_STORE_UNREACHABLE = "states can't be read or written right now; send it again in a while; the server's log says why"
+_DEFAULT_MESSAGES = {
     404: "there is nothing at {path}",
     405: "{method} is not for {path}",
     413: "the request's body is too large",
@@ -86,8 +86,8 @@ class ErrorAnswer(BaseModel):
 
 
 def error_responses(descriptions: Mapping[int, str]) -> dict[int | str, dict[str, Any]]:
-    """For OpenAPI: `APIRouter(responses=…)`."""
-    return {status: {"model": ErrorAnswer, "description": words} for status, words in descriptions.items()}
+    """Return the error responses for OpenAPI, as in `APIRouter(responses=…)`."""
+    return {status: {"model": ErrorAnswer, "description": text} for status, text in descriptions.items()}
 
 
 ERROR_RESPONSES = error_responses(
@@ -107,7 +107,7 @@ ERROR_RESPONSES = error_responses(
 
 
 class Errors:
-    """Turns what went wrong into an answer: JSON for programs, a page for people."""
+    """Turns errors into responses: JSON for programs, a page for people."""
 
     def __init__(self, page: ErrorPage | None = None) -> None:
         self._page = page
@@ -120,10 +120,11 @@ class Errors:
         problems: Sequence[str] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        message = printable(message, _LONGEST_MESSAGE)
-        shown = [printable(problem, _LONGEST_MESSAGE) for problem in problems[:_MOST_PROBLEMS]]
-        if len(problems) > _MOST_PROBLEMS:
-            shown.append(f"and {len(problems) - _MOST_PROBLEMS} more")
+        """Return the error response, with text made printable and limited in length."""
+        message = printable(message, _MAX_MESSAGE_CHARS)
+        shown = [printable(problem, _MAX_MESSAGE_CHARS) for problem in problems[:_MAX_PROBLEMS]]
+        if len(problems) > _MAX_PROBLEMS:
+            shown.append(f"and {len(problems) - _MAX_PROBLEMS} more")
         if self._page and wants_page(request):
             response = self._page(request, status, message, shown)
             response.status_code = status
@@ -133,35 +134,35 @@ class Errors:
         response.headers.update(headers or {})
         return response
 
-    def unforeseen(self, request: Request, error: Exception) -> Response:
-        """Says nothing about what happened but where the log has it."""
-        number = _logged(request, "went wrong", error)
+    def unexpected_error(self, request: Request, error: Exception) -> Response:
+        """Log an unexpected error; the response only says under which number the log has it."""
+        number = _log_error(request, "went wrong", error)
         return self.answer(request, 500, f"something went wrong here; the server's log has it under {number}")
 
-    async def of_storage(self, request: Request, error: Exception) -> Response:
-        """A disk that is full or away: told as such, and where is for the log alone."""
+    async def storage_error(self, request: Request, error: Exception) -> Response:
+        """Report a full or missing disk as such (503). The paths are only in the log."""
         assert isinstance(error, OSError)
-        number = _logged(request, "could not read or write", error)
+        number = _log_error(request, "could not read or write", error)
         why = error.strerror or type(error).__name__
         message = (
             f"nothing can be stored here right now ({why}); try again later; the server's log has it under {number}"
         )
         return self.answer(request, 503, message)
 
-    async def of_ours(self, request: Request, error: Exception) -> Response:
+    async def tipbench_error(self, request: Request, error: Exception) -> Response:
         status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
         if isinstance(error, StateDamaged):
-            number = _logged(request, "found damaged data", error)
+            number = _log_error(request, "found damaged data", error)
             message = f"what the recommender keeps for this is damaged; the server's log says more under {number}"
             return self.answer(request, 500, message)
-        if isinstance(error, StoreUnreachable):  # which database it is, and what it said, is not for clients
+        if isinstance(error, StoreUnreachable):  # clients must not learn which database it is, or what it said
             _log.warning("%s %s: %s", request.method, printable(request.scope["path"], 200), printable(str(error)))
-            return self.answer(request, 503, _NO_STATES)
+            return self.answer(request, 503, _STORE_UNREACHABLE)
         if status is None:
-            return self.unforeseen(request, error)
-        if _tells_too_much(request, error):
+            return self.unexpected_error(request, error)
+        if _must_hide_details(request, error):
             _log.warning("%s: %s", printable(request.scope["path"], 200), printable(str(error)))
-            return self.answer(request, status, _FOR_JUDGES)
+            return self.answer(request, status, _HIDDEN_DETAILS)
         headers = {}
         if isinstance(error, EngineBusy) and error.retry_after_s is not None:
             headers["Retry-After"] = str(round(error.retry_after_s))
@@ -169,25 +170,25 @@ class Errors:
             return self.answer(request, status, error.headline.removesuffix(":"), error.problems, headers)
         return self.answer(request, status, str(error), headers=headers)
 
-    async def of_validation(self, request: Request, error: Exception) -> Response:
+    async def validation_error(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         return self.answer(request, 422, "the request can't be used", problems_in(error.errors()))
 
-    async def of_http(self, request: Request, error: Exception) -> Response:
+    async def http_error(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         status = error.status_code
         if status < 400:
             return Response(status_code=status, headers=error.headers)
         phrase = _phrase(status)
-        told = isinstance(error.detail, str) and error.detail not in ("", phrase)
-        sentence = _SENTENCES.get(status, phrase.lower())
+        has_detail = isinstance(error.detail, str) and error.detail not in ("", phrase)
+        default = _DEFAULT_MESSAGES.get(status, phrase.lower())
         path = printable(request.scope["path"], 200)
-        message = error.detail if told else sentence.format(path=path, method=request.method)
+        message = error.detail if has_detail else default.format(path=path, method=request.method)
         return self.answer(request, status, message, headers=error.headers)
 
 
-class Faults:
-    """Answers what nobody foresaw. Starlette's own way to do so would leave the other middlewares out."""
+class UnhandledErrors:
+    """Middleware that answers exceptions nobody handled. Starlette's own handler would bypass the other middleware."""
 
     def __init__(self, app: ASGIApp, errors: Errors) -> None:
         self._app = app
@@ -200,16 +201,16 @@ class Faults:
         scope.setdefault("state", {}).update(visitor=None, session=None, csrf="", csrf_shown=False)
         started = False
 
-        async def watched(message: Message) -> None:
+        async def tracked_send(message: Message) -> None:
             nonlocal started
             started = True
             await send(message)
 
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, tracked_send)
         except ClientDisconnect:
-            return  # nobody is there to be answered
-        except asyncio.CancelledError:  # by a server that ends, and has waited for this answer long enough
+            return  # nobody is left to answer
+        except asyncio.CancelledError:  # the server is shutting down and has waited long enough
             if started:
                 raise
             message = "the server is ending, and this may have been done or not; ask again"
@@ -217,42 +218,45 @@ class Faults:
             await response(scope, receive, send)
         except Exception as error:
             request = Request(scope)
-            if isinstance(error, TipbenchError):  # of what stands before the router
-                response = await self._errors.of_ours(request, error)
+            if isinstance(error, TipbenchError):  # raised by middleware, before the router
+                response = await self._errors.tipbench_error(request, error)
             else:
-                response = self._errors.unforeseen(request, error)
+                response = self._errors.unexpected_error(request, error)
             if started:
-                raise  # half an answer is out: only an ended connection tells that it is not a whole one
+                raise  # part of the response is sent: only closing the connection shows that it is incomplete
             await response(scope, receive, send)
 
 
 def install_errors(app: FastAPI, page: ErrorPage | None = None) -> Errors:
-    """Every error of this app in our shape; what nobody foresaw needs the middleware `Faults` as well."""
+    """Install this app's error handlers. Unhandled exceptions need the middleware `UnhandledErrors` as well."""
     errors = Errors(page)
-    app.add_exception_handler(TipbenchError, errors.of_ours)
-    app.add_exception_handler(RequestValidationError, errors.of_validation)
-    app.add_exception_handler(HTTPException, errors.of_http)
+    app.add_exception_handler(TipbenchError, errors.tipbench_error)
+    app.add_exception_handler(RequestValidationError, errors.validation_error)
+    app.add_exception_handler(HTTPException, errors.http_error)
     return errors
 
 
 def wants_page(request: Request) -> bool:
-    """Whether a person looks at the answer: a browser's navigation or a piece that htmx asks for."""
-    if covers(API, request.scope["path"]):
+    """Return whether the response is for a person: a browser navigation or an htmx fragment."""
+    if matches(API, request.scope["path"]):
         return False
     return "text/html" in request.headers.get("accept", "") or request.headers.get("hx-request") == "true"
 
 
-def _tells_too_much(request: Request, error: Exception) -> bool:
-    """Addresses and runs, by which a judge could find out what is judged; files of the server, to strangers."""
+def _must_hide_details(request: Request, error: Exception) -> bool:
+    """Return whether this visitor must not see the error's message.
+
+    Addresses and runs could reveal to a judge what is being judged; anonymous visitors must not see server paths.
+    """
     visitor: Visitor | None = getattr(request.state, "visitor", None)
     if visitor is None and isinstance(error, DatabaseBusy):
         return True
-    is_plain = isinstance(error, InvalidInput) and not isinstance(error, SuiteError)
-    return visitor is not None and not visitor.is_admin and not is_plain
+    is_input_error = isinstance(error, InvalidInput) and not isinstance(error, SuiteError)
+    return visitor is not None and not visitor.is_admin and not is_input_error
 
 
-def _logged(request: Request, what: str, error: Exception) -> str:
-    """The number by which whoever runs the server finds it."""
+def _log_error(request: Request, what: str, error: Exception) -> str:
+    """Log an error with its traceback; return the number by which an operator finds it in the log."""
     number = secrets.token_hex(4)
     _log.error("%s: %s %s %s", number, request.method, printable(request.scope["path"], 200), what, exc_info=error)
     return number
@@ -266,11 +270,11 @@ def _code(status: int) -> str:
     return _CODES.get(status) or _phrase(status).lower().replace(" ", "_").replace("-", "_")
 
 
-# Answers in JSON that hold whatever a model wrote.
+# JSON responses that may contain arbitrary model output.
 
 
 class JsonAnswer(JSONResponse):
-    """What UTF-8 can't hold, as half a surrogate pair, and what a terminal would obey is written as ``\\uXXXX``."""
+    """A JSON response that escapes lone surrogates, which UTF-8 can't encode, and control characters as ``\\uXXXX``."""
 
     def render(self, content: Any) -> bytes:
         return json_text(content, indent=None).encode()

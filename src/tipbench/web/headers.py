@@ -1,4 +1,4 @@
-"""What a browser is told to trust, whether a request comes from our own pages, and how large and slow a body may be."""
+"""Security headers of responses, the same-origin check, and limits on the size and duration of request bodies."""
 
 import asyncio
 import time
@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tipbench.web.errors import Errors
-from tipbench.web.paths import PathRules, covered, longest_match
+from tipbench.web.paths import PathRules, longest_match, matches_any
 
 STRICT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-_ALWAYS = {
+_COMMON_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -24,13 +24,13 @@ _ALWAYS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
-USUAL_LIMIT = 1_000_000
-PAUSE_S = 10.0  # that a client may make while it sends a body
-WHOLE_S = 120.0
+DEFAULT_BODY_LIMIT = 1_000_000  # bytes
+BODY_IDLE_S = 10.0  # the longest pause of a client while it sends a body
+BODY_TOTAL_S = 120.0
 
 
 class SecurityHeaders:
-    """Middleware, outside of all that answers."""
+    """Middleware that adds security headers to every response; outermost, except for the access log."""
 
     def __init__(self, app: ASGIApp, rules: PathRules) -> None:
         self._app = app
@@ -49,23 +49,23 @@ class SecurityHeaders:
         await self._app(scope, receive, with_headers)
 
     def _add(self, headers: MutableHeaders, path: str, scheme: str) -> None:
-        headers.update(_ALWAYS)
-        looser = longest_match(path, tuple(self._rules.policies))
-        # Added to what the answer has: of two policies, a browser keeps to both.
-        headers.append("Content-Security-Policy", self._rules.policies[looser] if looser else STRICT_POLICY)
-        if not covered(path, self._rules.static):
+        headers.update(_COMMON_HEADERS)
+        pattern = longest_match(path, tuple(self._rules.policies))
+        # Appended to any policy the response already has: a browser enforces both.
+        headers.append("Content-Security-Policy", self._rules.policies[pattern] if pattern else STRICT_POLICY)
+        if not matches_any(path, self._rules.static):
             headers["Cache-Control"] = "no-store"
         else:
-            headers.setdefault("Cache-Control", "no-cache")  # kept, and asked for again whether it is still the same
+            headers.setdefault("Cache-Control", "no-cache")  # cached, but revalidated on every use
         if scheme == "https":
             headers["Strict-Transport-Security"] = "max-age=31536000"
 
 
-# Whether a request comes from one of our own pages, by what browsers say and scripts in them can't change.
+# The same-origin check, by headers that browsers set and scripts can't change.
 
 
 def is_same_origin(scope: Scope) -> bool:
-    """By Sec-Fetch-Site, which proxies leave alone; else by Origin. A request with neither is no browser's."""
+    """Check Sec-Fetch-Site, which proxies don't change, else Origin. False without either: no browser sent it."""
     headers = Headers(scope=scope)
     site = headers.getlist("sec-fetch-site")
     if site:
@@ -79,33 +79,34 @@ def _names_host(origin: str, host: str, scheme: str) -> bool:
         parts = urlsplit(origin)
     except ValueError:
         return False
-    schemes = ("https",) if scheme == "https" else ("http", "https")  # https may end at a proxy in front of us
+    schemes = ("https",) if scheme == "https" else ("http", "https")  # TLS may be terminated by a proxy in front of us
     return parts.scheme in schemes and bool(host) and parts.netloc.lower() == host.lower()
 
 
-# Limits on request bodies: how large they are, by what is announced and by what comes, and how long they take.
+# Limits on request bodies: their size, as announced and as received, and how long they take.
 
 
 class BodyTooLarge(HTTPException):
-    """Raised to whoever reads the body."""
+    """Raised while the body is read if it exceeds its limit."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(413, f"the request's body is too large; {limit:,} bytes are the most that is taken here")
 
 
 class BodyTooSlow(HTTPException):
-    """Raised to whoever reads the body."""
+    """Raised while the body is read if it takes too long."""
 
     def __init__(self) -> None:
         super().__init__(
             408,
-            f"the request's body did not come: {PAUSE_S:g} s without a byte, or {WHOLE_S:g} s in all, are too long",
+            f"the request's body did not come: {BODY_IDLE_S:g} s without a byte, or {BODY_TOTAL_S:g} s in all, "
+            "are too long",
             {"Connection": "close"},
         )
 
 
 class BodyLimit:
-    """Middleware. Bodies are counted and timed while they are read; none is kept here."""
+    """Middleware that counts and times request bodies while they are read, without buffering them."""
 
     def __init__(self, app: ASGIApp, rules: PathRules, errors: Errors) -> None:
         self._app = app
@@ -116,32 +117,32 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        other = longest_match(scope["path"], tuple(self._rules.body_limits))
-        limit = self._rules.body_limits[other] if other else USUAL_LIMIT
+        pattern = longest_match(scope["path"], tuple(self._rules.body_limits))
+        limit = self._rules.body_limits[pattern] if pattern else DEFAULT_BODY_LIMIT
         request = Request(scope)
         announced = request.headers.get("content-length", "0")
         if announced.isdecimal() and len(announced) < 20 and int(announced) <= limit:
             read, started, complete = 0, False, False
-            until = time.monotonic() + WHOLE_S
+            deadline = time.monotonic() + BODY_TOTAL_S
 
-            async def counted() -> Message:
+            async def limited_receive() -> Message:
                 nonlocal read, complete
-                if complete:  # what comes now is that the client has gone
+                if complete:  # from now on, the only message is that the client has disconnected
                     return await receive()
-                message = await _in_time(receive, until)
+                message = await _receive_in_time(receive, deadline)
                 complete = not message.get("more_body", False)
                 read += len(message.get("body", b""))
                 if read > limit:
                     raise BodyTooLarge(limit)
                 return message
 
-            async def watched(message: Message) -> None:
+            async def tracked_send(message: Message) -> None:
                 nonlocal started
                 started = True
                 await send(message)
 
             try:
-                await self._app(scope, counted, watched)
+                await self._app(scope, limited_receive, tracked_send)
                 return
             except (BodyTooLarge, BodyTooSlow) as error:
                 if started:
@@ -149,13 +150,13 @@ class BodyLimit:
                 refusal: HTTPException = error
         else:
             refusal = BodyTooLarge(limit)
-        response = await self._errors.of_http(request, refusal)
+        response = await self._errors.http_error(request, refusal)
         await response(scope, receive, send)
 
 
-async def _in_time(receive: Receive, until: float) -> Message:
+async def _receive_in_time(receive: Receive, deadline: float) -> Message:
     try:
-        async with asyncio.timeout(min(PAUSE_S, until - time.monotonic())):
+        async with asyncio.timeout(min(BODY_IDLE_S, deadline - time.monotonic())):
             return await receive()
     except TimeoutError:
         raise BodyTooSlow from None

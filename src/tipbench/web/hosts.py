@@ -1,4 +1,4 @@
-"""Which names this server answers to. Another site's name that leads here would make its pages ours (DNS rebinding)."""
+"""The host names this server answers to: protection against DNS rebinding, where another site's name points here."""
 
 import ipaddress
 from abc import ABC, abstractmethod
@@ -12,10 +12,10 @@ from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import shown
 from tipbench.web.errors import Errors
 
-# Middleware that stands before the router and may refuse: what it does not refuse goes on.
-
 
 class Guard(ABC):
+    """Middleware that runs before the router and either refuses a request or passes it on. Refuses all WebSockets."""
+
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
@@ -23,28 +23,30 @@ class Guard(ABC):
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008, "reason": ""})  # nothing here speaks it
+            await send({"type": "websocket.close", "code": 1008, "reason": ""})  # no WebSockets here
         else:
             refusal = self._refusal(Request(scope))
             await (refusal or self._app)(scope, receive, send)
 
     @abstractmethod
-    def _refusal(self, request: Request) -> Response | None: ...
+    def _refusal(self, request: Request) -> Response | None:
+        """Return the response that refuses the request, or None to pass it on."""
+        ...
 
 
 class AllowedHosts(Guard):
-    """Middleware: refuse requests for other hosts than localhost, IP addresses and the allowed names."""
+    """Middleware that refuses requests for hosts other than localhost, IP addresses and the allowed names."""
 
     def __init__(self, app: ASGIApp, names: Collection[str], errors: Errors) -> None:
         super().__init__(app)
-        self._names = {"localhost", *(_name_in(name) for name in names)}
+        self._names = {"localhost", *(_host_name(name) for name in names)}
         self._errors = errors
 
     def _refusal(self, request: Request) -> Response | None:
         given = request.headers.getlist("host")
-        if not given:  # of HTTP/1.0, which no browser speaks
+        if not given:  # HTTP/1.0, which browsers don't use
             return None
-        name = _name_in(given[0]) if len(given) == 1 else ""
+        name = _host_name(given[0]) if len(given) == 1 else ""
         if name in self._names or _is_address(name):
             return None
         message = (
@@ -55,7 +57,7 @@ class AllowedHosts(Guard):
 
 
 def allowed_hosts(setting: str) -> list[str]:
-    """The names in TIPBENCH_ALLOWED_HOSTS; raises InvalidInput for anything that is no name."""
+    """Parse TIPBENCH_ALLOWED_HOSTS; raise InvalidInput for anything that is not a host name."""
     names = [part.strip() for part in setting.split(",") if part.strip()]
     for name in names:
         if not name.isascii() or any(letter in name for letter in "/:@*[] "):
@@ -66,8 +68,8 @@ def allowed_hosts(setting: str) -> list[str]:
     return names
 
 
-def _name_in(host: str) -> str:
-    """The name in a Host header: without the port, in small letters."""
+def _host_name(host: str) -> str:
+    """Return the name in a Host header, in lower case and without the port."""
     name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
     return name.lower().removesuffix(".")
 

@@ -1,4 +1,4 @@
-"""What the server logs: a line a request, without its query, its headers or its body."""
+"""Server logging: one line per request, without its query, headers or body."""
 
 import logging
 import time
@@ -9,28 +9,28 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tipbench.core.untrusted import printable
 
-_EVERY_S = 60.0
+_REPEAT_INTERVAL_S = 60.0
 _log = logging.getLogger("tipbench.access")
 
 
-def is_reading_done(method: str, status: str) -> bool:
-    """Pages ask every second how a job goes."""
-    return method in ("GET", "HEAD") and is_done(method, status)
+def is_successful_read(method: str, status: str) -> bool:
+    """Return whether this is a successful GET or HEAD. Pages poll the progress of jobs every second."""
+    return method in ("GET", "HEAD") and is_successful(method, status)
 
 
-def is_done(_: str, status: str) -> bool:
+def is_successful(_: str, status: str) -> bool:
     return status[:1] in "123"
 
 
-class Printable(logging.Formatter):
-    """What others wrote gets into tracebacks; none of it reaches a terminal as it is."""
+class PrintableFormatter(logging.Formatter):
+    """Escapes control characters: tracebacks may contain untrusted text, which must not reach a terminal as it is."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
 
 
 class RateLimitedLogFilter(logging.Filter):
-    """The same text once a minute: out of file handles, asyncio says so tens of thousands of times a second."""
+    """Lets a repeated message through once a minute. Without file handles, asyncio logs tens of thousands a second."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -42,15 +42,15 @@ class RateLimitedLogFilter(logging.Filter):
         text, now = record.getMessage(), self._now()
         if text == self._last and now < self._next:
             return False
-        self._last, self._next = text, now + _EVERY_S
+        self._last, self._next = text, now + _REPEAT_INTERVAL_S
         return True
 
 
 class AccessLog:
-    """Middleware: method, path, status, milliseconds. uvicorn's own lines would have the query in them."""
+    """Middleware that logs method, path, status and milliseconds. uvicorn's own access log would include the query."""
 
-    def __init__(self, app: ASGIApp, quiet: Callable[[str, str], bool] = is_reading_done) -> None:
-        """Quiet requests, by method and status, have their lines at DEBUG."""
+    def __init__(self, app: ASGIApp, quiet: Callable[[str, str], bool] = is_successful_read) -> None:
+        """Requests for which `quiet(method, status)` is true are logged at DEBUG instead of INFO."""
         self._app = app
         self._quiet = quiet
 
@@ -60,7 +60,7 @@ class AccessLog:
             return
         status, start = "-", time.perf_counter()
 
-        async def watched(message: Message) -> None:
+        async def tracked_send(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = str(message["status"])
@@ -68,7 +68,7 @@ class AccessLog:
 
         failed = True
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, tracked_send)
             failed = False
         finally:
             level = logging.DEBUG if not failed and self._quiet(scope["method"], status) else logging.INFO
@@ -78,19 +78,19 @@ class AccessLog:
 
 
 def log_config() -> dict[str, Any]:
-    """For uvicorn's `log_config`."""
+    """Return the logging configuration for uvicorn's `log_config`."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"line": {"()": Printable, "fmt": "%(asctime)s %(levelname)s %(message)s"}},
-        "filters": {"seldom": {"()": RateLimitedLogFilter}},
+        "formatters": {"line": {"()": PrintableFormatter, "fmt": "%(asctime)s %(levelname)s %(message)s"}},
+        "filters": {"rate_limit": {"()": RateLimitedLogFilter}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}},
         "root": {"handlers": ["stderr"], "level": "WARNING"},
         "loggers": {
             "tipbench": {"level": "INFO"},
-            "asyncio": {"filters": ["seldom"]},
+            "asyncio": {"filters": ["rate_limit"]},
             "uvicorn": {"level": "WARNING"},
             "uvicorn.access": {"handlers": [], "level": "CRITICAL", "propagate": False},
-            "httpx": {"level": "WARNING"},  # its INFO lines are whole addresses, queries included
+            "httpx": {"level": "WARNING"},  # its INFO lines contain whole URLs, including queries
         },
     }

@@ -1,4 +1,4 @@
-"""The table that says who may go where. What is not in it is for admins alone, so a forgotten route is a closed one."""
+"""The table of paths: who may access what. Any other path is for admins only, so a forgotten route is closed."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,53 +10,53 @@ from starlette.types import Scope
 LOGIN = "/login"
 LOGOUT = "/logout"
 API = "/api/*"
-_LONGEST_NEXT = 2000
+_MAX_NEXT_CHARS = 2000
 _UNSAFE_IN_PATHS = re.compile("[\x00-\x1f\x7f\\\\\ufffd]")
 
 
 @dataclass(frozen=True)
 class PathRules:
-    """Lists of paths; `/x` stands for itself, `/x/*` for itself and all below, `/x/*/y` for any one name in between."""
+    """Lists of path patterns: `/x` matches itself, `/x/*` itself and all below, `/x/*/y` any one segment in between."""
 
-    open: Sequence[str] = ()  # for everybody: health, the login page's static files, what authenticates by itself
-    judges: Sequence[str] = ()  # for judges, too
-    forms: Sequence[str] = ()  # plain forms: their handlers check the field `csrf` by the dependency `csrf_form`
-    foreign: Sequence[str] = ()  # pages that are not ours and can't send our token: checked by origin alone
-    static: Sequence[str] = ()  # files that a browser may keep
-    policies: Mapping[str, str] = field(default_factory=dict)  # looser Content-Security-Policies
-    body_limits: Mapping[str, int] = field(default_factory=dict)  # bytes, where it is not the usual limit
+    open: Sequence[str] = ()  # no authentication: health, the login page's static files, what authenticates by itself
+    judges: Sequence[str] = ()  # for judges as well as admins
+    forms: Sequence[str] = ()  # plain HTML forms; their handlers check the field `csrf` with the dependency `csrf_form`
+    foreign: Sequence[str] = ()  # third-party pages, which can't send our CSRF token; only their origin is checked
+    static: Sequence[str] = ()  # files that a browser may cache
+    policies: Mapping[str, str] = field(default_factory=dict)  # Content-Security-Policies other than the strict default
+    body_limits: Mapping[str, int] = field(default_factory=dict)  # bytes, where the default limit does not apply
 
     def is_open(self, path: str) -> bool:
-        return covered(path, self.open)
+        return matches_any(path, self.open)
 
     def is_for_judges(self, path: str) -> bool:
-        return covered(path, self.judges)
+        return matches_any(path, self.judges)
 
     def is_form(self, path: str) -> bool:
-        return covered(path, self.forms)
+        return matches_any(path, self.forms)
 
 
-def covered(path: str, patterns: Sequence[str]) -> bool:
-    return any(covers(pattern, path) for pattern in patterns)
+def matches_any(path: str, patterns: Sequence[str]) -> bool:
+    return any(matches(pattern, path) for pattern in patterns)
 
 
-def covers(pattern: str, path: str) -> bool:
-    """Letter for letter and segment by segment, as the router does: /API is not /api, and /apis is not below it."""
-    named, given = pattern.removesuffix("/*").split("/"), path.split("/")
-    fits = len(given) == len(named) or (pattern.endswith("/*") and len(given) > len(named))
-    return fits and all(name in ("*", segment) for name, segment in zip(named, given, strict=False))
+def matches(pattern: str, path: str) -> bool:
+    """Match case-sensitively and segment by segment, as the router does: `/api/*` matches neither /API nor /apis."""
+    expected, actual = pattern.removesuffix("/*").split("/"), path.split("/")
+    fits = len(actual) == len(expected) or (pattern.endswith("/*") and len(actual) > len(expected))
+    return fits and all(name in ("*", segment) for name, segment in zip(expected, actual, strict=False))
 
 
 def longest_match(path: str, patterns: Sequence[str]) -> str | None:
-    """The pattern that says the most about this path."""
-    return max((pattern for pattern in patterns if covers(pattern, path)), key=len, default=None)
+    """Return the longest pattern that matches the path, or None."""
+    return max((pattern for pattern in patterns if matches(pattern, path)), key=len, default=None)
 
 
-def is_plain(scope: Scope) -> bool:
-    """Whether a path means the same to the table, the router and whatever stands behind it.
+def is_unambiguous(scope: Scope) -> bool:
+    """Return whether the path means the same to this table, to the router and to whatever is behind it.
 
-    The table reads the decoded path, as the router does. What others might read in another way is refused: dot segments
-    and doubled slashes, which some resolve, control characters, backslashes, bytes that are no UTF-8.
+    The table matches the decoded path, as the router does. Anything that others might interpret differently is
+    ambiguous: dot segments and double slashes, which some resolve, control characters, backslashes, invalid UTF-8.
     """
     path: str = scope["path"]
     raw: bytes = scope.get("raw_path") or path.encode("utf-8", "replace")
@@ -66,19 +66,21 @@ def is_plain(scope: Scope) -> bool:
         and b"//" not in raw
         and not _UNSAFE_IN_PATHS.search(path)
         and not any(segment in (".", "..") for segment in path.split("/"))
-        and not scope.get("root_path")  # it would be taken off before routing, and rules would be about another path
+        and not scope.get(
+            "root_path"
+        )  # it is stripped before routing, so the rules would see another path than the router
     )
 
 
 def local_path(wanted: str) -> str:
-    """Where to go after signing in: a path of this server, whatever was asked for; else the front page."""
+    """Return `wanted` if it is a safe redirect target on this server after signing in; else the front page."""
     if (
         not wanted.startswith("/")
         or wanted.startswith("//")
-        or len(wanted) > _LONGEST_NEXT
+        or len(wanted) > _MAX_NEXT_CHARS
         or not re.fullmatch(
             r"[!-\[\]-~]+", wanted
-        )  # visible ASCII without the backslash, which browsers take for a slash
+        )  # visible ASCII without the backslash, which browsers treat as a slash
         or urlsplit(wanted).path in (LOGIN, LOGOUT)
     ):
         return "/"

@@ -1,9 +1,10 @@
-"""uvicorn with limits on connections, and with an end that a second signal can't break off.
+"""uvicorn with limits on connections, and with a shutdown that a second signal can't abort.
 
-The limits: how many connections there are, and how long a client may take to send a request or to read an answer.
+Limited are the number of connections, and the time a client may take to send a request or to read a response.
 
-uvicorn waits for the rest of a header for ever, and a server that runs out of file descriptors answers nobody. Here a
-request has to come soon, and where there are too many connections, the oldest one without a whole request is closed.
+uvicorn itself waits for the rest of a header forever, and a server without free file descriptors answers nobody. Here a
+request has to arrive within seconds, and beyond the maximum number of connections the oldest one without a complete
+request is closed.
 """
 
 import asyncio
@@ -17,23 +18,24 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-REQUEST_S = 10.0  # from the first byte, or the connection, to the end of the header
-READING_S = 30.0  # that a client may go without reading anything of its answer
-MOST_CONNECTIONS = 2_000
-_BACKLOG = 512  # connections; as many are accepted before any is read from
+REQUEST_TIMEOUT_S = 10.0  # from the first byte, or the connection, to the end of the header
+READ_TIMEOUT_S = 30.0  # how long a client may read nothing of its response
+MAX_CONNECTIONS = 2_000
+_BACKLOG = 512  # connections that may be accepted before the first is read from
 _DESCRIPTORS = 4_096
 _DESCRIPTORS_FOR_OTHERS = 256  # files, databases, child processes
-_MESSAGE = (
-    b'{"error":{"code":"request_timeout","message":"the request did not come within %d s","problems":[]}}\n' % REQUEST_S
+_TIMEOUT_BODY = (
+    b'{"error":{"code":"request_timeout","message":"the request did not come within %d s","problems":[]}}\n'
+    % REQUEST_TIMEOUT_S
 )
-_LATE = (
+_TIMEOUT_RESPONSE = (
     b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nConnection: close\r\n"
-    b"Content-Length: %d\r\n\r\n%s" % (len(_MESSAGE), _MESSAGE)
+    b"Content-Length: %d\r\n\r\n%s" % (len(_TIMEOUT_BODY), _TIMEOUT_BODY)
 )
 
 
 class Server(uvicorn.Server):
-    """Ends tidily at the first signal; the second one changes nothing, the third ends it at once."""
+    """Shuts down gracefully at the first signal, ignores the second, and exits immediately at the third."""
 
     _signals = 0
 
@@ -46,18 +48,18 @@ class Server(uvicorn.Server):
 
 
 class GuardedProtocol(H11Protocol):
-    """A connection. Used by one server in a process."""
+    """A connection with limits. The limits are class attributes, so only one server per process can use it."""
 
-    all_open: dict["GuardedProtocol", None] = {}  # noqa: RUF012 - shared by all connections, the oldest first
-    most = MOST_CONNECTIONS
+    all_open: dict["GuardedProtocol", None] = {}  # noqa: RUF012 - shared by all connections; oldest first
+    max_connections = MAX_CONNECTIONS
     _request_timer: asyncio.TimerHandle | None = None
-    _reading_timer: asyncio.TimerHandle | None = None
-    _unread = 0  # bytes of an answer when the clock was started
+    _read_timer: asyncio.TimerHandle | None = None
+    _unread = 0  # bytes of the response still unread when the timer was started
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.all_open[self] = None
-        if len(self.all_open) > self.most:
+        if len(self.all_open) > self.max_connections:
             oldest = next((one for one in self.all_open if one.waits_for_client), self)
             oldest.transport.abort()
             self.all_open.pop(oldest, None)
@@ -65,8 +67,8 @@ class GuardedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.all_open.pop(self, None)
-        self._request_timer = _cancelled(self._request_timer)
-        self._reading_timer = _cancelled(self._reading_timer)
+        self._request_timer = _cancel(self._request_timer)
+        self._read_timer = _cancel(self._read_timer)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -75,66 +77,66 @@ class GuardedProtocol(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._watch_reading()
+        self._watch_read()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._watch_reading()
+        self._watch_read()
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is being answered."""
+        """Return whether a request is being processed."""
         return self.cycle is not None and not self.cycle.response_complete
 
     @property
     def waits_for_client(self) -> bool:
-        """Whether the client has not sent the whole of a request."""
+        """Return whether the client has yet to send (the rest of) a request."""
         return not self.is_busy or self.conn.their_state is h11.SEND_BODY
 
     def _watch_request(self) -> None:
-        """Start the clock while a request is incomplete and nobody works on it: its header, or a body left unread."""
+        """Start the timer while a request is incomplete and not being processed: its header, or a body left unread."""
         if self.is_busy:
-            self._request_timer = _cancelled(self._request_timer)
+            self._request_timer = _cancel(self._request_timer)
         elif self._request_timer is None:
-            self._request_timer = self.loop.call_later(REQUEST_S, self._give_up)
+            self._request_timer = self.loop.call_later(REQUEST_TIMEOUT_S, self._time_out)
 
-    def _watch_reading(self) -> None:
-        """Start the clock while something of an answer waits to be read."""
+    def _watch_read(self) -> None:
+        """Start the timer while part of a response is waiting to be read."""
         self._unread = self.transport.get_write_buffer_size()
-        if self._unread and self._reading_timer is None:
-            self._reading_timer = self.loop.call_later(READING_S, self._check_reading)
+        if self._unread and self._read_timer is None:
+            self._read_timer = self.loop.call_later(READ_TIMEOUT_S, self._check_read)
 
-    def _check_reading(self) -> None:
-        self._reading_timer = None
+    def _check_read(self) -> None:
+        self._read_timer = None
         before = self._unread
         if before and self.transport.get_write_buffer_size() >= before:
             self.transport.abort()
         else:
-            self._watch_reading()
+            self._watch_read()
 
-    def _give_up(self) -> None:
+    def _time_out(self) -> None:
         self._request_timer = None
         if self.is_busy or self.transport.is_closing():
             return
         if self.conn.our_state is h11.IDLE and self.conn.trailing_data[0]:
-            self.transport.write(_LATE)
+            self.transport.write(_TIMEOUT_RESPONSE)
         self.transport.close()
 
 
-def _cancelled(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
-    """Cancel a timer, if there is one; returns None, to be kept in its place."""
+def _cancel(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    """Cancel the timer, if there is one; return None, to be assigned in its place."""
     if timer is not None:
         timer.cancel()
     return None
 
 
 def guard_options() -> dict[str, Any]:
-    """Options for uvicorn. Raises the limit on open files, as far as the system allows."""
+    """Return options for uvicorn. Also raises the limit on open files, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     else:
         allowed = _DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
-    GuardedProtocol.most = min(MOST_CONNECTIONS, max(allowed - _DESCRIPTORS_FOR_OTHERS, allowed // 2))
+    GuardedProtocol.max_connections = min(MAX_CONNECTIONS, max(allowed - _DESCRIPTORS_FOR_OTHERS, allowed // 2))
     return {"http": GuardedProtocol, "backlog": _BACKLOG}

@@ -1,7 +1,7 @@
-"""Sessions: a signed cookie that says for which token it was given.
+"""Sessions: a signed cookie that names the token it was issued for.
 
-The server keeps nothing but what was ended early. A cookie is good until it expires, its token is void, or somebody
-signs out: whichever is first.
+The server stores only the sessions that were ended early. A cookie is valid until it expires, its token is revoked or
+its user signs out, whichever comes first.
 """
 
 import base64
@@ -22,7 +22,7 @@ _VERSION = "v1"
 
 
 class Session(NamedTuple):
-    """Somebody who signed in."""
+    """The session of a user who has signed in."""
 
     id: str
     visitor: Visitor
@@ -30,7 +30,7 @@ class Session(NamedTuple):
 
 
 class Sessions:
-    """Makes and reads cookies, and the tokens that show that a request comes from one of our pages."""
+    """Issues and verifies session cookies, and the CSRF tokens that prove that a request comes from our own pages."""
 
     def __init__(self, secret: bytes, tokens: Tokens, clock: Callable[[], float]) -> None:
         self._session_key = _mac(secret, "tipbench session")
@@ -39,7 +39,7 @@ class Sessions:
         self._clock = clock
 
     def begin(self, grant: Grant) -> str:
-        """A cookie's value for whoever has shown a token."""
+        """Return the cookie value of a new session for the holder of a token."""
         now = self._now_ms
         content = {
             "id": secrets.token_urlsafe(16),
@@ -49,13 +49,13 @@ class Sessions:
             "issued_ms": now,
             "expires_ms": now + LIFETIME_S * 1000,
         }
-        body = f"{_VERSION}.{_encoded(json.dumps(content, separators=(',', ':')).encode())}"
+        body = f"{_VERSION}.{_encode(json.dumps(content, separators=(',', ':')).encode())}"
         return f"{body}.{self._signature(body)}"
 
     def read(self, cookie: str) -> Session | None:
-        """The session of a cookie that we signed, as long as it is good."""
+        """Return the session of a cookie; None unless we signed it and it is still valid."""
         body, _, signature = cookie.rpartition(".")
-        # Compared as text and before anything is read: another spelling of the same bytes is another cookie.
+        # Compare the text, before decoding anything: another base64 spelling of the same bytes is not the same cookie.
         if not hmac.compare_digest(self._signature(body).encode(), signature.encode("utf-8", "replace")):
             return None
         version, _, content = body.partition(".")
@@ -73,22 +73,22 @@ class Sessions:
         self._tokens.end_session(session.id, session.expires_ms)
 
     def csrf_token(self, session: Session) -> str:
-        """What our own pages send back, and no other site's page can know."""
-        return _encoded(_mac(self._csrf_key, session.id))
+        """Return the CSRF token of a session, which our own pages send back and no other site can know."""
+        return _encode(_mac(self._csrf_key, session.id))
 
     @property
     def _now_ms(self) -> int:
         return round(self._clock() * 1000)
 
     def _signature(self, body: str) -> str:
-        return _encoded(_mac(self._session_key, body))
+        return _encode(_mac(self._session_key, body))
 
 
 def cookie_name(scope: Scope) -> str:
-    """The name of the session's cookie at this server.
+    """Return the name of this server's session cookie.
 
-    Browsers send a cookie to all ports of a host, so the port is in its name. The prefix makes them refuse such a
-    cookie from a subdomain, a plain-text page or another path.
+    Browsers send a cookie to all ports of a host, so the name contains the port. The prefix `__Host-` makes browsers
+    reject such a cookie if it is set by a subdomain, over plain HTTP or for another path.
     """
     prefix = "__Host-" if is_secure(scope) else ""
     return f"{prefix}tipbench_session_{(scope.get('server') or ('', 0))[1]}"
@@ -114,5 +114,5 @@ def _mac(key: bytes, content: str) -> bytes:
     return hmac.new(key, content.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
 
 
-def _encoded(content: bytes) -> str:
+def _encode(content: bytes) -> str:
     return base64.urlsafe_b64encode(content).rstrip(b"=").decode()

@@ -1,7 +1,7 @@
-"""Tokens: one for the admin, one for each judge who was invited; the file they are in, and who a visitor is.
+"""Access tokens: one for the admin and one for each invited judge; the file that stores them, and the visitor's role.
 
-Only a salted SHA-256 of a token is stored. A slow hash would slow down guessing, and there is nothing to guess: a token
-is 256 random bits. It would only make every request slow.
+Only a salted SHA-256 of a token is stored. A slow hash protects against guessing, which is hopeless anyway for 256
+random bits; it would only slow down every request.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from tipbench.core.errors import DatabaseBusy, InvalidInput, NotFound
 from tipbench.core.files import atomic_create, private_file, private_folder
-from tipbench.core.names import check_shape
+from tipbench.core.names import check_judge_name
 from tipbench.core.paths import server_folder
 from tipbench.core.sqlite import BUSY_S, ConnectionLock, Database, connect
 from tipbench.core.untrusted import shown
@@ -31,37 +31,37 @@ CREATE TABLE token (
 );
 CREATE TABLE ended_session (id TEXT PRIMARY KEY, expires_ms INTEGER NOT NULL);
 """
-_LEAST_LENGTH = 20
+_MIN_LENGTH = 20
 _SECRET = re.compile(r"[0-9a-f]{64}")
-ADMIN_NAME = "person"  # by which an admin's scores are signed
-_SEEN_EVERY_MS = 60_000
+ADMIN_NAME = "person"  # the judge name under which an admin's scores are stored
+_LAST_SEEN_INTERVAL_MS = 60_000
 _log = logging.getLogger(__name__)
 
 
-# Who is asking.
+# Visitors.
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """Somebody who has shown a token, or a cookie that was given for one."""
+    """A user who has presented a token, or a session cookie issued for one."""
 
     role: Role
-    name: str  # a judge's name, by which scores are signed; an admin judges as "person"
+    name: str  # the judge name under which scores are stored; an admin judges as "person"
 
     @property
     def is_admin(self) -> bool:
         return self.role == "admin"
 
 
-# Who may come in, in a small SQLite file that the server and the command line share.
+# The access file: a small SQLite database that the server and the command line share.
 #
-# What it holds is read once and kept; SQLite's own counter of foreign commits says when to read it again. So asking
-# costs microseconds, and what another process has changed is seen by the next request.
+# Its content is cached in memory and reloaded when SQLite's `data_version` shows a commit by another connection. So a
+# lookup takes microseconds, and the next request sees what another process has changed.
 
 
 @dataclass(frozen=True)
 class StoredToken:
-    """A token without the token: from these 256 bits nobody finds the 256 random ones."""
+    """A stored token: only its salted digest, from which the token itself can't be recovered."""
 
     id: str
     role: Role
@@ -73,58 +73,58 @@ class StoredToken:
 
 
 @dataclass(frozen=True)
-class Stored:
-    """All that the file holds."""
+class AccessData:
+    """The whole content of the access file."""
 
     tokens: tuple[StoredToken, ...]
     ended_sessions: frozenset[str]
 
 
 class AccessFile:
-    """One connection to write and one to read: every request is looked up in it, and none waits for who writes."""
+    """Stores tokens and ended sessions. Requests read it over a separate connection, which never waits for writes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._database = Database(path, _SCHEMA, version=1)
         with self._database.connection() as database:
             database.execute("PRAGMA secure_delete = ON")
-        self._reading = ConnectionLock(path)
+        self._read_lock = ConnectionLock(path)
         self._reader = connect(path, busy_s=0)
-        self._seen = -1
-        self._stored = Stored((), frozenset())
+        self._data_version = -1
+        self._data = AccessData((), frozenset())
 
-    def read(self) -> Stored:
-        """What is in it now. Raises DatabaseBusy at once if the file can't be read."""
-        with self._reading:
-            (seen,) = self._reader.execute("PRAGMA data_version").fetchone()
-            if seen != self._seen:
-                self._stored = _read_all(self._reader)
-                self._seen = seen
-            return self._stored
+    def read(self) -> AccessData:
+        """Return the current content. Raises DatabaseBusy at once, without waiting, if the file is locked."""
+        with self._read_lock:
+            (data_version,) = self._reader.execute("PRAGMA data_version").fetchone()
+            if data_version != self._data_version:
+                self._data = _read_all(self._reader)
+                self._data_version = data_version
+            return self._data
 
     def write(self, busy_s: float = BUSY_S) -> AbstractContextManager[sqlite3.Connection]:
-        """A transaction that has the file for itself from its beginning: nothing changes between look and leap."""
+        """Return an exclusive transaction, so that nothing changes between its reads and its writes."""
         return self._database.transaction(busy_s)
 
     def close(self) -> None:
         self._database.close()
-        with self._reading:
+        with self._read_lock:
             self._reader.close()
 
 
-def _read_all(connection: sqlite3.Connection) -> Stored:
+def _read_all(connection: sqlite3.Connection) -> AccessData:
     columns = "id, role, name, salt, digest, created_ms, last_seen_ms"
     with closing(connection.execute(f"SELECT {columns} FROM token ORDER BY created_ms, name")) as rows:
         tokens = tuple(StoredToken(*row) for row in rows)
     with closing(connection.execute("SELECT id FROM ended_session")) as rows:
-        return Stored(tokens, frozenset(session for (session,) in rows))
+        return AccessData(tokens, frozenset(session for (session,) in rows))
 
 
-# What tokens and keys have in common: how one is made, how it is kept, and what a given one has to be like.
+# Shared by tokens and service keys: generating, hashing, and checking configured ones.
 
 
 def new_token() -> str:
-    """256 random bits."""
+    """Return a new token of 256 random bits."""
     return secrets.token_urlsafe(32)
 
 
@@ -133,22 +133,22 @@ def new_salt() -> bytes:
 
 
 def token_digest(salt: bytes, token: str) -> bytes:
-    """All that is stored of a token."""
+    """Return the digest that is stored instead of the token."""
     return hashlib.sha256(salt + token.encode("utf-8", "surrogatepass")).digest()
 
 
-def check_given(setting: str, token: str) -> None:
-    """Refuses a token from a setting that is weak, or that could not travel."""
-    if len(token) < _LEAST_LENGTH:
+def check_configured_token(setting: str, token: str) -> None:
+    """Raise InvalidInput if a token from a setting is too short or can't be sent in an HTTP header."""
+    if len(token) < _MIN_LENGTH:
         raise InvalidInput(
-            f"{setting} has {len(token)} characters; give it at least {_LEAST_LENGTH} that nobody can guess"
+            f"{setting} has {len(token)} characters; give it at least {_MIN_LENGTH} that nobody can guess"
         )
     if not re.fullmatch(r"[!-~]+", token):
         raise InvalidInput(f"{setting} has characters that no header can carry; take letters and digits")
 
 
 def server_secret(home: Path) -> bytes:
-    """256 random bits that sign cookies, created on first use; removing the file ends all sessions."""
+    """Return the 256-bit key that signs cookies, creating it on first use. Deleting its file ends all sessions."""
     path = private_folder(server_folder(home)) / "secret"
     if not path.exists():
         atomic_create(path, f"{secrets.token_hex(32)}\n")
@@ -159,46 +159,46 @@ def server_secret(home: Path) -> bytes:
 
 
 class Grant(NamedTuple):
-    """What a token gives: who its holder is, by which token. The id tells nothing about the token."""
+    """What a token grants: its holder's identity, and the token's id, which reveals nothing about the token itself."""
 
     id: str
     visitor: Visitor
 
 
 class JudgeAccess(NamedTuple):
-    """A judge who may come in."""
+    """An invited judge."""
 
     name: str
     created_ms: int
     last_seen_ms: int | None
 
 
-NameCheck = Callable[[str], object]  # raises InvalidInput for a name that no judge may have
+NameCheck = Callable[[str], object]  # raises InvalidInput for a name that a judge must not have
 
 
 class Tokens:
-    """All tokens that are good now. A given admin token counts instead of a stored one, and is stored nowhere."""
+    """All valid tokens. A configured admin token replaces the stored one, and is never stored itself."""
 
     def __init__(
-        self, home: Path, clock: Callable[[], float], given_admin: str = "", check_name: NameCheck = check_shape
+        self, home: Path, clock: Callable[[], float], admin_token: str = "", check_name: NameCheck = check_judge_name
     ) -> None:
-        if given_admin:
-            check_given("TIPBENCH_ADMIN_TOKEN", given_admin)
+        if admin_token:
+            check_configured_token("TIPBENCH_ADMIN_TOKEN", admin_token)
         self._file = AccessFile(private_folder(server_folder(home)) / "access.db")
         self._clock = clock
         self._check_name = check_name
-        self._given = given_admin
-        self._given_salt = new_salt()
-        # Not random: a restart with the same token leaves its sessions as they are.
-        self._given_id = _given_id(server_secret(home), given_admin) if given_admin else ""
-        self._noted: dict[str, int] = {}
+        self._configured = admin_token
+        self._configured_salt = new_salt()
+        # Derived from the token, so that its sessions survive a restart.
+        self._configured_id = _configured_id(server_secret(home), admin_token) if admin_token else ""
+        self._last_seen_ms: dict[str, int] = {}
 
     def has_admin(self) -> bool:
-        return bool(self._given) or any(stored.role == "admin" for stored in self._file.read().tokens)
+        return bool(self._configured) or any(stored.role == "admin" for stored in self._file.read().tokens)
 
     def ensure_admin(self) -> str | None:
-        """A new admin token, to be shown once; None when there is one already."""
-        if self._given:
+        """Create an admin token and return it, to be shown once; None if there is one already."""
+        if self._configured:
             return None
         with self._file.write() as db:
             if db.execute("SELECT 1 FROM token WHERE role = 'admin'").fetchone():
@@ -206,15 +206,15 @@ class Tokens:
             return self._add(db, "admin", ADMIN_NAME)
 
     def renew_admin(self) -> str:
-        """A new admin token; the old one and its sessions are void."""
-        if self._given:
+        """Replace the admin token and return the new one. The old token and its sessions become invalid."""
+        if self._configured:
             raise InvalidInput("the admin token is set by TIPBENCH_ADMIN_TOKEN; set another one there and start again")
         with self._file.write() as db:
             db.execute("DELETE FROM token WHERE role = 'admin'")
             return self._add(db, "admin", ADMIN_NAME)
 
     def invite(self, name: str) -> str:
-        """A judge's token, to be shown once."""
+        """Create a token for a new judge and return it, to be shown once."""
         self._check_name(name)
         if name == ADMIN_NAME:
             raise InvalidInput(f"'{ADMIN_NAME}' is the name by which admins judge; invite the judge by another name")
@@ -224,7 +224,7 @@ class Tokens:
             return self._add(db, "judge", name)
 
     def revoke(self, name: str) -> None:
-        """Ends a judge's token and its sessions."""
+        """Invalidate a judge's token and its sessions; raise NotFound if there is no such judge."""
         with self._file.write() as db:
             if not db.execute("DELETE FROM token WHERE role = 'judge' AND name = ?", (name,)).rowcount:
                 raise NotFound(f"no judge {shown(name)} is invited; nothing was changed")
@@ -234,33 +234,33 @@ class Tokens:
         return [JudgeAccess(t.name, t.created_ms, t.last_seen_ms) for t in tokens if t.role == "judge"]
 
     def grant_of(self, token: str) -> Grant | None:
-        """Compares with every token there is, whatever was found before, so that time tells nothing."""
+        """Return what a token grants, or None. Compares with every stored token, so that timing reveals nothing."""
         found: Grant | None = None
         for stored in self._file.read().tokens:
             fits = hmac.compare_digest(token_digest(stored.salt, token), stored.digest)
-            if fits and not (self._given and stored.role == "admin"):
+            if fits and not (self._configured and stored.role == "admin"):
                 found = Grant(stored.id, Visitor(stored.role, stored.name))
-        given_fits = hmac.compare_digest(
-            token_digest(self._given_salt, token), token_digest(self._given_salt, self._given)
+        configured_fits = hmac.compare_digest(
+            token_digest(self._configured_salt, token), token_digest(self._configured_salt, self._configured)
         )
-        if given_fits and self._given:
-            found = Grant(self._given_id, Visitor("admin", ADMIN_NAME))
+        if configured_fits and self._configured:
+            found = Grant(self._configured_id, Visitor("admin", ADMIN_NAME))
         if found:
-            self._note_seen(found.id)
+            self._record_last_seen(found.id)
         return found
 
     def holder(self, grant_id: str) -> Visitor | None:
-        """Who holds the token of that id; None once it is void."""
-        if self._given and grant_id == self._given_id:
+        """Return the holder of the token with this id; None if it is no longer valid."""
+        if self._configured and grant_id == self._configured_id:
             return Visitor("admin", ADMIN_NAME)
         for stored in self._file.read().tokens:
-            if stored.id == grant_id and not (self._given and stored.role == "admin"):
-                self._note_seen(grant_id)
+            if stored.id == grant_id and not (self._configured and stored.role == "admin"):
+                self._record_last_seen(grant_id)
                 return Visitor(stored.role, stored.name)
         return None
 
     def end_session(self, session_id: str, expires_ms: int) -> None:
-        """Voids one session; remembered until it would have expired anyway."""
+        """Invalidate a session. This is stored until the session would have expired anyway."""
         with self._file.write() as db:
             db.execute("DELETE FROM ended_session WHERE expires_ms <= ?", (self._now_ms,))
             db.execute("INSERT OR IGNORE INTO ended_session VALUES (?, ?)", (session_id, expires_ms))
@@ -281,12 +281,15 @@ class Tokens:
         db.execute("INSERT INTO token VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         return token
 
-    def _note_seen(self, grant_id: str) -> None:
-        """Once a minute; nobody waits for it, since nothing hangs on it."""
+    def _record_last_seen(self, grant_id: str) -> None:
+        """Store when a token was last used, at most once a minute. Best effort: skipped if the file is locked."""
         now = self._now_ms
-        if now - self._noted.get(grant_id, -_SEEN_EVERY_MS) < _SEEN_EVERY_MS or grant_id == self._given_id:
+        if (
+            now - self._last_seen_ms.get(grant_id, -_LAST_SEEN_INTERVAL_MS) < _LAST_SEEN_INTERVAL_MS
+            or grant_id == self._configured_id
+        ):
             return
-        self._noted[grant_id] = now
+        self._last_seen_ms[grant_id] = now
         try:
             with self._file.write(busy_s=0) as db:
                 db.execute("UPDATE token SET last_seen_ms = ? WHERE id = ?", (now, grant_id))
@@ -294,6 +297,6 @@ class Tokens:
             _log.warning("when a visitor was last here could not be noted: %s", error)
 
 
-def _given_id(secret: bytes, token: str) -> str:
-    """Keyed: the id travels in cookies, and nobody shall try guesses of a weak token on it."""
+def _configured_id(secret: bytes, token: str) -> str:
+    """Return the id of a configured token. It is keyed: cookies contain it, and it must not help to guess the token."""
     return hmac.new(secret, b"tipbench given admin " + token.encode(), hashlib.sha256).hexdigest()[:32]

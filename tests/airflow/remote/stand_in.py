@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from tipbench.airflow.remote.calls import Calls
+from tipbench.airflow.remote.calls import DagClient
 from tipbench.airflow.remote.client import AirflowApi
 from tipbench.core.settings import Settings
 
@@ -97,8 +97,8 @@ class StandIn:
     def api(self, **environment: str) -> AirflowApi:
         return AirflowApi(Settings(ACCESS | environment), httpx.MockTransport(self._answer))
 
-    def calls(self) -> Calls:
-        return Calls(self.api())
+    def calls(self) -> DagClient:
+        return DagClient(self.api())
 
     def add(
         self,

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.airflow.remote.stand_in import StandIn, a_task, exported, moment, planned
-from tipbench.airflow.remote.answers import Answers
+from tipbench.airflow.remote.answers import AnswerThread
 from tipbench.bench.records import Batch
 from tipbench.bench.tracking.address import open_store
 from tipbench.bench.tracking.batches import batch_runs, write_batch
@@ -47,26 +47,26 @@ def waiting(airflow: StandIn, address: str, run_id: str = "r1", since_s: float =
     airflow.tell("export_for_judge", "return_value", exported(**export), run_id=run_id)
 
 
-def answers_of(airflow: StandIn, address: str, every_s: float = 10.0) -> Answers:
-    return Answers(airflow.calls(), address, Settings({}), every_s)
+def answers_of(airflow: StandIn, address: str, every_s: float = 10.0) -> AnswerThread:
+    return AnswerThread(airflow.calls(), address, Settings({}), every_s)
 
 
 def looked_twice(airflow: StandIn, address: str) -> list[str]:
     answers = answers_of(airflow, address)
-    return [*answers.snapshot(), *answers.snapshot()]
+    return [*answers.poll(), *answers.poll()]
 
 
 def test_a_run_whose_batch_is_applied_is_answered(airflow: StandIn, address: str, store: RunStore) -> None:
     waiting(airflow, address)
     waiting(airflow, address, "r2", batch="b2")
     answers = answers_of(airflow, address)
-    assert [*answers.snapshot(), *answers.snapshot()] == []
+    assert [*answers.poll(), *answers.poll()] == []
     score(store, "b1")
     airflow.paths()
-    assert answers.snapshot() == ["r1"]
+    assert answers.poll() == ["r1"]
     assert airflow.paths() == ["GET /~/hitlDetails", "PATCH /r1/taskInstances/wait_for_judge/-1/hitlDetails"]
     assert airflow.answered == {"r1": {"chosen_options": ["The scores are applied"], "params_input": {"scores": ""}}}
-    assert answers.snapshot() == []
+    assert answers.poll() == []
 
 
 def test_nobody_is_answered_at_once(airflow: StandIn, address: str, store: RunStore) -> None:
@@ -74,10 +74,10 @@ def test_nobody_is_answered_at_once(airflow: StandIn, address: str, store: RunSt
     score(store, "b1")
     waiting(airflow, address)
     answers = answers_of(airflow, address)
-    assert answers.snapshot() == []
+    assert answers.poll() == []
     airflow.questions[0]["task_instance"]["queued_when"] = moment(300)
-    assert answers.snapshot() == []
-    assert answers.snapshot() == ["r1"]
+    assert answers.poll() == []
+    assert answers.poll() == ["r1"]
 
 
 @pytest.mark.parametrize("elsewhere", ["http://evil:5000", "sqlite:////etc/passwd", "", None])

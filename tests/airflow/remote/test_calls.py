@@ -34,14 +34,14 @@ class _Lost:
 @pytest.mark.parametrize("taken", [True, False])
 def test_a_lost_reply_begins_no_second_run(airflow: StandIn, taken: bool) -> None:
     _Lost(airflow, taken)
-    airflow.calls().begin("mine", {"models": "a"})
+    airflow.calls().start_run("mine", {"models": "a"})
     assert list(airflow.runs) == ["mine"]
 
 
 def test_an_airflow_that_stays_away_is_told(airflow: StandIn) -> None:
     _Lost(airflow, taken=False, every_time=True)
     with pytest.raises(AirflowUnreachable):
-        airflow.calls().begin("mine", {})
+        airflow.calls().start_run("mine", {})
     assert airflow.paths() == ["POST ", "POST "]
 
 
@@ -49,9 +49,9 @@ def test_without_the_dag_it_says_how_to_get_it(airflow: StandIn) -> None:
     missing = httpx.Response(404, json={"detail": "Dag with dag_id: 'bench_collect' not found"})
     airflow.fault = lambda request: None if request.url.path == "/auth/token" else missing
     with pytest.raises(InvalidInput, match="tipbench airflow init"):
-        airflow.calls().begin("mine", {})
+        airflow.calls().start_run("mine", {})
     with pytest.raises(AirflowError, match="tipbench airflow init"):
-        airflow.calls().newest(10, None)
+        airflow.calls().newest_runs(10, None)
 
 
 @pytest.mark.parametrize("run_id", ["nope", "..", "", "a/b", "\ud800\x1b"])
@@ -65,10 +65,10 @@ def test_the_newest_come_first_in_pages_that_fit_together(airflow: StandIn) -> N
     for number in range(230):
         airflow.add(f"r{number}", "success", created_s=number * 0.0107)
     calls = airflow.calls()
-    assert [run.id for run in calls.newest(3, None)] == ["r229", "r228", "r227"]
-    assert len(calls.newest(200, None)) == 200
+    assert [run.id for run in calls.newest_runs(3, None)] == ["r229", "r228", "r227"]
+    assert len(calls.newest_runs(200, None)) == 200
     found, before = [], None
-    while page := calls.newest(50, before):
+    while page := calls.newest_runs(50, before):
         found += [run.id for run in page]
         before = page[-1].created_ms
     assert found == [f"r{number}" for number in reversed(range(230))]
@@ -77,7 +77,7 @@ def test_the_newest_come_first_in_pages_that_fit_together(airflow: StandIn) -> N
 @pytest.mark.parametrize("before_ms", [10**30, -(10**30)])
 def test_a_moment_that_is_none(airflow: StandIn, before_ms: int) -> None:
     with pytest.raises(InvalidInput, match="is no moment"):
-        airflow.calls().newest(10, before_ms)
+        airflow.calls().newest_runs(10, before_ms)
 
 
 def test_all_tasks_are_found_however_many(airflow: StandIn) -> None:
@@ -90,7 +90,7 @@ def test_what_decided_failed_runs_is_asked_for_together(airflow: StandIn) -> Non
     airflow.add("two", "failed", a_task("plan", "failed"), created_s=5)
     airflow.add("other", "success", a_task("compare"), created_s=3)
     calls = airflow.calls()
-    found = calls.decisive([calls.run("one"), calls.run("two")])
+    found = calls.decisive_tasks([calls.run("one"), calls.run("two")])
     assert {run_id: [task.id for task in tasks] for run_id, tasks in found.items()} == {
         "one": ["collect", "compare"],
         "two": ["plan"],
@@ -106,8 +106,8 @@ def test_what_was_never_told_is_nothing(airflow: StandIn) -> None:
     airflow.add()
     airflow.tell("collect", "progress", {"done": 3}, map_index=1)
     calls = airflow.calls()
-    assert calls.value("r1", Task("collect", 1), "progress") == {"done": 3}
-    assert calls.value("r1", Task("collect", 0), "progress") is None
+    assert calls.xcom("r1", Task("collect", 1), "progress") == {"done": 3}
+    assert calls.xcom("r1", Task("collect", 0), "progress") is None
 
 
 def test_cancelling_leaves_a_note(airflow: StandIn) -> None:
@@ -130,4 +130,4 @@ def test_cancelling_leaves_a_note(airflow: StandIn) -> None:
 def test_another_airflow_is_told_and_no_traceback(airflow: StandIn, answer: object) -> None:
     airflow.fault = lambda request: None if request.url.path == "/auth/token" else httpx.Response(200, json=answer)
     with pytest.raises(AirflowError, match=r"Airflow 3\.3 was tested"):
-        airflow.calls().newest(10, None)
+        airflow.calls().newest_runs(10, None)

@@ -14,7 +14,7 @@ from tipbench.airflow.remote.client import (
     AirflowError,
     AirflowRefused,
     AirflowUnreachable,
-    in_path,
+    path_segment,
 )
 from tipbench.core.errors import InvalidInput, NotFound, RunnerError, RunnerRefused, RunnerUnreachable, TipbenchError
 from tipbench.core.settings import Settings
@@ -187,12 +187,12 @@ def test_a_token_that_can_not_be_sent(token: str) -> None:
 
 
 def test_a_name_leads_nowhere_else() -> None:
-    assert in_path("manual__2026-11-15T20:33:15+00:00") == "manual__2026-11-15T20%3A33%3A15%2B00%3A00"
-    assert in_path("a?b#c%2F") == "a%3Fb%23c%252F"
-    assert in_path("\ud800")
+    assert path_segment("manual__2026-11-15T20:33:15+00:00") == "manual__2026-11-15T20%3A33%3A15%2B00%3A00"
+    assert path_segment("a?b#c%2F") == "a%3Fb%23c%252F"
+    assert path_segment("\ud800")
     for name in ("", ".", "..", "../x", "a/b"):
         with pytest.raises(NotFound):
-            in_path(name)
+            path_segment(name)
 
 
 def test_all_methods_go_below_the_api(airflow: StandIn) -> None:

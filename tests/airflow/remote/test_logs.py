@@ -31,7 +31,7 @@ def end(airflow: StandIn, logs: Logs, last_bytes: int = 20_000) -> str:
     calls = airflow.calls()
     run, tasks = calls.run("r1"), calls.tasks("r1")
     airflow.requests.clear()
-    return logs.end_of(run, tasks, last_bytes)
+    return logs.tail(run, tasks, last_bytes)
 
 
 def test_every_task_that_has_begun_has_its_part_in_order(airflow: StandIn) -> None:

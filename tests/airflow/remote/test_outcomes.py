@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.airflow.remote.stand_in import StandIn, a_task, moment, story
-from tipbench.airflow.remote.outcomes import Outcomes, listed, outcome, telling
+from tipbench.airflow.remote.outcomes import OutcomeCache, join_names, outcome, outcome_source
 from tipbench.airflow.remote.records import DagRun, Task
 from tipbench.server.jobs.job_watch import Ending
 
@@ -19,7 +19,7 @@ def a_run(state: str = "failed", note: str = "") -> DagRun:
 
 
 def test_a_success_says_what_was_found() -> None:
-    assert telling(a_run("success"), []) == (Task("compare"), "return_value")
+    assert outcome_source(a_run("success"), []) == (Task("compare"), "return_value")
     assert outcome(a_run("success"), [], {"in_short": "a leads"}) == Ending("finished", 0, "a leads")
     assert outcome(a_run("success"), [], None) == Ending("finished", 0, "")
 
@@ -28,7 +28,7 @@ def test_a_cancelled_run_is_no_failure() -> None:
     ending = outcome(a_run(note="cancelled by tipbench"), [FAILED], "a problem")
     assert (ending.state, ending.exit_status) == ("cancelled", None)
     assert "what it stored is kept" in ending.message
-    assert telling(a_run(note="cancelled by tipbench"), [FAILED]) is None
+    assert outcome_source(a_run(note="cancelled by tipbench"), [FAILED]) is None
 
 
 def test_what_was_compared_is_finished_without_the_models_that_failed() -> None:
@@ -39,7 +39,7 @@ def test_what_was_compared_is_finished_without_the_models_that_failed() -> None:
 
 
 def test_a_failure_says_why_in_the_words_of_the_first_task_that_failed() -> None:
-    assert telling(a_run(), [LATER, FAILED]) == (FAILED, "problem")
+    assert outcome_source(a_run(), [LATER, FAILED]) == (FAILED, "problem")
     assert outcome(a_run(), [LATER, FAILED], "pull it\x1b") == Ending("failed", None, "pull it\\u001b")
 
 
@@ -58,8 +58,8 @@ def test_a_failure_without_a_failed_task_was_somebodys_hand() -> None:
 
 
 def test_long_lists_are_cut() -> None:
-    assert listed(["a"]) == "a"
-    assert listed([*"abcdefg"]) == "a, b, c, d, e and 2 more"
+    assert join_names(["a"]) == "a"
+    assert join_names([*"abcdefg"]) == "a, b, c, d, e and 2 more"
 
 
 def many(airflow: StandIn, count: int) -> None:
@@ -77,8 +77,8 @@ def many(airflow: StandIn, count: int) -> None:
 def test_a_list_takes_few_requests_and_then_none(airflow: StandIn) -> None:
     many(airflow, 6)
     calls = airflow.calls()
-    runs = calls.newest(10, None)
-    outcomes = Outcomes(calls)
+    runs = calls.newest_runs(10, None)
+    outcomes = OutcomeCache(calls)
     airflow.paths()
     first = outcomes.of(runs)
     assert first["r0"] == Ending("failed", None, "problem 0")
@@ -91,8 +91,8 @@ def test_a_list_takes_few_requests_and_then_none(airflow: StandIn) -> None:
 def test_a_long_list_has_all_states_at_once_and_all_words_in_time(airflow: StandIn) -> None:
     many(airflow, 50)
     calls = airflow.calls()
-    runs = calls.newest(50, None)
-    outcomes = Outcomes(calls)
+    runs = calls.newest_runs(50, None)
+    outcomes = OutcomeCache(calls)
     airflow.paths()
     first = outcomes.of(runs)
     assert len(airflow.paths()) == 2 + 20
@@ -105,9 +105,9 @@ def test_a_long_list_has_all_states_at_once_and_all_words_in_time(airflow: Stand
 def test_a_run_that_was_cleared_and_ended_again_is_looked_at_again(airflow: StandIn) -> None:
     many(airflow, 1)
     calls = airflow.calls()
-    outcomes = Outcomes(calls)
-    assert outcomes.of(calls.newest(1, None))["r0"].state == "failed"
+    outcomes = OutcomeCache(calls)
+    assert outcomes.of(calls.newest_runs(1, None))["r0"].state == "failed"
     airflow.runs["r0"] |= {"state": "running", "end_date": None}
-    assert outcomes.of(calls.newest(1, None)) == {}
+    assert outcomes.of(calls.newest_runs(1, None)) == {}
     airflow.runs["r0"] |= {"state": "success", "end_date": moment(99)}
-    assert outcomes.of(calls.newest(1, None))["r0"].state == "finished"
+    assert outcomes.of(calls.newest_runs(1, None))["r0"].state == "finished"

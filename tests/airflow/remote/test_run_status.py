@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.airflow.remote.stand_in import NOW_S, StandIn, a_task, exported, planned, story, told
-from tipbench.airflow.remote.run_snapshot import Moments
+from tipbench.airflow.remote.run_snapshot import SnapshotCache
 from tipbench.airflow.remote.run_status import progress_of
 from tipbench.server.jobs.progress import Progress
 
@@ -13,7 +13,7 @@ NOW_MS = round(NOW_S * 1000) + 20_000  # the tasks have begun 20 s ago
 
 
 def seen(airflow: StandIn) -> Progress:
-    return progress_of(Moments(airflow.calls(), lambda: NOW_S).of("r1"), "e", NOW_MS)
+    return progress_of(SnapshotCache(airflow.calls(), lambda: NOW_S).of("r1"), "e", NOW_MS)
 
 
 def with_models(airflow: StandIn, *states: str, **story_states: str | None) -> None:

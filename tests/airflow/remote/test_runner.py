@@ -172,7 +172,7 @@ def test_it_opens_while_airflow_is_away(tmp_path: Path) -> None:
     for address in ("sqlite:///m.db", "http://mlflow:5000"):
         opened = open_runner(address, tmp_path, settings, lambda: NOW_S, lambda: "id")
         try:
-            assert not opened.is_here
+            assert not opened.is_local
             with pytest.raises(RunnerUnreachable):
                 opened.jobs()
         finally:

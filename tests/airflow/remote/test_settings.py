@@ -20,8 +20,8 @@ def test_what_must_stay_secret_is_marked_so_and_reaches_neither_judges_nor_jobs(
     secret = {setting.name for setting in TABLE if setting.secret}
     assert secret == {one.name for one in TABLE if re.search("PASSWORD|TOKEN|USERNAME", one.name)}
     settings = Settings({setting.name: "hunter2" for setting in TABLE})
-    assert settings.for_a_judge() == {}
-    for environment in (settings.without_secrets(), settings.for_a_job(tmp_path)):
+    assert settings.judge_environment() == {}
+    for environment in (settings.environment_without_secrets(), settings.job_environment(tmp_path)):
         assert secret.isdisjoint(environment)
         assert "TIPBENCH_AIRFLOW_URL" in environment
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.bench.collect.test_journal import HEAD, entry
-from tipbench.bench.collect.delivery import Delivery, Keeper, delivering
-from tipbench.bench.collect.journal import Entry, Journal, left_behind
+from tipbench.bench.collect.delivery import CellWriter, Delivery, open_cell_writer
+from tipbench.bench.collect.journal import Entry, Journal, orphaned_journals
 from tipbench.bench.tracking.embedded import EmbeddedMlflow
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import TrackingUnreachable
@@ -36,10 +36,13 @@ def test_an_error_nobody_thought_of_ends_the_collection_and_loses_nothing(
 
     experiment = store.ensure_experiment("tip-bench-x", {})
     monkeypatch.setattr(RunStore, "write_runs", breaks)
-    with pytest.raises(RuntimeError, match="nobody thought"), delivering(journal, store, lambda: experiment) as keeper:
-        keeper.keep("a", entry("a").draft)
-    (kept,) = left_behind(tmp_path / "journal")
-    assert [found.key for found, _ in kept.waiting(9)] == ["a"]
+    with (
+        pytest.raises(RuntimeError, match="nobody thought"),
+        open_cell_writer(journal, store, lambda: experiment) as writer,
+    ):
+        writer.write("a", entry("a").draft)
+    (kept,) = orphaned_journals(tmp_path / "journal")
+    assert [found.key for found, _ in kept.pending(9)] == ["a"]
     kept.close()
 
 
@@ -47,7 +50,7 @@ def test_a_cell_that_comes_while_the_delivery_looks_for_the_end_is_not_left_behi
     store: RunStore, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delivery = Delivery(journal, store, lambda: store.ensure_experiment("tip-bench-x", {}))
-    read, snapshots = journal.waiting, iter([True])
+    read, snapshots = journal.pending, iter([True])
 
     def waiting(most: int) -> list[tuple[Entry, int]]:
         if next(snapshots, False):  # it finds nothing, and then both the last cell and the end come
@@ -56,7 +59,7 @@ def test_a_cell_that_comes_while_the_delivery_looks_for_the_end_is_not_left_behi
             return []
         return read(most)
 
-    monkeypatch.setattr(journal, "waiting", waiting)
+    monkeypatch.setattr(journal, "pending", waiting)
     delivery.start()
     assert delivery.finish().cells == 1
     assert journal.is_delivered
@@ -65,11 +68,11 @@ def test_a_cell_that_comes_while_the_delivery_looks_for_the_end_is_not_left_behi
 
 def test_keeping_up_waits_until_each_cell_is_delivered(store: RunStore, journal: Journal) -> None:
     experiment = store.ensure_experiment("tip-bench-x", {})
-    with delivering(journal, store, lambda: experiment, keep_up=True) as keeper:
+    with open_cell_writer(journal, store, lambda: experiment, keep_up=True) as writer:
         for number, name in enumerate("abc", 1):
-            keeper.keep(name, entry(name).draft)
+            writer.write(name, entry(name).draft)
             assert len(store.runs(experiment, {})) == number
-    assert keeper.undelivered == 0
+    assert writer.undelivered == 0
 
 
 def test_keeping_up_waits_while_mlflow_is_away_and_then_gives_up(
@@ -84,11 +87,11 @@ def test_keeping_up_waits_while_mlflow_is_away_and_then_gives_up(
     monkeypatch.setattr("tipbench.bench.collect.delivery.HURRY_S", 0.1)
     with (
         pytest.raises(TrackingUnreachable, match=r"has not taken a cell for 0\.3 s"),
-        delivering(journal, store, lambda: experiment, keep_up=True) as keeper,
+        open_cell_writer(journal, store, lambda: experiment, keep_up=True) as writer,
     ):
-        keeper.keep("a", entry("a").draft)
-    (kept,) = left_behind(tmp_path / "journal")
-    assert [found.key for found, _ in kept.waiting(9)] == ["a"]
+        writer.write("a", entry("a").draft)
+    (kept,) = orphaned_journals(tmp_path / "journal")
+    assert [found.key for found, _ in kept.pending(9)] == ["a"]
     kept.close()
 
 
@@ -104,10 +107,10 @@ def test_keeping_up_goes_on_when_mlflow_is_back(
 
     experiment = store.ensure_experiment("tip-bench-x", {})
     monkeypatch.setattr(RunStore, "write_runs", sometimes)
-    with delivering(journal, store, lambda: experiment, keep_up=True) as keeper:
-        keeper.keep("a", entry("a").draft)
+    with open_cell_writer(journal, store, lambda: experiment, keep_up=True) as writer:
+        writer.write("a", entry("a").draft)
         assert len(store.runs(experiment, {})) == 1
-    assert keeper.delivered.outages == 1
+    assert writer.delivered.outages == 1
 
 
 def test_who_is_interrupted_does_not_wait_for_an_mlflow_that_hangs(
@@ -123,17 +126,17 @@ def test_who_is_interrupted_does_not_wait_for_an_mlflow_that_hangs(
     monkeypatch.setattr(RunStore, "write_runs", hangs)
     monkeypatch.setattr("tipbench.bench.collect.delivery.STUCK_S", 0.3)
     started = time.monotonic()
-    keeper: list[Keeper] = []
+    writer: list[CellWriter] = []
 
     def collect() -> None:
-        with delivering(journal, store, lambda: experiment) as opened:
-            keeper.append(opened)
-            opened.keep("a", entry("a").draft)
+        with open_cell_writer(journal, store, lambda: experiment) as opened:
+            writer.append(opened)
+            opened.write("a", entry("a").draft)
             asked.wait(10)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         collect()
     assert time.monotonic() - started < 5
-    assert keeper[0].undelivered == 1, "it stands in the journal, for the next one"
+    assert writer[0].undelivered == 1, "it stands in the journal, for the next one"
     answered.set()

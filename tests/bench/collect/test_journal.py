@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.bench.collect.journal import Entry, Journal, JournalHead, left_behind
+from tipbench.bench.collect.journal import Entry, Journal, JournalHead, orphaned_journals
 from tipbench.bench.tracking.store import RunDraft
 
 HEAD = JournalHead("http://bench:5000", "tip-bench-x", "tip", {"rubric.md": "# Rubric"})
@@ -23,23 +23,23 @@ def entry(key: str, raw: str = "an answer") -> Entry:
 
 
 def keys(journal: Journal, most: int = 100) -> list[str]:
-    return [found.key for found, _ in journal.waiting(most)]
+    return [found.key for found, _ in journal.pending(most)]
 
 
 def test_entries_come_back_in_order_until_they_are_delivered(tmp_path: Path) -> None:
     journal = Journal.create(tmp_path, HEAD, "me")
     for key in "abcde":
         journal.append(entry(key))
-    (_, _), (second, place) = journal.waiting(2)
+    (_, _), (second, place) = journal.pending(2)
     assert second == entry("b")
-    journal.delivered(place)
+    journal.mark_delivered(place)
     assert keys(journal) == ["c", "d", "e"]
-    assert journal.count_waiting() == 3
+    assert journal.count_pending() == 3
     journal.close()
-    (adopted,) = left_behind(tmp_path, HEAD.address, HEAD.experiment)
+    (adopted,) = orphaned_journals(tmp_path, HEAD.address, HEAD.experiment)
     assert adopted.head == HEAD
     assert keys(adopted) == ["c", "d", "e"]
-    adopted.delivered(adopted.waiting(9)[-1][1])
+    adopted.mark_delivered(adopted.pending(9)[-1][1])
     adopted.close()
     assert list(tmp_path.iterdir()) == [], "delivered in full, it is gone"
 
@@ -50,7 +50,7 @@ def test_any_answer_comes_back_character_for_character(raw: str, tmp_path_factor
     raw = raw.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")  # halves of a pair are one character
     journal = Journal.create(tmp_path_factory.mktemp("j"), HEAD, "me")
     journal.append(entry("a", raw))
-    assert journal.waiting(1)[0][0].draft.texts == {"raw.txt": raw, "rubric.md": "# Rubric"}
+    assert journal.pending(1)[0][0].draft.texts == {"raw.txt": raw, "rubric.md": "# Rubric"}
     journal.close()
 
 
@@ -75,15 +75,15 @@ def test_a_journal_stays_small_while_it_is_delivered(tmp_path: Path) -> None:
     for round_ in range(3):
         for key in "ab":
             journal.append(entry(f"{key}{round_}"))
-        (_, first), (_, last) = journal.waiting(9)
-        journal.delivered(first)
+        (_, first), (_, last) = journal.pending(9)
+        journal.mark_delivered(first)
         assert journal.path.stat().st_size > empty, "what is not delivered stays"
-        journal.delivered(last)
+        journal.mark_delivered(last)
         assert journal.path.stat().st_size == empty
         assert keys(journal) == []
     journal.append(entry("last"))
     journal.close()
-    (adopted,) = left_behind(tmp_path)
+    (adopted,) = orphaned_journals(tmp_path)
     assert keys(adopted) == ["last"]
     adopted.close()
 
@@ -93,12 +93,12 @@ def test_killed_between_starting_over_and_saying_so_nothing_waits(tmp_path: Path
     start = journal.path.stat().st_size
     for key in "ab":
         journal.append(entry(key))
-    journal.delivered(journal.waiting(1)[0][1])
+    journal.mark_delivered(journal.pending(1)[0][1])
     journal.close()
     with journal.path.open("rb+") as file:
         file.truncate(start)
-    (adopted,) = left_behind(tmp_path)
-    assert (keys(adopted), adopted.count_waiting(), adopted.is_delivered) == ([], 0, True)
+    (adopted,) = orphaned_journals(tmp_path)
+    assert (keys(adopted), adopted.count_pending(), adopted.is_delivered) == ([], 0, True)
     adopted.append(entry("next"))
     assert keys(adopted) == ["next"]
     adopted.close()
@@ -125,18 +125,18 @@ def test_a_journal_whose_process_lives_is_left_alone(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
-    assert list(left_behind(tmp_path)) == []
+    assert list(orphaned_journals(tmp_path)) == []
     process.kill()
     process.wait()
     process.stdout.close()
-    (adopted,) = left_behind(tmp_path)
-    assert list(left_behind(tmp_path)) == [], "nobody else adopts it"
+    (adopted,) = orphaned_journals(tmp_path)
+    assert list(orphaned_journals(tmp_path)) == [], "nobody else adopts it"
     adopted.close()
 
 
 def test_a_journal_that_was_killed_at_birth_is_cleared_away(tmp_path: Path) -> None:
     (tmp_path / "x-y.jsonl").write_bytes(b"done 000")
-    assert list(left_behind(tmp_path)) == []
+    assert list(orphaned_journals(tmp_path)) == []
     assert os.listdir(tmp_path) == []  # noqa: PTH208
 
 
@@ -145,5 +145,5 @@ def test_other_experiments_journals_are_not_touched(tmp_path: Path) -> None:
     journal = Journal.create(tmp_path, HEAD, "again")
     journal.append(entry("a"))
     journal.close()
-    assert list(left_behind(tmp_path, HEAD.address, "tip-bench-y")) == []
-    assert list(left_behind(tmp_path, "http://elsewhere", HEAD.experiment)) == []
+    assert list(orphaned_journals(tmp_path, HEAD.address, "tip-bench-y")) == []
+    assert list(orphaned_journals(tmp_path, "http://elsewhere", HEAD.experiment)) == []

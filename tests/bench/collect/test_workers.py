@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.bench.collect.loop import side_by_side
+from tipbench.bench.collect.loop import run_concurrently
 
 
 class Counter:
@@ -31,13 +31,13 @@ class Counter:
 @given(count=st.integers(0, 40), at_once=st.integers(1, 9))
 def test_every_task_is_done_once_and_never_too_many_at_once(count: int, at_once: int) -> None:
     work = Counter()
-    assert sorted(side_by_side(work, range(count), at_once)) == list(range(count))
+    assert sorted(run_concurrently(work, range(count), at_once)) == list(range(count))
     assert work.most <= at_once
 
 
 def test_it_is_really_side_by_side() -> None:
     work = Counter()
-    list(side_by_side(work, range(40), 4))
+    list(run_concurrently(work, range(40), 4))
     assert work.most > 1
 
 
@@ -48,5 +48,5 @@ def test_an_error_comes_out_and_no_thread_is_left() -> None:
         return task
 
     with pytest.raises(ValueError, match="three"):
-        list(side_by_side(breaks, range(100), 4))
+        list(run_concurrently(breaks, range(100), 4))
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("generate")]

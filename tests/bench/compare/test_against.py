@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.bench.compare.made_cells import RUBRIC, cell, counted, persona_cells, provisional
-from tipbench.bench.compare.against import Against, against_headline, compare_against
+from tipbench.bench.compare.against import ExperimentComparison, against_headline, compare_against
 from tipbench.bench.compare.rows import make_rows
 from tipbench.bench.records import StoredCell
 from tipbench.core.errors import InvalidInput
@@ -13,7 +13,7 @@ from tipbench.core.errors import InvalidInput
 BASE = [9.0, 12.0, 10.0, 14.0, 8.0, 11.0, 13.0, 9.0]
 
 
-def against(now: list[StoredCell], before: list[StoredCell]) -> Against:
+def against(now: list[StoredCell], before: list[StoredCell]) -> ExperimentComparison:
     return compare_against("new", make_rows(now, RUBRIC), "old", make_rows(before, RUBRIC))
 
 

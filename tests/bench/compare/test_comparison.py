@@ -78,7 +78,7 @@ def test_equal_scores_everywhere_tell_nothing_and_break_nothing() -> None:
 
 def test_one_scenario_tells_nothing_apart_and_says_what_it_takes() -> None:
     found = board(*(counted(cell("s1", model), score) for model, score in zip(MODELS, (5, 8, 11, 17), strict=True)))
-    assert not found.comparison.told
+    assert not found.comparison.separable
     assert found.top == ()
     assert {(one.rank.top, one.rank.p_best) for one in found.rows if one.rank} == {(None, None)}
     assert "4 rows can't be told apart on 1 scenario, whatever the scores; it takes 3." in verdict(found)

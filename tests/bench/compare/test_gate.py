@@ -3,7 +3,7 @@
 import pytest
 
 from tests.bench.compare.made_cells import RUBRIC, board, cell, persona_cells, provisional
-from tipbench.bench.compare.gate import Gated, find_row, gate, gate_against
+from tipbench.bench.compare.gate import GateResult, find_row, gate, gate_against
 from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.compare.rows import make_rows
 from tipbench.core.errors import InvalidInput
@@ -36,7 +36,7 @@ def test_evidence_of_a_loss_closes_it() -> None:
 
 def test_a_wanted_gain_that_is_out_of_reach_closes_it() -> None:
     found = gate(three(good=4), "good×v1", 0)
-    assert found == Gated("held", "good × v1 held: a gain of +3.88 over the best other row, wanted +0.00.")
+    assert found == GateResult("held", "good × v1 held: a gain of +3.88 over the best other row, wanted +0.00.")
     assert gate(three(good=4), "good×v1", 9).outcome == "lost"
 
 
@@ -52,7 +52,7 @@ def test_what_can_t_be_told_does_not_close_it() -> None:
     assert "it takes" in found.sentence
     assert found.sentence.endswith("so the gate stays open.")
     unscored = board(*persona_cells("a", "v1", BASE), cell("s1", "b"))
-    assert gate(unscored, "b×v1", 0) == Gated("open", "b × v1 has no scores yet, so the gate stays open.")
+    assert gate(unscored, "b×v1", 0) == GateResult("open", "b × v1 has no scores yet, so the gate stays open.")
 
 
 def test_a_name_that_fits_no_row_is_refused_with_those_that_there_are() -> None:
@@ -99,7 +99,7 @@ def test_provisional_scores_are_called_that() -> None:
 def test_a_row_without_scores_in_the_other_experiment_leaves_the_gate_open() -> None:
     before = make_rows([cell("p0-morning", "good"), *persona_cells("twice", "v1", BASE)], RUBRIC)
     found = gate_against(three(), "good×v1", 0, "old", before)
-    assert found == Gated("open", "no scenario of good × v1 has scores in 'old' too, so the gate stays open.")
+    assert found == GateResult("open", "no scenario of good × v1 has scores in 'old' too, so the gate stays open.")
 
 
 def test_a_model_with_the_sign_in_its_name_can_be_named_as_it_stands() -> None:

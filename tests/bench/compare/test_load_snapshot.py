@@ -15,9 +15,9 @@ from tipbench.bench.compare.snapshot import Snapshot, load_snapshot, rubric_of
 from tipbench.bench.tracking.batches import accept_drift, batch_runs
 from tipbench.bench.tracking.embedded import EmbeddedMlflow
 from tipbench.bench.tracking.interface import Experiment, StoredRun
-from tipbench.bench.tracking.runs import KIND, SUPERSEDED, stored_cell, stored_runs, supersede_later
+from tipbench.bench.tracking.runs import KIND, SUPERSEDED, stored_cell, stored_runs, supersede_duplicates
 from tipbench.bench.tracking.store import RunChange, RunStore
-from tipbench.bench.tracking.write_markers import ABANDONED_S, Marks, writers
+from tipbench.bench.tracking.write_markers import ABANDONED_S, WriteMarkers, writers
 from tipbench.core.errors import StoredDataDamaged, TrackingUnreachable
 
 TIME = 1_000_000.0
@@ -96,7 +96,7 @@ WRITES: dict[str, Callable[[RunStore, Experiment], object]] = {
     ),
     "a run set aside": lambda store, experiment: store.extend_run(first(store, experiment), {SUPERSEDED: "true"}),
     "a run removed": lambda store, experiment: store.remove_run(first(store, experiment)),
-    "later answers": supersede_later,
+    "later answers": supersede_duplicates,
 }
 
 
@@ -149,7 +149,7 @@ def test_nothing_is_trusted_or_kept_while_somebody_writes(
 def test_a_killed_writer_is_forgotten_after_half_an_hour(
     api: SharedMlflow, store: RunStore, experiment: Experiment, tmp_path: Path
 ) -> None:
-    Marks(api).writing(experiment.id).__enter__()  # and then no more of it
+    WriteMarkers(api).writing(experiment.id).__enter__()  # and then no more of it
     for at in (TIME, TIME + ABANDONED_S - 1):
         snapshot(store, tmp_path, at=at)
         assert len(writers(store.experiment(NAME))) == 1

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from tests.bench.compare.made_cells import RUBRIC, board, cell, counted, empty, failed, persona_cells, provisional
-from tipbench.bench.compare.messages import headline, percent, prompt_label, verdict, warnings
+from tipbench.bench.compare.leaderboard import prompt_label
+from tipbench.bench.compare.messages import headline, percent, verdict, warnings
 from tipbench.bench.records import JudgeNote
 
 BASE = [9.0, 11.0, 10.0, 12.0, 8.0, 11.0, 10.0, 9.0]

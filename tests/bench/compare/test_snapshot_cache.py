@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.bench.compare.conftest import NAME, SECRET, WRITTEN_BY_A_MODEL, patient
 from tipbench.bench.compare import snapshot as kept_look
-from tipbench.bench.compare.snapshot import MOST_FILES, Snapshot, SnapshotDiskCache, load_snapshot
+from tipbench.bench.compare.snapshot import MAX_FILES, Snapshot, SnapshotDiskCache, load_snapshot
 from tipbench.bench.records import JudgeNote
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.store import RunStore
@@ -135,11 +135,11 @@ def test_there_are_never_more_than_so_many(snapshot: Snapshot, tmp_path: Path) -
     folder.mkdir()
     (folder / ".left.part").write_text("of somebody who was killed")
     os.utime(folder / ".left.part", (0, 0))
-    for number in range(MOST_FILES + 3):
+    for number in range(MAX_FILES + 3):
         kept = SnapshotDiskCache(folder, "http://box", str(number))
         kept.save(snapshot, MARK)
         os.utime(file_of(kept), (number + 1, number + 1))
-    assert len(list(folder.iterdir())) == MOST_FILES
+    assert len(list(folder.iterdir())) == MAX_FILES
     assert SnapshotDiskCache(folder, "http://box", "0").load(snapshot.experiment, MARK) is None
     assert kept.load(snapshot.experiment, MARK) == snapshot
 

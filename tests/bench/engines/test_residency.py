@@ -11,7 +11,7 @@ from tests.bench.engines.stand_in import Reply, StandIn
 from tests.core.test_locks import held_elsewhere
 from tipbench.bench.engines.embedded import EmbeddedEngine
 from tipbench.bench.engines.ollama import OllamaEngine
-from tipbench.bench.engines.residency import exclusive_use, unload_left
+from tipbench.bench.engines.residency import exclusive_use, unload_leftover_models
 from tipbench.bench.engines.scripted import ScriptedEngine
 from tipbench.core.errors import EngineError, LockTaken
 from tipbench.core.paths import lock_path
@@ -39,12 +39,12 @@ def test_it_is_unloaded_and_then_forgotten(stand_in: StandIn, engine: OllamaEngi
     lock = cut_short(engine, home)
     stand_in.on("/api/ps", loaded("tiny:1b"), loaded("tiny:1b"), loaded())
     said: list[str] = []
-    unload_left(engine, home, said.append)
+    unload_leftover_models(engine, home, said.append)
     assert stand_in.bodies("/api/generate") == [{"model": "tiny:1b", "keep_alive": 0}]
     assert len(said) == 1
     assert lock.read_text() == ""
     asked = len(stand_in.asked)
-    unload_left(engine, home, said.append)
+    unload_leftover_models(engine, home, said.append)
     assert len(stand_in.asked) == asked, "nothing is left to ask for"
 
 
@@ -54,7 +54,7 @@ def test_what_a_request_of_the_killed_one_loads_again_is_unloaded_too(
     cut_short(engine, home)
     stand_in.on("/api/ps", loaded("tiny:1b"), loaded(), loaded("tiny:1b"), loaded())
     said: list[str] = []
-    unload_left(engine, home, said.append)
+    unload_leftover_models(engine, home, said.append)
     assert stand_in.bodies("/api/generate") == [{"model": "tiny:1b", "keep_alive": 0}] * 2
     assert len(said) == 1
 
@@ -63,20 +63,20 @@ def test_what_does_not_leave_is_told_and_not_forgotten(stand_in: StandIn, engine
     lock = cut_short(engine, home)
     stand_in.on("/api/ps", Reply({"error": "denied"}, 403))
     with pytest.raises(EngineError, match="answered 403"):
-        unload_left(engine, home, print)
+        unload_leftover_models(engine, home, print)
     assert json.loads(lock.read_text()) == ["tiny:1b"]
 
 
 def test_another_collection_there_sees_to_it_itself(stand_in: StandIn, engine: OllamaEngine, home: Path) -> None:
     lock = cut_short(engine, home)
     with held_elsewhere(lock):
-        unload_left(engine, home, print)
+        unload_leftover_models(engine, home, print)
     assert stand_in.asked == []
     assert json.loads(lock.read_text()) == ["tiny:1b"]
 
 
 def test_an_engine_that_loads_nothing_at_our_word_is_left_alone(home: Path) -> None:
-    unload_left(ScriptedEngine(), home, print)
+    unload_leftover_models(ScriptedEngine(), home, print)
     assert not (home / "locks").exists()
 
 

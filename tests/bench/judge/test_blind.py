@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tipbench.bench.judge.sample import MARK, Blindfold, families, families_shared
+from tipbench.bench.judge.sample import REDACTED, Redactor, families, families_shared
 
-BLINDFOLD = Blindfold(
+REDACTOR = Redactor(
     ["qwen2.5:0.5b", "embedded/smollm2:135m", "gemma3:1b", "openai/phi-3-mini"], ["v1", "v2-mentor", "v3-few-shot"]
 )
 
@@ -25,7 +25,7 @@ BLINDFOLD = Blindfold(
     ],
 )
 def test_what_a_model_says_about_itself_is_marked(written: str, shown: str) -> None:
-    assert BLINDFOLD.over(written) == shown
+    assert REDACTOR.redact(written) == shown
 
 
 @pytest.mark.parametrize(
@@ -33,19 +33,19 @@ def test_what_a_model_says_about_itself_is_marked(written: str, shown: str) -> N
     ["Philosophy helps.", "Version v1 of the plan", "As an aide, call Jule.", "Feed the llamas.", "Claude calls at 9."],
 )
 def test_other_words_stay(text: str) -> None:
-    assert BLINDFOLD.over(text) == text
+    assert REDACTOR.redact(text) == text
 
 
 def test_a_blindfold_for_nobody() -> None:
-    assert Blindfold([], []).over("Call Jule, Qwen.") == "Call Jule, Qwen."
-    assert Blindfold(["a", "(", "x*"], ["["]).over("a ( x* [") == "a ( x* ["
+    assert Redactor([], []).redact("Call Jule, Qwen.") == "Call Jule, Qwen."
+    assert Redactor(["a", "(", "x*"], ["["]).redact("a ( x* [") == "a ( x* ["
 
 
 @given(st.text())
 def test_covering_twice_is_covering_once(text: str) -> None:
-    once = BLINDFOLD.over(text)
-    assert BLINDFOLD.over(once) == once
-    if MARK not in once:
+    once = REDACTOR.redact(text)
+    assert REDACTOR.redact(once) == once
+    if REDACTED not in once:
         assert once == text
 
 

@@ -27,7 +27,7 @@ def test_one_judge_is_taken_at_its_word() -> None:
     found = consensus(given, ["tone"])
     assert found.scores == given["ana"]
     assert found.leanings == {"ana": {"tone": 0.0}}
-    assert found.apart == ()
+    assert found.unlinked_groups == ()
 
 
 def test_leanings_are_found_although_the_judges_saw_different_candidates() -> None:
@@ -50,7 +50,7 @@ def test_judges_who_share_too_little_are_left_as_they_are_and_named() -> None:
     last = 50 + ENOUGH_SHARED - 1
     given = _given({"ana": 0.0, "ben": 1.0}, {"ana": range(last), "ben": range(50, 120)})
     found = consensus(given, ["tone"])
-    assert found.apart == (("ana",), ("ben",))
+    assert found.unlinked_groups == (("ana",), ("ben",))
     assert found.leanings == {"ana": {"tone": 0.0}, "ben": {"tone": 0.0}}
     both = ("run-10", 52)
     assert found.scores[both]["tone"] == fmean(given[judge][both]["tone"] for judge in ("ana", "ben"))
@@ -59,5 +59,5 @@ def test_judges_who_share_too_little_are_left_as_they_are_and_named() -> None:
 def test_judges_are_linked_through_a_third() -> None:
     given = _given({"a": 0.0, "b": 0.5, "c": 1.0}, {"a": range(50), "b": range(30, 90), "c": range(70, 120)})
     found = consensus(given, ["tone"])
-    assert found.apart == ()
+    assert found.unlinked_groups == ()
     assert found.leanings["c"]["tone"] - found.leanings["a"]["tone"] == pytest.approx(1.0, abs=1e-6)

@@ -6,7 +6,7 @@ import random
 import pytest
 from benchmarks.drift import Judge, at_random, batch, faithful, flat, quarantined, shifted
 
-from tipbench.bench.judge.drift import ENOUGH, ENOUGH_REPEATS, Anchored, Drift, assess, read_drift
+from tipbench.bench.judge.drift import ENOUGH_ANCHORS, ENOUGH_REPEATS, AnchorReferences, Drift, assess, read_drift
 from tipbench.bench.judge.sample import ANCHORS
 from tipbench.bench.suites.load import load_suite
 
@@ -31,12 +31,12 @@ def test_a_judge_that_drifts_is_found_out(judge: Judge) -> None:
 
 def test_too_few_anchors_tell_nothing_and_earlier_ones_help_out() -> None:
     drawn = random.Random(3)
-    few = batch(drawn, flat, SUITE.anchors, SUITE.rubric, ENOUGH - 1)
-    alone = assess(few, SUITE.rubric, Anchored((), SUITE.rubric), (), ANCHORS)
-    assert (alone.assessable, alone.quarantine, alone.anchors) == (False, "", ENOUGH - 1)
+    few = batch(drawn, flat, SUITE.anchors, SUITE.rubric, ENOUGH_ANCHORS - 1)
+    alone = assess(few, SUITE.rubric, AnchorReferences((), SUITE.rubric), (), ANCHORS)
+    assert (alone.assessable, alone.quarantine, alone.anchors) == (False, "", ENOUGH_ANCHORS - 1)
     earlier = batch(drawn, faithful, SUITE.anchors, SUITE.rubric, 10)
-    helped = assess(few, SUITE.rubric, Anchored((), SUITE.rubric), (earlier,), ANCHORS)
-    assert (helped.anchors, helped.borrowed) == (ANCHORS, ANCHORS - (ENOUGH - 1))
+    helped = assess(few, SUITE.rubric, AnchorReferences((), SUITE.rubric), (earlier,), ANCHORS)
+    assert (helped.anchors, helped.borrowed) == (ANCHORS, ANCHORS - (ENOUGH_ANCHORS - 1))
     assert helped.quarantine
 
 
@@ -48,11 +48,12 @@ def test_a_judge_who_contradicts_itself_is_found_out_by_repeats() -> None:
         if verdict.slot.kind == "repeat":
             verdict.scores.update({name: drawn.choice((1, 5)) for name in verdict.scores})  # type: ignore[attr-defined]
     assert (
-        "the same item got scores" in assess(scored, SUITE.rubric, Anchored((), SUITE.rubric), (), ANCHORS).quarantine
+        "the same item got scores"
+        in assess(scored, SUITE.rubric, AnchorReferences((), SUITE.rubric), (), ANCHORS).quarantine
     )
 
 
-@pytest.mark.parametrize("anchors", [0, ENOUGH - 1])
+@pytest.mark.parametrize("anchors", [0, ENOUGH_ANCHORS - 1])
 def test_without_enough_anchors_repeats_tell_who_throws_dice(anchors: int) -> None:
     drawn = random.Random(7)
 
@@ -60,7 +61,7 @@ def test_without_enough_anchors_repeats_tell_who_throws_dice(anchors: int) -> No
         scored = batch(drawn, judge, SUITE.anchors, SUITE.rubric, anchors)
         twice = [verdict for verdict in scored if verdict.slot.kind == "repeat"][:repeats]
         others = [verdict for verdict in scored if verdict.slot.kind != "repeat"]
-        return assess([*others, *twice], SUITE.rubric, Anchored((), SUITE.rubric), (), ANCHORS)
+        return assess([*others, *twice], SUITE.rubric, AnchorReferences((), SUITE.rubric), (), ANCHORS)
 
     found = [drift(at_random) for _ in range(40)]
     assert sum("the same item got scores" in one.quarantine for one in found) >= 38

@@ -11,10 +11,10 @@ from tipbench.bench.judge.sample import (
     REPEATS,
     anchors_for,
     fitting_sample,
-    limited,
     repeats_for,
-    sampled,
+    sample_candidates,
     seconds_for,
+    take_cells,
 )
 
 
@@ -37,15 +37,15 @@ def test_small_batches_carry_fewer_anchors_and_repeats() -> None:
 
 @given(st.text(), st.integers(), st.integers(0, 30), st.integers(1, 40))
 def test_candidates_depend_on_cell_and_seed_alone(key: str, seed: int, count: int, sample: int) -> None:
-    chosen = sampled(key, seed, count, sample)
-    assert chosen == sampled(key, seed, count, sample)
+    chosen = sample_candidates(key, seed, count, sample)
+    assert chosen == sample_candidates(key, seed, count, sample)
     assert len(set(chosen)) == len(chosen) == min(count, sample)
     assert set(chosen) <= set(range(count))
 
 
 @given(st.dictionaries(st.text(), st.lists(st.integers(), min_size=1, max_size=5)), st.integers(1, 30))
 def test_a_limit_is_kept_by_whole_cells(cells: dict[str, list[int]], limit: int) -> None:
-    taken = limited(random.Random(1), cells, limit)
+    taken = take_cells(random.Random(1), cells, limit)
     assert len(taken) <= limit
-    everything = limited(random.Random(1), cells, None)
+    everything = take_cells(random.Random(1), cells, None)
     assert len(everything) == sum(len(items) for items in cells.values())

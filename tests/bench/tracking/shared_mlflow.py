@@ -66,7 +66,7 @@ class SharedMlflow(EmbeddedMlflow):
         return None
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         yield
 
     def _write(self) -> None:

@@ -99,7 +99,7 @@ class StoreContract:
 
     def test_a_brief_reading_leaves_out_texts_and_nothing_else(self, store: RunStore, experiment: Experiment) -> None:
         store.write_run(experiment, a_draft(texts=TEXTS))
-        [run], [brief] = list(store.each_run(experiment, {})), list(store.each_run(experiment, {}, brief=True))
+        [run], [brief] = list(store.iter_runs(experiment, {})), list(store.iter_runs(experiment, {}, brief=True))
         kept = {key: value for key, value in run.tags.items() if not key.startswith(NOT_IN_BRIEF)}
         assert {"tipbench.kind", "judge_pending", "empty"} <= kept.keys()
         assert kept.items() <= brief.tags.items()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.bench.engines.stand_in import Reply, StandIn, free_address
 from tipbench.bench.tracking import address
-from tipbench.bench.tracking.address import OpenedStore, open_store, own_database, remember
+from tipbench.bench.tracking.address import OpenedStore, open_store, own_database_url, remember_experiment
 from tipbench.core.errors import InvalidInput, NothingStored, TipbenchError, TrackingUnreachable
 from tipbench.core.settings import Settings
 
@@ -101,11 +101,11 @@ def test_our_own_database_is_made_only_for_writing(home: Path) -> None:
     with pytest.raises(NothingStored, match="no results yet"):
         open_store(None, Settings())
     assert not (home / "mlflow.db").exists()
-    assert own_database(Settings()) == f"sqlite:///{home / 'mlflow.db'}"
+    assert own_database_url(Settings()) == f"sqlite:///{home / 'mlflow.db'}"
 
 
 def test_an_experiment_kept_on_a_server_is_not_continued_in_our_own_database(own: Path) -> None:
-    remember(Settings(), "tip-bench-1", "http://bench:5000", "tip")
+    remember_experiment(Settings(), "tip-bench-1", "http://bench:5000", "tip")
     with pytest.raises(
         InvalidInput, match=r"'tip-bench-1' was last .* http://bench:5000; add --mlflow-url http://bench:5000"
     ):
@@ -117,21 +117,21 @@ def test_an_experiment_kept_on_a_server_is_not_continued_in_our_own_database(own
 
 
 def test_an_experiment_kept_here_is_not_continued_on_a_server_that_turned_up(server: StandIn, own: Path) -> None:
-    remember(Settings(), "tip-bench-1", f"sqlite:///{own}", "tip")
+    remember_experiment(Settings(), "tip-bench-1", f"sqlite:///{own}", "tip")
     with pytest.raises(InvalidInput, match="is kept at sqlite"):
         open_store(None, Settings(), "tip-bench-1")
 
 
 def test_the_last_place_that_was_remembered_counts(own: Path) -> None:
     for place in ("http://bench:5000", f"sqlite:///{own}"):
-        remember(Settings(), "tip/bench: ü", place, "tip")
+        remember_experiment(Settings(), "tip/bench: ü", place, "tip")
     with opened(experiment="tip/bench: ü") as found:
         assert found.store.address == f"sqlite:///{own}"
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"kept_at'])
 def test_a_note_that_can_not_be_read_is_no_traceback(home: Path, own: Path, content: str) -> None:
-    remember(Settings(), "tip-bench-1", "http://bench:5000", "tip")
+    remember_experiment(Settings(), "tip-bench-1", "http://bench:5000", "tip")
     [note] = (home / "experiments").glob("*.json")
     assert json.loads(note.read_text()) == {
         "experiment": "tip-bench-1",
@@ -156,7 +156,7 @@ def test_addresses_that_can_not_be_used(url: str) -> None:
 def test_credentials_are_neither_shown_nor_kept(url: str, home: Path) -> None:
     def use() -> None:
         with opened(url) as found:
-            remember(Settings(), "tip-bench-1", found.store.address, "tip")
+            remember_experiment(Settings(), "tip-bench-1", found.store.address, "tip")
             assert "hunter2" not in found.store.address + found.notice
             found.store.experiments("")
 

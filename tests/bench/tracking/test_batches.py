@@ -16,7 +16,7 @@ from tipbench.bench.tracking.batches import (
     batch_runs,
     deciding_batch,
     find_batch,
-    latest_rubric,
+    latest_rubric_digest,
     read_batch,
     summaries,
     write_batch,
@@ -83,9 +83,9 @@ def test_the_newest_batch_that_counts_decides_by_which_rubric(store: RunStore, e
         decides = deciding_batch(some)
         assert decides is not None
         assert decides.tags["tipbench.batch"] == "b-3"  # of two at the same moment always the same
-        assert latest_rubric(some) == "rubric-3"
+        assert latest_rubric_digest(some) == "rubric-3"
     drifted = [run for run in runs if run.tags["tipbench.batch"] == "b-1"]
-    assert (deciding_batch(drifted), latest_rubric(drifted)) == (drifted[0], None)
+    assert (deciding_batch(drifted), latest_rubric_digest(drifted)) == (drifted[0], None)
     assert deciding_batch([]) is None
 
 

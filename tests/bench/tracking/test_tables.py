@@ -61,7 +61,7 @@ def test_the_columns_are_those_of_mlflows_own_definitions() -> None:
     from mlflow.store.tracking.dbmodels import models
 
     definitions = {table.name: table for table in models.Base.metadata.tables.values()}
-    for name, columns in tables.WRITTEN.items():
+    for name, columns in tables.WRITTEN_COLUMNS.items():
         assert sorted(columns) == sorted(column.name for column in definitions[name].columns)
 
 
@@ -85,7 +85,7 @@ def test_the_rows_are_those_that_mlflow_writes(database: Path, tmp_path: Path) -
     made.untag_experiment(theirs.id, "gone")
     made.close()
     differing = {"run_uuid", "artifact_uri", "artifact_location", "creation_time", "last_update_time"}
-    for table in tables.WRITTEN:
+    for table in tables.WRITTEN_COLUMNS:
         rows = [
             sorted(
                 [(key, value) for key, value in sorted(row.items()) if key not in differing]

@@ -46,7 +46,7 @@ def test_every_text_survives_a_file(text: str) -> None:
     content, tags = as_file("raw.txt", text)
     note = read_note("raw.txt", tags)
     assert note is not None
-    assert note.kept_in == "file"
+    assert note.stored_in == "file"
     assert b"\x00" not in content
     assert from_file("raw.txt", note, content) == text
 

@@ -11,7 +11,7 @@ from tipbench.bench.tracking import write_markers as marks
 from tipbench.bench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.store import RunChange, RunStore
-from tipbench.bench.tracking.write_markers import HELD_S, WRITTEN, Marks, state, writers
+from tipbench.bench.tracking.write_markers import LEASE_S, WRITTEN, WriteMarkers, marker_state, writers
 from tipbench.core.errors import TrackingError, TrackingRefused, TrackingUnreachable
 
 
@@ -49,14 +49,14 @@ WRITES: dict[str, Callable[[RunStore], object]] = {
 def test_every_write_changes_the_mark(
     store: RunStore, api: SharedMlflow, experiment: Experiment, write: Callable[[RunStore], object]
 ) -> None:
-    assert state(experiment) is None  # nobody has left a mark yet
+    assert marker_state(experiment) is None  # nobody has left a mark yet
     store.write_run(experiment, a_draft())
-    before, count = state(now(store)), api.writes
+    before, count = marker_state(now(store)), api.writes
     write(store)
     after = now(store)
     assert api.writes > count  # each of them looked for the mark, too
-    assert None not in (before, state(after))
-    assert state(after) != before
+    assert None not in (before, marker_state(after))
+    assert marker_state(after) != before
     assert writers(after) == {}
 
 
@@ -65,15 +65,15 @@ def test_a_database_file_is_marked_as_well(database: Path, write: Callable[[RunS
     """A server may be on the same file, and somebody who looks at it from elsewhere."""
     store = RunStore(EmbeddedMlflow(f"{SCHEME}{database}"))
     store.write_run(store.ensure_experiment("tip-bench-test", {}), a_draft())
-    before = state(now(store))
+    before = marker_state(now(store))
     write(store)
-    assert state(now(store)) not in (None, before)
+    assert marker_state(now(store)) not in (None, before)
     store.close()
 
 
 def test_nothing_that_writes_to_runs_is_missing_from_the_table() -> None:
     others = {"session", "forget_writers", "close", "experiment", "ensure_experiment", "find_experiment", "experiments"}
-    others |= {"foreign_runs", "runs", "every_run", "each_run", "text", "address", "is_shared", "version"}
+    others |= {"foreign_runs", "runs", "all_runs", "iter_runs", "text", "address", "is_shared", "version"}
     others |= {"delete_experiment", "restore_experiment"}  # these have a test of their own
     assert {name for name in vars(RunStore) if not name.startswith("_")} == others | set(WRITES)
 
@@ -82,9 +82,9 @@ def test_an_experiment_that_was_deleted_and_restored_is_trusted_no_more(
     store: RunStore, experiment: Experiment
 ) -> None:
     store.write_run(experiment, a_draft())
-    before = state(now(store))
+    before = marker_state(now(store))
     restored(store)
-    assert state(now(store)) != before
+    assert marker_state(now(store)) != before
 
 
 def test_a_session_costs_a_few_requests(store: RunStore, api: SharedMlflow, experiment: Experiment) -> None:
@@ -94,9 +94,9 @@ def test_a_session_costs_a_few_requests(store: RunStore, api: SharedMlflow, expe
             with store.session():
                 store.write_run(experiment, a_draft())
         assert len(writers(now(store))) == 1
-        assert state(now(store)) is None
+        assert marker_state(now(store)) is None
     assert api.marks_set == 2
-    assert state(now(store))
+    assert marker_state(now(store))
 
 
 def test_a_session_without_a_write_leaves_everything_as_it_was(store: RunStore, experiment: Experiment) -> None:
@@ -115,9 +115,9 @@ def test_one_that_ends_while_another_still_writes(store: RunStore, api: SharedMl
             other.write_run(experiment, a_draft())
             assert len(writers(now(store))) == 2
         assert len(writers(now(store))) == 1
-        assert state(now(store)) is None
+        assert marker_state(now(store)) is None
         mark = now(store).tags[WRITTEN]
-    assert state(now(store)) not in (None, mark)
+    assert marker_state(now(store)) not in (None, mark)
 
 
 @pytest.mark.parametrize("error", [TrackingUnreachable("timed out"), KeyboardInterrupt(), MemoryError()])
@@ -141,15 +141,15 @@ def test_after_a_refusal_nothing_is_in_doubt(
     api.error = error
     with pytest.raises(TrackingError):
         store.write_run(experiment, a_draft())
-    assert state(now(store))
+    assert marker_state(now(store))
 
 
 def test_a_killed_writer_leaves_its_mark(store: RunStore, api: SharedMlflow, experiment: Experiment) -> None:
-    Marks(api).writing(experiment.id).__enter__()  # and then no more of it
+    WriteMarkers(api).writing(experiment.id).__enter__()  # and then no more of it
     store.write_run(experiment, a_draft())
-    assert state(now(store)) is None
+    assert marker_state(now(store)) is None
     store.forget_writers(experiment, writers(now(store)))
-    assert state(now(store))
+    assert marker_state(now(store))
 
 
 def test_a_mark_is_held_for_a_minute_and_then_set_anew(
@@ -159,7 +159,7 @@ def test_a_mark_is_held_for_a_minute_and_then_set_anew(
     monkeypatch.setattr(marks, "_now", lambda: (clocks[0], clocks[1]))
     seen = []
     with store.session():
-        for monotonic, wall in ((0.0, 0.0), (HELD_S - 1, HELD_S - 1), (2.0, 2.0), (0.0, HELD_S), (0.0, -1.0)):
+        for monotonic, wall in ((0.0, 0.0), (LEASE_S - 1, LEASE_S - 1), (2.0, 2.0), (0.0, LEASE_S), (0.0, -1.0)):
             clocks = [clocks[0] + monotonic, clocks[1] + wall]  # also when one of them stood still, or was set back
             store.write_run(experiment, a_draft())
             seen.append(writers(now(store)))
@@ -168,7 +168,7 @@ def test_a_mark_is_held_for_a_minute_and_then_set_anew(
     assert len(keys) == 1
     assert values[0] == values[1]
     assert len(set(values)) == 4
-    assert state(now(store))
+    assert marker_state(now(store))
 
 
 def test_a_mark_that_was_taken_away_by_mistake_comes_back(
@@ -177,11 +177,11 @@ def test_a_mark_that_was_taken_away_by_mistake_comes_back(
     with store.session():
         store.write_run(experiment, a_draft())
         store.forget_writers(experiment, writers(now(store)))
-        mark = state(now(store))
-        monkeypatch.setattr(marks, "HELD_S", 0.0)  # it was long ago
+        mark = marker_state(now(store))
+        monkeypatch.setattr(marks, "LEASE_S", 0.0)  # it was long ago
         store.write_run(experiment, a_draft())
-        assert state(now(store)) is None
-    assert state(now(store)) not in (None, mark)
+        assert marker_state(now(store)) is None
+    assert marker_state(now(store)) not in (None, mark)
 
 
 def test_who_may_not_mark_may_not_write(store: RunStore, api: SharedMlflow, experiment: Experiment) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tipbench.cli.sim.run_report import curve, squeezed
+from tipbench.cli.sim.run_report import curve, downsample
 
 
 def test_low_is_low_and_high_is_high() -> None:
@@ -14,7 +14,7 @@ def test_low_is_low_and_high_is_high() -> None:
 
 @given(values=st.lists(st.floats(-1, 1), min_size=1, max_size=40), width=st.integers(1, 50))
 def test_it_fits_and_keeps_the_mean(values: list[float], width: int) -> None:
-    points = squeezed(values, width)
+    points = downsample(values, width)
     assert len(points) == min(width, len(values))
     assert min(values) - 1e-9 <= min(points) <= max(points) <= max(values) + 1e-9
     if len(values) % len(points) == 0:

@@ -6,16 +6,16 @@ import signal
 import pytest
 
 from tests.integration.recommending import recommending
-from tipbench.cli.listening import listening
-from tipbench.cli.recommend.workers import work
+from tipbench.cli.listening import open_listener
+from tipbench.cli.recommend.workers import worker_main
 
 
 def test_a_worker_that_can_not_start_says_why_in_a_line(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TIPBENCH_STATE", "parchment")
-    with listening("127.0.0.1", 0) as listener:
-        worker = multiprocessing.get_context("spawn").Process(target=work, args=(listener, (), False))
+    with open_listener("127.0.0.1", 0) as listener:
+        worker = multiprocessing.get_context("spawn").Process(target=worker_main, args=(listener, (), False))
         worker.start()
         worker.join(60)
     assert worker.exitcode == 1

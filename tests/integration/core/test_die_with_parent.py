@@ -9,12 +9,12 @@ import time
 import psutil
 import pytest
 
-from tipbench.core.die_with_parent import tied_to_parent
+from tipbench.core.die_with_parent import die_with_parent_command
 
 _STARTER = """
 import subprocess, time
-from tipbench.core.die_with_parent import tied_to_parent
-started = subprocess.Popen(tied_to_parent("recommend", "serve", "--port", "0"))
+from tipbench.core.die_with_parent import die_with_parent_command
+started = subprocess.Popen(die_with_parent_command("recommend", "serve", "--port", "0"))
 print(started.pid, flush=True)
 time.sleep(600)
 """
@@ -40,12 +40,12 @@ def test_a_killed_starter_takes_it_along(early: bool) -> None:
 
 
 def test_it_is_tipbench_and_gives_its_exit_status() -> None:
-    told = subprocess.run(tied_to_parent("--version"), capture_output=True, text=True, check=True)
+    told = subprocess.run(die_with_parent_command("--version"), capture_output=True, text=True, check=True)
     assert told.stdout.startswith("tipbench")
-    assert subprocess.run(tied_to_parent("no-such-command"), capture_output=True, check=False).returncode == 2
+    assert subprocess.run(die_with_parent_command("no-such-command"), capture_output=True, check=False).returncode == 2
 
 
 def test_whoever_was_left_alone_does_not_begin() -> None:
-    python, option, module, _, *rest = tied_to_parent("--version")
+    python, option, module, _, *rest = die_with_parent_command("--version")
     told = subprocess.run([python, option, module, "1", *rest], capture_output=True, check=True)
     assert told.stdout == b""

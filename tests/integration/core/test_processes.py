@@ -8,7 +8,14 @@ import time
 import psutil
 import pytest
 
-from tipbench.core.processes import OutOfTime, TooMuch, end_group, kill_descendants, run_bounded, start_process
+from tipbench.core.processes import (
+    ProcessTimedOut,
+    TooMuchOutput,
+    end_group,
+    kill_descendants,
+    run_bounded,
+    start_process,
+)
 
 _SLEEPS = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -19,9 +26,9 @@ def test_a_program_is_given_bytes_and_says_what_is_left() -> None:
 
 
 def test_one_that_takes_too_long_or_says_too_much_is_ended() -> None:
-    with pytest.raises(OutOfTime):
+    with pytest.raises(ProcessTimedOut):
         run_bounded(_SLEEPS, b"", os.environ, 0.2, 100)
-    with pytest.raises(TooMuch):
+    with pytest.raises(TooMuchOutput):
         run_bounded([sys.executable, "-c", "while True: print('x' * 1000)"], b"", os.environ, 30, 5_000)
 
 

@@ -12,7 +12,7 @@ from tests.recommender.gates import LINUCB, V2
 from tests.recommender.store.test_document import EVENT, KEPT
 from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateRefused
 from tipbench.recommender.store.files import FileStore
-from tipbench.recommender.store.interface import Key, Mark
+from tipbench.recommender.store.interface import Key, Marker
 from tipbench.recommender.store.moving import move
 
 KEYS = [Key(f"u{number}", policy) for number in range(6) for policy in ("egreedy", "egreedy/v2")]
@@ -56,7 +56,7 @@ def test_everything_is_there_and_the_source_says_where(source: FileStore, destin
     before, watched = content(source), []
     assert move(source, destination, FIRST, lambda *how_far: watched.append(how_far)) == (12, 6)
     assert content(destination) == content(source) == before
-    assert source.mark == Mark("MOVED", "files", str(destination.folder), FIRST)
+    assert source.marker == Marker("MOVED", "files", str(destination.folder), FIRST)
     assert watched[-1] == ("moving", 12, 12)
     assert not _can_be_served(source)
     assert _can_be_served(destination)
@@ -65,12 +65,12 @@ def test_everything_is_there_and_the_source_says_where(source: FileStore, destin
 def test_there_and_back_what_changed_meanwhile_counts(source: FileStore, destination: FileStore) -> None:
     move(source, destination, FIRST, _unseen)
     with destination.transaction(KEYS[2]) as transaction:
-        transaction.keep(replace(KEPT, late=99))
+        transaction.put_state(replace(KEPT, late=99))
     destination.clear("u5", ["egreedy"])
     now = content(destination)
     assert move(destination, source, SECOND, _unseen) == (11, 6)
     assert content(source) == now  # and the user who was forgotten stays so
-    assert source.mark is None
+    assert source.marker is None
     assert not _can_be_served(destination)
 
 
@@ -81,7 +81,7 @@ def test_states_of_others_are_not_overwritten(source: FileStore, destination: Fi
         with pytest.raises(Conflict, match=f"such as that of {key.user_id} with {key.policy}, and"):
             move(source, destination, FIRST, _unseen)
         assert content(destination) == before
-        assert (source.mark, destination.mark) == (None, None)
+        assert (source.marker, destination.marker) == (None, None)
         destination.clear(*key[:1], key[1:])
 
 
@@ -106,7 +106,7 @@ def test_what_was_moved_elsewhere_is_not_replaced(source: FileStore, destination
 def test_nothing_is_not_moved(source: FileStore, destination: FileStore) -> None:
     with pytest.raises(NotFound, match="nothing to move"):
         move(destination, source, FIRST, _unseen)
-    assert (source.mark, destination.mark) == (None, None)
+    assert (source.marker, destination.marker) == (None, None)
 
 
 def test_a_damaged_state_stops_it_before_anything_is_written(source: FileStore, destination: FileStore) -> None:
@@ -114,7 +114,7 @@ def test_a_damaged_state_stops_it_before_anything_is_written(source: FileStore, 
     with pytest.raises(StateDamaged, match=r"u3_egreedy\.json"):
         move(source, destination, FIRST, _unseen)
     assert content(destination) == {}
-    assert (source.mark, destination.mark) == (None, None)
+    assert (source.marker, destination.marker) == (None, None)
 
 
 def test_what_is_read_back_is_compared(
@@ -124,7 +124,7 @@ def test_what_is_read_back_is_compared(
     monkeypatch.setattr(destination, "write", lambda key, user_state, events: write(key, user_state, events[1:]))
     with pytest.raises(StateDamaged, match="not the same"):
         move(source, destination, FIRST, _unseen)
-    assert source.mark is None
+    assert source.marker is None
     assert not _can_be_served(destination)
     assert _can_be_served(source)
 
@@ -151,7 +151,7 @@ def test_cut_off_while_writing_it_goes_on(
             move(source, destination, FIRST, _unseen)
     assert len(content(destination)) == writes
     with source.transaction(KEYS[0]) as transaction:  # it was served from again in the meantime
-        transaction.keep(replace(KEPT, late=55))
+        transaction.put_state(replace(KEPT, late=55))
     source.clear("u1", ["egreedy", "egreedy/v2"])
     assert move(source, destination, SECOND, _unseen) == (10, 5)
     assert content(destination) == content(source)
@@ -167,15 +167,15 @@ def test_cut_off_between_the_marks_never_two_can_be_served(
     left = [marks]
     with monkeypatch.context() as patched:
         for store in (source, destination):
-            set_mark = store.set_mark
+            set_marker = store.set_marker
 
-            def dying(mark: Mark | None, act: Callable[[Mark | None], None] = set_mark) -> None:
+            def dying(mark: Marker | None, act: Callable[[Marker | None], None] = set_marker) -> None:
                 if not left[0]:
                     raise Killed
                 left[0] -= 1
                 act(mark)
 
-            patched.setattr(store, "set_mark", dying)
+            patched.setattr(store, "set_marker", dying)
         with pytest.raises(Killed):
             move(source, destination, FIRST, _unseen)
     before = content(source)
@@ -227,7 +227,7 @@ def test_promotions_of_others_are_not_mixed(tmp_path: Path) -> None:
     entered.promotions.append(V2, 0)
     with pytest.raises(Conflict, match=r"entered/promotions\.jsonl tells of promotions that .* does not have"):
         move(left, entered, FIRST, _unseen)
-    assert (left.mark, entered.mark) == (None, None)
+    assert (left.marker, entered.marker) == (None, None)
     assert content(entered) == {}
 
 

@@ -23,10 +23,10 @@ def store(url: str) -> Iterator[PostgresStore]:
 def test_acts_are_seen_by_everybody_and_the_mark_changes_with_each(store: PostgresStore, url: str) -> None:
     with closing(PostgresStore(url)) as other:
         assert other.promotions.history() == ()
-        marks = [other.promotions.mark()]
+        marks = [other.promotions.revision()]
         for known, act in enumerate((V2, LINUCB)):
             store.promotions.append(act, known)
-            marks.append(other.promotions.mark())
+            marks.append(other.promotions.revision())
         assert other.promotions.history() == (V2, LINUCB)
         assert len(set(marks)) == 3
 
@@ -37,7 +37,7 @@ def test_another_machine_follows(store: PostgresStore, url: str) -> None:
         live = LivePolicy(other.promotions, clock=clock)
         assert live.current() == "egreedy"
         store.promotions.append(V2, 0)
-        clock.now += other.promotions.look_again_s
+        clock.now += other.promotions.poll_interval_s
         assert live.current() == "egreedy/v2"
 
 

@@ -22,7 +22,7 @@ from tipbench.core.errors import InvalidInput, StateDamaged, StateRefused, Store
 from tipbench.recommender.store import postgresql_connections, postgresql_tables
 from tipbench.recommender.store.interface import Event, Key
 from tipbench.recommender.store.postgresql import PostgresStore
-from tipbench.recommender.store.postgresql_connections import MOST, PATIENCE_S, DatabaseUrl
+from tipbench.recommender.store.postgresql_connections import MAX_CONNECTIONS, TIMEOUT_S, DatabaseUrl
 from tipbench.recommender.store.postgresql_tables import REMEMBERED
 
 KEY = Key("u1", "egreedy/v2")
@@ -50,7 +50,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 def _keep(store: PostgresStore, late: int) -> None:
     with store.transaction(KEY) as transaction:
-        transaction.keep(replace(KEPT, late=late))
+        transaction.put_state(replace(KEPT, late=late))
 
 
 def _late(store: PostgresStore) -> int:
@@ -102,7 +102,7 @@ def test_while_the_server_is_away_it_is_said_at_once(postgres: PostgresServer, u
             _keep(store, 2)
         with pytest.raises(StoreUnreachable):
             store.read_state(KEY)
-    assert time.monotonic() - before < PATIENCE_S
+    assert time.monotonic() - before < TIMEOUT_S
     _start(postgres)
     _wait_for(url)
     assert _late(store) == 1
@@ -115,7 +115,7 @@ def test_a_connection_lost_inside_a_block_stores_nothing(url: str, store: Postgr
 
     def lose() -> None:
         with store.transaction(KEY) as transaction:
-            transaction.keep(replace(KEPT, late=2))
+            transaction.put_state(replace(KEPT, late=2))
             _sql(url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'")
 
     with pytest.raises(StoreUnreachable, match="terminating connection"):
@@ -129,7 +129,7 @@ def test_a_frozen_server_holds_nobody_for_long(
     postgres: PostgresServer, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _keep(store, 1)
-    monkeypatch.setattr(postgresql_connections, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(postgresql_connections, "TIMEOUT_S", 1.0)
     frozen = [postgres.process.pid, *(child.pid for child in psutil.Process(postgres.process.pid).children())]
     for pid in frozen:
         os.kill(pid, signal.SIGSTOP)
@@ -137,7 +137,7 @@ def test_a_frozen_server_holds_nobody_for_long(
         before = time.monotonic()
         with pytest.raises(StoreUnreachable, match="no answer within 1 s"):
             store.read_state(KEY)
-        assert 0.9 < time.monotonic() - before < PATIENCE_S
+        assert 0.9 < time.monotonic() - before < TIMEOUT_S
     finally:
         for pid in frozen:
             os.kill(pid, signal.SIGCONT)
@@ -168,7 +168,7 @@ def test_who_is_frozen_while_holding_a_user_loses_it(url: str, monkeypatch: pyte
 
         def freeze() -> None:
             with store.transaction(KEY) as transaction:
-                transaction.keep(KEPT)
+                transaction.put_state(KEPT)
                 time.sleep(1)
 
         with pytest.raises(StoreUnreachable, match="idle-in-transaction timeout"):
@@ -179,15 +179,15 @@ def test_who_is_frozen_while_holding_a_user_loses_it(url: str, monkeypatch: pyte
 
 
 def test_when_all_connections_are_lent_one_waits_for_the_next(store: PostgresStore) -> None:
-    inside, leave = threading.Barrier(MOST + 1), threading.Event()
+    inside, leave = threading.Barrier(MAX_CONNECTIONS + 1), threading.Event()
 
     def hold(number: int) -> None:
         with store.transaction(Key(f"u{number}", "egreedy")) as transaction:
             inside.wait(10)
             leave.wait(10)
-            transaction.keep(KEPT)
+            transaction.put_state(KEPT)
 
-    threads = [threading.Thread(target=hold, args=(number,)) for number in range(MOST)]
+    threads = [threading.Thread(target=hold, args=(number,)) for number in range(MAX_CONNECTIONS)]
     for thread in threads:
         thread.start()
     inside.wait(10)
@@ -196,7 +196,7 @@ def test_when_all_connections_are_lent_one_waits_for_the_next(store: PostgresSto
     assert leave.is_set()
     for thread in threads:
         thread.join(10)
-    assert len(list(store.keys())) == MOST
+    assert len(list(store.keys())) == MAX_CONNECTIONS
 
 
 def test_a_password_that_is_refused_is_not_shown(postgres: PostgresServer, url: str) -> None:
@@ -236,10 +236,10 @@ def test_what_is_no_address_is_refused_without_being_shown(url: str) -> None:
 
 def test_what_is_shown_of_an_address() -> None:
     assert (
-        DatabaseUrl.of(f"postgresql://u:{PASSWORD}@db:5433/states?sslmode=require").address
+        DatabaseUrl.parse(f"postgresql://u:{PASSWORD}@db:5433/states?sslmode=require").address
         == "postgresql://db:5433/states"
     )
-    assert DatabaseUrl.of(f"postgres://u:{PASSWORD}@db").address == "postgresql://db/u"
+    assert DatabaseUrl.parse(f"postgres://u:{PASSWORD}@db").address == "postgresql://db/u"
 
 
 def test_a_database_that_is_not_there(postgres: PostgresServer) -> None:
@@ -323,7 +323,7 @@ def test_moved_while_nobody_was_connected_is_found_by_the_next_connection(
 def test_text_that_postgresql_can_not_hold_changes_nothing(store: PostgresStore, text: str) -> None:
     def put(event: Event) -> None:
         with store.transaction(KEY) as transaction:
-            transaction.keep(KEPT)
+            transaction.put_state(KEPT)
             transaction.put(event)
 
     for event in (replace(EVENT, chosen=text), replace(EVENT, id=text)):
@@ -359,7 +359,7 @@ def test_the_oldest_events_are_forgotten_and_the_cost_stays(url: str) -> None:
 
 def test_durable_even_where_the_server_is_told_otherwise(url: str) -> None:
     """Tests run with synchronous_commit=off on the server; our connections turn it on."""
-    with closing(PostgresStore(url)) as store, store._connections.begun("SHOW synchronous_commit") as cursor:
+    with closing(PostgresStore(url)) as store, store._connections.execute("SHOW synchronous_commit") as cursor:
         assert cursor.fetchone() == ("on",)
 
 

@@ -19,7 +19,7 @@ from tests.integration.recommender.writing import POLICY, USER, acknowledged, as
 from tests.recommender.making import a_recommender
 from tipbench.core.errors import InvalidInput, LockTaken, StateRefused, TipbenchError
 from tipbench.recommender.records import Source
-from tipbench.recommender.store.interface import Event, Key, Mark, Store, UserState
+from tipbench.recommender.store.interface import Event, Key, Marker, Store, UserState
 from tipbench.recommender.store.moving import move
 
 KEY = Key("u1", "egreedy/v2")
@@ -57,7 +57,7 @@ def store(where: Where) -> Iterator[Store]:
 def _stored(store: Store, event: Event, user_state: UserState = KEPT) -> None:
     with store.transaction(KEY, event.id) as transaction:
         transaction.put(event)
-        transaction.keep(user_state)
+        transaction.put_state(user_state)
 
 
 def test_what_was_put_and_kept_is_there_for_the_next_one(store: Store) -> None:
@@ -141,7 +141,7 @@ def test_a_block_that_raises_leaves_no_trace(store: Store, known: bool) -> None:
         with store.transaction(KEY, "e1") as transaction:
             transaction.put(replace(EVENT, id="e2"))
             transaction.put(replace(EVENT, reward=1.0))
-            transaction.keep(replace(KEPT, late=9))
+            transaction.put_state(replace(KEPT, late=9))
             raise RuntimeError("fault")
 
     with pytest.raises(RuntimeError, match="fault"):
@@ -159,7 +159,7 @@ def test_one_at_a_time_and_who_only_looks_does_not_wait(store: Store) -> None:
         with store.transaction(KEY) as transaction:
             inside.set()
             leave.wait(10)
-            transaction.keep(KEPT)
+            transaction.put_state(KEPT)
             said.append("first")
 
     def second() -> None:
@@ -187,7 +187,7 @@ def test_forgetting_a_user(store: Store) -> None:
     for key in (KEY, *others):
         with store.transaction(key) as transaction:
             transaction.put(EVENT)
-            transaction.keep(KEPT)
+            transaction.put_state(KEPT)
     assert store.clear("u1", ["linucb", "egreedy", "egreedy/v2"]) == ["linucb", "egreedy/v2"]
     assert sorted(store.keys()) == sorted(others[1:])
     assert store.events(KEY) == []
@@ -204,7 +204,7 @@ def test_who_waits_for_a_user_that_is_forgotten_meanwhile_begins_anew(store: Sto
         with store.transaction(KEY, "e1") as transaction:
             seen.append(transaction.user_state)
             assert transaction.event("e1") is None
-            transaction.keep(replace(KEPT, late=7))
+            transaction.put_state(replace(KEPT, late=7))
 
     cleared = threading.Thread(target=store.clear, args=("u1", [KEY.policy]))
     waiting = threading.Thread(target=wait)
@@ -231,7 +231,7 @@ def test_users_who_are_forgotten_while_they_come(store: Store) -> None:
             event = replace(EVENT, id=f"{number}-{with_id}")
             with store.transaction(KEY, event.id) as transaction:
                 transaction.put(event)
-                transaction.keep(KEPT)
+                transaction.put_state(KEPT)
 
     def forget(_: int) -> None:
         while time.monotonic() < over:
@@ -294,18 +294,18 @@ def test_a_store_in_use_is_not_moved_and_one_that_is_moved_is_not_used(where: Wh
 def test_a_marked_store_says_where_its_states_are(where: Where) -> None:
     exclusive = where.open(exclusive=True)
     marks = (
-        Mark("INCOMPLETE", "files", "/srv/state", 1_800_000_000_000),
-        Mark("MOVED", "postgresql", "postgresql://db/name", 1_800_000_000_000),
+        Marker("INCOMPLETE", "files", "/srv/state", 1_800_000_000_000),
+        Marker("MOVED", "postgresql", "postgresql://db/name", 1_800_000_000_000),
     )
     for mark in (*marks, marks[0], None):
-        exclusive.set_mark(mark)
-        assert exclusive.mark == mark
-    exclusive.set_mark(marks[1])
+        exclusive.set_marker(mark)
+        assert exclusive.marker == mark
+    exclusive.set_marker(marks[1])
     exclusive.close()
     with pytest.raises(StateRefused, match="2027-01-15 08:00 UTC; set TIPBENCH_STATE=postgresql, or"):
         where.open()
     exclusive = where.open(exclusive=True)
-    exclusive.set_mark(marks[0])
+    exclusive.set_marker(marks[0])
     exclusive.close()
     with pytest.raises(StateRefused, match=f"go on with: tipbench recommend move files {where.kind}"):
         where.open()
@@ -321,12 +321,12 @@ def test_there_and_back(postgres: PostgresServer, tmp_path: Path) -> None:
     assert move(files, database, 1, lambda *_: None) == (40, 20)
     assert content(database) == before
     with database.transaction(keys[3]) as transaction:
-        transaction.keep(replace(KEPT, duplicates=77))
+        transaction.put_state(replace(KEPT, duplicates=77))
     database.clear("u7", ["egreedy"])
     changed = content(database)
     assert move(database, files, 2, lambda *_: None) == (39, 20)
     assert content(files) == changed
-    assert (files.mark, database.mark and database.mark.kind) == (None, "MOVED")
+    assert (files.marker, database.marker and database.marker.kind) == (None, "MOVED")
     for store in (files, database):
         store.close()
 

@@ -82,7 +82,7 @@ def test_a_question_that_nobody_reads_is_not_asked_again() -> None:
     reads, writes = os.pipe()
     os.close(reads)
     asked = os.fdopen(writes, "wb")
-    apart._ask(asked, b"a short question")
+    apart._send_request(asked, b"a short question")
     asked.close()
 
 

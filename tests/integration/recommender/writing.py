@@ -47,7 +47,7 @@ def expected(numbers: Iterable[int]) -> Ridge:
 
 
 def assert_learned_once(kept_state: Any, numbers: range) -> None:
-    state, one = Ridge.of_data(kept_state, V1.dimensions, 1.0), expected(numbers)
+    state, one = Ridge.from_data(kept_state, V1.dimensions, 1.0), expected(numbers)
     assert state.n == one.n
     np.testing.assert_allclose(state.xx, one.xx, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(state.xr, one.xr, rtol=1e-9, atol=1e-9)
@@ -66,7 +66,7 @@ def acknowledged(folder: Path) -> list[int]:
 
 
 def _write(where: Where, folder: Path, numbers: range, durable: bool) -> None:
-    marks.PATIENCE_S = 60.0  # on a busy machine one of eight that want the same lock may be unlucky for long
+    marks.LOCK_TIMEOUT_S = 60.0  # on a busy machine one of eight that want the same lock may be unlucky for long
     recommender = a_recommender(folder, store=where.open(durable=durable))
     told = os.open(folder / "acknowledged", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     for number in numbers:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.recommender.served_events import Clock, Serving, tip
 from tipbench.core.errors import StateDamaged
-from tipbench.recommender.log.decisions import Events, taken
+from tipbench.recommender.log.decisions import Events, load_segment
 from tipbench.recommender.log.segmented_log import SegmentLog, segments
 
 
@@ -20,7 +20,7 @@ class Chosen(Events):
         super().__init__()
         self.chosen: list[str | None] = []
 
-    def _add_place(self) -> None:
+    def _add_row(self) -> None:
         self.chosen.append(None)
 
     def _set_decision(self, place: int, entry: Mapping[str, Any]) -> None:
@@ -41,7 +41,7 @@ def test_a_reward_comes_to_its_decision_in_any_order(tmp_path: Path) -> None:
     for order in (lines, lines[::-1], lines + lines):
         path.write_bytes(b"".join(order))
         events = Chosen()
-        ends = list(taken(events, path))
+        ends = list(load_segment(events, path))
         assert events.rewards() == {"t1": 0.5, "t2": -1.0}
         assert ends[-1] == path.stat().st_size
         assert len(ends) == len(order)
@@ -55,7 +55,7 @@ def test_the_last_decision_counts(tmp_path: Path) -> None:
     one.recommender.reset("u1")
     one.serve("u1", "e1", [tip(2)])
     path.write_bytes(path.read_bytes() + first)  # the older line is read last
-    list(taken(events, path))
+    list(load_segment(events, path))
     assert events.chosen == ["t2"]
 
 
@@ -64,7 +64,7 @@ def test_another_kind_of_line_is_refused_with_its_file(tmp_path: Path) -> None:
     log.append({"schema": 1, "kind": "decision", "policy": "egreedy"})
     log.close()
     with pytest.raises(StateDamaged, match=r"0001.jsonl holds a line of another kind of log"):
-        list(taken(Chosen(), segments(tmp_path)[0]))
+        list(load_segment(Chosen(), segments(tmp_path)[0]))
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_numbers_that_nobody_of_ours_writes_are_refused(tmp_path: Path, kind: st
     edited = [{**entry, **change} if entry["kind"] == kind else entry for entry in entries]
     path.write_text("".join(f"{json.dumps(entry)}\n" for entry in edited), encoding="utf-8")
     with pytest.raises(StateDamaged, match="holds a line of another kind of log"):
-        list(taken(Chosen(), path))
+        list(load_segment(Chosen(), path))

@@ -48,12 +48,12 @@ def test_rewards_go_to_the_run_that_the_chosen_one_came_from(tmp_path: Path) -> 
     assert rewards_by_run(found) == {source(1).run_id: [-0.5, 1.0], source(2).run_id: [], "": [0.0]}
     assert found.sources == (source(1), source(2))
     assert found.user.tolist() == [0, 0, 1, 1]
-    assert (found.without_source, found.rewards_alone) == (1, 0)
+    assert (found.without_source, found.rewards_without_decision) == (1, 0)
 
 
 def test_nothing_was_served_where_there_is_no_log(tmp_path: Path) -> None:
     found = read(decisions_folder(tmp_path))
-    assert (found.sources, len(found.source), found.without_source, found.rewards_alone) == ((), 0, 0, 0)
+    assert (found.sources, len(found.source), found.without_source, found.rewards_without_decision) == ((), 0, 0, 0)
 
 
 def test_the_same_event_of_two_policies_is_two_events(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_file_that_was_taken_away_counts_no_more_and_its_rewards_stand_alone(t
     segments(first.log)[0].unlink()
     for found in (reader.read(), read(first.log)):
         assert rewards_by_run(found) == {source(2).run_id: []}
-        assert found.rewards_alone == 1
+        assert found.rewards_without_decision == 1
 
 
 @pytest.mark.parametrize(

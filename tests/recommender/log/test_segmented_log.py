@@ -10,7 +10,7 @@ import pytest
 
 from tests.recommender.making import Clock
 from tipbench.core.errors import StateDamaged
-from tipbench.recommender.log.segmented_log import SegmentLog, entries, entries_of, segments
+from tipbench.recommender.log.segmented_log import SegmentLog, entries, read_entries, segments
 
 
 def test_what_is_appended_is_read_in_order(tmp_path: Path) -> None:
@@ -118,28 +118,28 @@ def written(folder: Path, *numbers: int) -> Path:
 
 def test_whoever_comes_back_reads_on(tmp_path: Path) -> None:
     path = written(tmp_path, 1, 2, 3)
-    [(_, first), (end, second), _] = entries_of(path)
+    [(_, first), (end, second), _] = read_entries(path)
     assert (first, second) == ({"number": 1}, {"number": 2})
-    [(whole, third)] = entries_of(path, end)
+    [(whole, third)] = read_entries(path, end)
     assert (whole, third) == (path.stat().st_size, {"number": 3})
-    assert not list(entries_of(path, whole))
+    assert not list(read_entries(path, whole))
 
 
 def test_a_torn_line_is_read_once_it_is_whole(tmp_path: Path) -> None:
     path = written(tmp_path, 1)
     with path.open("ab") as out:
         out.write(b'{"number":')
-    [(end, _)] = entries_of(path)
+    [(end, _)] = read_entries(path)
     with path.open("ab") as out:
         out.write(b"2}\n")
-    assert [entry for _, entry in entries_of(path, end)] == [{"number": 2}]
+    assert [entry for _, entry in read_entries(path, end)] == [{"number": 2}]
 
 
 def test_a_damaged_line_is_named_wherever_reading_began(tmp_path: Path) -> None:
     path = written(tmp_path, 1, 2)
-    [*_, (end, _)] = entries_of(path)
+    [*_, (end, _)] = read_entries(path)
     with path.open("ab") as out:
         out.write(b'{"number": \x00}\n{"number": 4}\n')
-    for read in (lambda: list(entries(tmp_path)), lambda: list(entries_of(path, end))):
+    for read in (lambda: list(entries(tmp_path)), lambda: list(read_entries(path, end))):
         with pytest.raises(StateDamaged, match=r"line 3, is damaged .* take the line out"):
             read()

@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from tipbench.recommender.policies.ridge import EventRng, drawn, mostly_best
+from tipbench.recommender.policies.ridge import EventRng, draw_choice, epsilon_greedy_propensities
 
 scores_of_any_kind = st.lists(st.floats(-100, 100), min_size=1, max_size=200).map(np.array)
 
 
 @given(scores=scores_of_any_kind, epsilon=st.floats(0, 1))
 def test_propensities_sum_to_one(scores: np.ndarray, epsilon: float) -> None:
-    propensities = mostly_best(scores, epsilon)
+    propensities = epsilon_greedy_propensities(scores, epsilon)
     assert abs(propensities.sum() - 1) < 1e-12
     assert (propensities >= epsilon / len(scores)).all()
     assert propensities[scores.argmax()] == propensities.max()
 
 
 def test_the_best_share_what_the_best_gets() -> None:
-    found = mostly_best(np.array([0.1, 0.7, 0.7 - 1e-12, 0.2]), 0.2)
+    found = epsilon_greedy_propensities(np.array([0.1, 0.7, 0.7 - 1e-12, 0.2]), 0.2)
     np.testing.assert_allclose(found, [0.05, 0.45, 0.45, 0.05])
 
 
@@ -32,8 +32,8 @@ def test_what_can_not_be_chosen_never_is(scores: np.ndarray, epsilon: float, at:
         def random(self) -> float:
             return at
 
-    choice = drawn(scores, epsilon, np.zeros((len(scores), 1)), Fixed())
-    assert 0 <= choice.place < len(scores)
+    choice = draw_choice(scores, epsilon, np.zeros((len(scores), 1)), Fixed())
+    assert 0 <= choice.position < len(scores)
     assert choice.propensity > 0
 
 
@@ -47,8 +47,8 @@ def test_what_can_not_be_chosen_never_is(scores: np.ndarray, epsilon: float, at:
 def test_100000_choices_are_as_frequent_as_they_are_likely(scores: np.ndarray, epsilon: float) -> None:
     generator = np.random.default_rng(20)
     features = np.zeros((len(scores), 1))
-    places = [drawn(scores, epsilon, features, generator).place for _ in range(100_000)]
-    likely = mostly_best(scores, epsilon)
+    places = [draw_choice(scores, epsilon, features, generator).position for _ in range(100_000)]
+    likely = epsilon_greedy_propensities(scores, epsilon)
     counts = np.bincount(places, minlength=len(scores))
     assert counts[likely == 0].sum() == 0
     assert chisquare(counts[likely > 0], likely[likely > 0] * 100_000).pvalue > 0.001
@@ -58,7 +58,7 @@ def test_100000_choices_are_as_frequent_as_they_are_likely(scores: np.ndarray, e
 
 
 def test_the_standard_librarys_generator_will_do() -> None:
-    assert drawn(np.array([0.0, 1.0]), 0.0, np.zeros((2, 1)), random.Random(1)).place == 1
+    assert draw_choice(np.array([0.0, 1.0]), 0.0, np.zeros((2, 1)), random.Random(1)).position == 1
 
 
 def test_an_event_has_its_own_chance_and_always_the_same() -> None:

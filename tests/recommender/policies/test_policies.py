@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from tests.recommender.making import a_profile, a_request, candidates
-from tipbench.recommender.features.interface import number_of
+from tipbench.recommender.features.interface import category_number
 from tipbench.recommender.policies.catalog import POLICIES, SERVED
 from tipbench.recommender.policies.category_mean import CategoryMean
 from tipbench.recommender.policies.egreedy import Decay
@@ -25,7 +25,7 @@ def taught(policy: Policy[Any], count: int = 60) -> State:
     for number in range(count):
         request = a_request(hour=number % 24, profile=a_profile())
         choice = policy.choose(state, request, generator)
-        liked = request.candidates[choice.place].category == "rest"
+        liked = request.candidates[choice.position].category == "rest"
         policy.learn(state, choice.seen, 1.0 if liked else -0.5)
     return state
 
@@ -54,9 +54,9 @@ def test_propensities_of_every_candidate_sum_to_one(policy: Policy[Any], count: 
         choice = policy.choose(state, request, np.random.default_rng(0))
         assert choice.propensities.shape == choice.scores.shape == (count,)
         assert choice.propensities.sum() == pytest.approx(1, abs=1e-12)
-        assert choice.propensity == choice.propensities[choice.place] > 0
+        assert choice.propensity == choice.propensities[choice.position] > 0
         np.testing.assert_array_equal(choice.features, policy.features.matrix(request))
-        np.testing.assert_array_equal(choice.seen, choice.features[choice.place])
+        np.testing.assert_array_equal(choice.seen, choice.features[choice.position])
 
 
 @every_policy
@@ -64,7 +64,7 @@ def test_choices_are_as_frequent_as_they_are_likely(policy: Policy[Any]) -> None
     request, state, generator = a_request(profile=a_profile()), taught(policy), np.random.default_rng(7)
     choices = [policy.choose(state, request, generator) for _ in range(3000)]
     likely = choices[0].propensities
-    counts = np.bincount([choice.place for choice in choices], minlength=len(likely))
+    counts = np.bincount([choice.position for choice in choices], minlength=len(likely))
     assert counts[likely == 0].sum() == 0
     if np.count_nonzero(likely) > 1:
         assert chisquare(counts[likely > 0], likely[likely > 0] * 3000).pvalue > 0.001
@@ -82,19 +82,19 @@ def test_somebody_new_gets_anything(policy: Policy[Any]) -> None:
 @every_policy
 def test_a_state_survives_being_stored(policy: Policy[Any]) -> None:
     state = taught(policy)
-    again = policy.state_of(state.as_data())
+    again = policy.load_state(state.as_data())
     request = a_request(profile=a_profile())
     one, other = (policy.choose(each, request, np.random.default_rng(1)) for each in (state, again))
     np.testing.assert_allclose(one.scores, other.scores, atol=1e-12)
     assert again.as_data() == state.as_data()
-    assert policy.explained(again).keys() == policy.explained(state).keys()
+    assert policy.explain(again).keys() == policy.explain(state).keys()
 
 
 @every_policy
 @pytest.mark.parametrize("data", [{}, {"n": 1}, {"n": 1, "reward_sum": 0.0}, {"n": 0, "reward_sum": 0.0, "sums": [1]}])
 def test_a_state_that_is_none_is_refused(policy: Policy[Any], data: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"xx|sums|n is|reward_sum"):
-        policy.state_of(data)
+        policy.load_state(data)
 
 
 @pytest.mark.parametrize("name", ["egreedy/v2", "category-mean"])
@@ -124,7 +124,7 @@ def test_linucb_adds_what_it_does_not_know() -> None:
     x = policy.features.matrix(request)
     expected = [row @ state.theta + 1.0 * np.sqrt(row @ state.inverse @ row) for row in x]  # type: ignore[attr-defined]
     np.testing.assert_allclose(choice.scores, expected)
-    assert choice.place == choice.scores.argmax()
+    assert choice.position == choice.scores.argmax()
     assert choice.propensity == 1.0
 
 
@@ -132,7 +132,7 @@ def test_the_baseline_is_the_mean_of_a_category_drawn_towards_nought() -> None:
     policy = CategoryMean()
     state = policy.new_state()
     for reward in (1.0, 0.5):
-        policy.learn(state, np.array([number_of("rest")]), reward)
+        policy.learn(state, np.array([category_number("rest")]), reward)
     scores = policy.choose(state, a_request(), np.random.default_rng(0)).scores
     assert scores[4] == 1.5 / 3
     assert scores[0] == 0.0

@@ -55,7 +55,7 @@ def test_a_state_that_was_stored_after_every_reward_is_the_same_to_the_bit() -> 
     in_memory, stored = Ridge(12, 1.0), Ridge(12, 1.0)
     for row, reward in zip(x, rewards, strict=True):
         in_memory.learn(row, float(reward))
-        stored = Ridge.of_data(from_json(to_json(stored.as_data())), 12, 1.0)
+        stored = Ridge.from_data(from_json(to_json(stored.as_data())), 12, 1.0)
         stored.learn(row, float(reward))
         assert (stored.theta == in_memory.theta).all()
         assert (stored.inverse == in_memory.inverse).all()
@@ -66,7 +66,7 @@ def test_what_is_kept_brings_back_the_same_state() -> None:
     state = Ridge(12, 1.0)
     for row, reward in zip(x, rewards, strict=True):
         state.learn(row, float(reward))
-    again = Ridge.of_data(state.as_data(), 12, 1.0)
+    again = Ridge.from_data(state.as_data(), 12, 1.0)
     assert again.as_data() == state.as_data()
     np.testing.assert_array_equal(again.xx, again.xx.T)
     np.testing.assert_allclose(again.theta, state.theta, atol=1e-12)
@@ -106,9 +106,9 @@ def test_the_condition_of_a_new_state_is_perfect() -> None:
 )
 def test_anything_else_is_refused_and_never_padded(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(changes))):
-        Ridge.of_data(Ridge(12, 1.0).as_data() | changes, 12, 1.0)
+        Ridge.from_data(Ridge(12, 1.0).as_data() | changes, 12, 1.0)
 
 
 def test_a_state_of_fewer_dimensions_is_refused() -> None:
     with pytest.raises(ValueError, match="xx is not a list of 78 numbers"):
-        Ridge.of_data(Ridge(7, 1.0).as_data(), 12, 1.0)
+        Ridge.from_data(Ridge(7, 1.0).as_data(), 12, 1.0)

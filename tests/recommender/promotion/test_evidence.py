@@ -12,7 +12,7 @@ from tests.recommender.gates import BACK, HELD, LINUCB, V2, Change, held_gate, h
 from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateRefused
 from tipbench.recommender.promotion import evidence as promoting
 from tipbench.recommender.promotion.evidence import (
-    Decided,
+    ApprovedAct,
     GateSearch,
     PromotionRefused,
     changed_since,
@@ -35,14 +35,14 @@ def promotions(tmp_path: Path) -> FilePromotions:
 
 
 @pytest.fixture
-def promote(promotions: FilePromotions, home: Path) -> Callable[..., Decided]:
-    def decide(policy: str = "egreedy/v2", world: Path | None = None, gate_id: str | None = None) -> Decided:
+def promote(promotions: FilePromotions, home: Path) -> Callable[..., ApprovedAct]:
+    def decide(policy: str = "egreedy/v2", world: Path | None = None, gate_id: str | None = None) -> ApprovedAct:
         return promotion(policy, promotions, GateSearch(home, open_world(world), world, gate_id), AT_MS)
 
     return decide
 
 
-Promote = Callable[..., Decided]
+Promote = Callable[..., ApprovedAct]
 
 
 def test_a_passed_gate_for_exactly_this_lets_it_go_live(promote: Promote, home: Path) -> None:

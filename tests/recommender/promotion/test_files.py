@@ -30,15 +30,15 @@ def promotions(path: Path) -> FilePromotions:
 
 def test_nothing_is_there_before_the_first_act(promotions: FilePromotions, path: Path) -> None:
     assert promotions.history() == ()
-    assert promotions.mark() is None
+    assert promotions.revision() is None
     assert not path.exists()
 
 
 def test_acts_are_added_and_the_mark_changes_with_each(promotions: FilePromotions, path: Path) -> None:
-    marks = [promotions.mark()]
+    marks = [promotions.revision()]
     for known, act in enumerate((V2, LINUCB)):
         promotions.append(act, known)
-        marks.append(promotions.mark())
+        marks.append(promotions.revision())
     assert FilePromotions(path).history() == (V2, LINUCB)
     assert len(set(marks)) == 3
     assert path.stat().st_mode & 0o777 == 0o600
@@ -140,7 +140,7 @@ def test_a_frozen_writer_is_not_waited_for(
     promotions: FilePromotions, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     promotions.append(V2, 0)
-    monkeypatch.setattr(marks, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(marks, "LOCK_TIMEOUT_S", 0.1)
     with path.open() as transaction:
         fcntl.flock(transaction, fcntl.LOCK_EX)
         with pytest.raises(StoreUnreachable, match=r"held .* try again, and see whether a process is frozen"):

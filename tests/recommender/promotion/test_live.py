@@ -21,9 +21,9 @@ class Counted(FilePromotions):
         super().__init__(path)
         self.marks = self.reads = 0
 
-    def mark(self) -> object:
+    def revision(self) -> object:
         self.marks += 1
-        return super().mark()
+        return super().revision()
 
     def history(self) -> tuple[Act, ...]:
         self.reads += 1
@@ -58,7 +58,7 @@ def test_it_reads_only_what_has_changed(promotions: Counted, path: Path) -> None
 
 def test_where_asking_costs_something_it_asks_once_in_a_while(promotions: Counted, path: Path) -> None:
     clock = Clock()
-    promotions.look_again_s = 1.0
+    promotions.poll_interval_s = 1.0
     live = LivePolicy(promotions, clock=clock)
     assert live.current() == "egreedy"
     FilePromotions(path).append(V2, 0)

@@ -10,7 +10,7 @@ from tests.recommender.making import a_request
 from tipbench.recommender.features.v1 import V1
 from tipbench.recommender.policies.egreedy import Decay, EGreedy
 from tipbench.recommender.records import Request
-from tipbench.recommender.replay.rounds import Round, Rounds, Wanted
+from tipbench.recommender.replay.rounds import Round, Rounds, RowMask
 from tipbench.server.jobs.simulation_asked import built_in_world
 
 ANYTHING = EGreedy("egreedy", V1, decay=Decay(first=1.0, floor=1.0))  # every candidate as likely as any other
@@ -25,8 +25,8 @@ def rounds_in_memory(given: Sequence[tuple[int, Request, int, float, float]]) ->
     """From (user, request, chosen, propensity, reward), in the order of time."""
     rounds = [Round(place, *one) for place, one in enumerate(given)]
 
-    def read(wanted: Wanted) -> Iterator[Round]:
-        return (one for one in rounds if wanted[one.place])
+    def read(wanted: RowMask) -> Iterator[Round]:
+        return (one for one in rounds if wanted[one.row])
 
     return Rounds(np.array([one.user for one in rounds], dtype=np.intp), np.arange(len(rounds)), read)
 

@@ -9,7 +9,7 @@ from tests.recommender.replay.logs import log_of_chance
 from tests.recommender.served_events import Clock, Serving, tip
 from tipbench.core.errors import InvalidInput
 from tipbench.recommender.policies.catalog import POLICIES
-from tipbench.recommender.replay.outcome import replay_data, replayed
+from tipbench.recommender.replay.outcome import replay_data, run_replay
 from tipbench.recommender.simulation.outcome import arm_data
 from tipbench.recommender.simulation.rollout import arm
 
@@ -22,7 +22,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_version_2_passes_on_a_log_of_chance(log: Path) -> None:
-    found = replay_data(replayed(log, "egreedy/v2", 0.5))
+    found = replay_data(run_replay(log, "egreedy/v2", 0.5))
     assert found["verdict"]["passed"]
     assert found["log"]["decisions"] == 4800
     assert (found["learned"], found["evaluated"], found["users"]) == (2400, 2400, 60)
@@ -37,11 +37,11 @@ def test_version_2_passes_on_a_log_of_chance(log: Path) -> None:
 
 
 def test_one_that_sees_nothing_of_what_matters_fails(log: Path) -> None:
-    assert replayed(log, "egreedy", 0.5).verdict.status == "failed"
+    assert run_replay(log, "egreedy", 0.5).verdict.status == "failed"
 
 
 def test_the_same_log_gives_the_same_bytes(log: Path) -> None:
-    first, second = (to_json(replay_data(replayed(log, "category-mean", 0.3))) for _ in range(2))
+    first, second = (to_json(replay_data(run_replay(log, "category-mean", 0.3))) for _ in range(2))
     assert first == second
 
 
@@ -50,14 +50,14 @@ def test_a_log_of_one_user_has_no_margins(tmp_path: Path) -> None:
     for number in range(4):
         one.serve("u1", f"e{number}", [tip(1), tip(2)])
         one.reward("u1", f"e{number}", 0.5)
-    found = replay_data(replayed(one.log, "egreedy", 0.5))
+    found = replay_data(run_replay(one.log, "egreedy", 0.5))
     assert found["served"] == {"mean": 0.5, "margin": None}
     assert found["with_profile"] == 0
     assert found["verdict"]["status"] == "thin"
 
 
 def test_a_log_with_nothing_in_it(tmp_path: Path) -> None:
-    found = replay_data(replayed(tmp_path, "egreedy", 0.5))
+    found = replay_data(run_replay(tmp_path, "egreedy", 0.5))
     assert found["log"] == {
         "folder": str(tmp_path),
         "decisions": 0,
@@ -71,11 +71,11 @@ def test_a_log_with_nothing_in_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("share", [0.0, 1.0, -1.0, 2.0, float("nan")])
 def test_a_share_that_leaves_nothing_is_refused(tmp_path: Path, share: float) -> None:
     with pytest.raises(InvalidInput, match="leaves nothing to learn from"):
-        replayed(tmp_path, "egreedy", share)
+        run_replay(tmp_path, "egreedy", share)
 
 
 @pytest.mark.parametrize("name", ["egreedy/v3", "egreedy/v2-flat", "\x1b[2J"])
 def test_who_is_no_policy_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidInput, match=r"there is no policy '[^\x1b]*' to replay; there are egreedy, ") as refused:
-        replayed(tmp_path, name, 0.5)
+        run_replay(tmp_path, name, 0.5)
     assert all(policy in str(refused.value) for policy in POLICIES)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.recommender.replay.logs import some_rounds
 from tipbench.recommender.policies.catalog import POLICIES
-from tipbench.recommender.replay.evaluation import first_part, trained
+from tipbench.recommender.replay.evaluation import first_part, train
 
 USERS = st.lists(st.integers(0, 4), max_size=30)
 
@@ -35,7 +35,7 @@ def test_states_are_those_of_a_policy_that_was_there(name: str) -> None:
     policy, users = POLICIES[name], [0, 1, 1, 0, 2, 0, 1, 0]
     rounds = some_rounds(users)
     learned = np.array([True, True, False, True, False, False, False, True])
-    known = trained(rounds, policy, learned)
+    known = train(rounds, policy, learned)
     assert set(known.states) == {0, 1}
     for user, state in known.states.items():
         there = policy.new_state()

@@ -5,7 +5,7 @@ import pytest
 
 from tests.recommender.replay.logs import some_rounds
 from tipbench.recommender.replay.evaluation import DR, Columns, Evaluation
-from tipbench.recommender.replay.verdict import Verdict, judged
+from tipbench.recommender.replay.verdict import Verdict, judge
 
 
 def verdict(asked: float, gain: float, users: int = 20, decisions: int = 600) -> Verdict:
@@ -17,11 +17,11 @@ def verdict(asked: float, gain: float, users: int = 20, decisions: int = 600) ->
         users=np.arange(decisions) % users,
         rewards=gain * liked + chance.normal(0, 0.2, decisions),
         logged=np.full(decisions, 0.5),
-        asked=np.where(liked, asked, 1 - asked),
-        expected_of_choice=nothing,
-        expected_of_asked=nothing,
+        target=np.where(liked, asked, 1 - asked),
+        expected_logged=nothing,
+        expected_target=nothing,
     )
-    found, said = judged(Evaluation(some_rounds([0] * (2 * decisions)), decisions, columns, 0))
+    found, said = judge(Evaluation(some_rounds([0] * (2 * decisions)), decisions, columns, 0))
     assert found is not None
     return said
 
@@ -63,13 +63,13 @@ def test_few_users_are_too_few_however_many_decisions() -> None:
 
 def test_nobody_can_tell_where_it_would_have_made_none_of_the_choices() -> None:
     columns = Columns(np.arange(3), np.ones(3), np.full(3, 0.5), *np.zeros((3, 3)))
-    _, said = judged(Evaluation(some_rounds([0, 1, 2]), 0, columns, 0))
+    _, said = judge(Evaluation(some_rounds([0, 1, 2]), 0, columns, 0))
     assert said.status == "thin"
     assert "nobody can tell how many more decisions it would take" in said.reason
 
 
 def test_nothing_to_go_by() -> None:
-    found, said = judged(Evaluation(some_rounds([]), 0, Columns(np.empty(0, dtype=np.intp), *np.empty((5, 0))), 0))
+    found, said = judge(Evaluation(some_rounds([]), 0, Columns(np.empty(0, dtype=np.intp), *np.empty((5, 0))), 0))
     assert found is None
     assert said.status == "thin"
     assert "no decision of the log can be replayed" in said.reason

@@ -15,7 +15,7 @@ from tipbench.core.errors import InvalidInput
 from tipbench.core.settings import Settings
 from tipbench.recommender.promotion.files import FilePromotions
 from tipbench.recommender.recommender import Recommender
-from tipbench.recommender.service.app import checked_parts, service_key, serving_server, wanted_shadows
+from tipbench.recommender.service.app import check_service, service_key, serving_server, wanted_shadows
 from tipbench.web.authentication import open_access
 
 KEY = "a-serving-key-for-tests-only"
@@ -70,7 +70,7 @@ def test_what_it_keeps_is_private(app: FastAPI, home: Path) -> None:
 def test_a_made_key_is_kept_beside_the_states(home: Path) -> None:
     made = service_key(Settings()).ensure()
     assert made
-    assert service_key(Settings()).fits(made)
+    assert service_key(Settings()).matches(made)
     assert (home / "recommender" / "key").exists()
 
 
@@ -98,18 +98,18 @@ def test_shadows_are_named_by_setting_and_flag(monkeypatch: pytest.MonkeyPatch) 
 def test_settings_of_which_no_service_can_be_made_are_told(
     setting: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checked = checked_parts(Settings(), [])
-    assert checked.made_of.startswith("Live policy: egreedy. Shadows: none. States are in files: ")
+    checked = check_service(Settings(), [])
+    assert checked.summary.startswith("Live policy: egreedy. Shadows: none. States are in files: ")
     monkeypatch.setenv(setting, value)
     with pytest.raises(InvalidInput, match=told):
-        checked_parts(Settings(), [])
+        check_service(Settings(), [])
 
 
 def test_whoever_starts_it_is_told_when_the_live_policy_is_not_what_was_promoted(home: Path) -> None:
-    assert checked_parts(Settings(), []).changes == []
+    assert check_service(Settings(), []).changes == []
     before = {**V2.candidate, "feature_version": "v2-beta"}
     history = FilePromotions(home / "recommender" / "promotions.jsonl")
     history.append(V2.model_copy(update={"candidate": before}), 0)
-    checked = checked_parts(Settings(), [])
+    checked = check_service(Settings(), [])
     assert checked.changes == ["egreedy/v2's feature version was 'v2-beta', and is 'v2' now"]
-    assert checked.made_of.startswith("Live policy: egreedy/v2. ")
+    assert checked.summary.startswith("Live policy: egreedy/v2. ")

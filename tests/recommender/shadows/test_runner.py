@@ -23,7 +23,7 @@ from tipbench.recommender.policies.interface import Choice, Generator, Policy
 from tipbench.recommender.policies.ridge import EventRng, Ridge
 from tipbench.recommender.recommender import Recommender
 from tipbench.recommender.records import Request
-from tipbench.recommender.shadows.background import LONGEST_S, MOST_WAITING, THREADS, Counts
+from tipbench.recommender.shadows.background import MOST_WAITING, THREADS, TIMEOUT_S, Counts
 from tipbench.recommender.shadows.runner import SHADOWS, Shadow, Shadows, Signal, open_shadows
 from tipbench.recommender.store.files import FileStore
 from tipbench.recommender.store.interface import Key, UserState
@@ -55,7 +55,7 @@ class Served:
 
     @property
     def counts(self) -> Counts:
-        return self.shadows.standing()[0].counts
+        return self.shadows.status()[0].counts
 
     def signals(self) -> list[dict[str, Any]]:
         return list(entries(self.folder / "signals"))
@@ -72,10 +72,10 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     """`policy` takes the place of the shadow's own, which has much time; all is closed in the end."""
     made: list[Served] = []
 
-    def served(name: str = "one", on: bool = True, policy: Policy[Any] = POLICY, longest_s: float = LONG_S) -> Served:
+    def served(name: str = "one", on: bool = True, policy: Policy[Any] = POLICY, timeout_s: float = LONG_S) -> Served:
         folder, clock, known = tmp_path / name, Clock(), {NAME: Shadow(policy)}
         store = FileStore(folder / "state", durable=False)
-        shadows = open_shadows([NAME] if on else [], store, folder / "signals", clock, known, longest_s)
+        shadows = open_shadows([NAME] if on else [], store, folder / "signals", clock, known, timeout_s)
         made.append(Served(folder, a_recommender(folder, clock, store, shadows), shadows))
         return made[-1]
 
@@ -87,10 +87,10 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 def test_the_shadow_of_version_2_is_known_and_off(tmp_path: Path) -> None:
     before = threading.active_count()
     shadows = open_shadows([], FileStore(tmp_path / "state"), tmp_path / "signals", Clock())
-    assert [(one.name, one.policy, one.on, one.counts) for one in shadows.standing()] == [
+    assert [(one.name, one.policy, one.on, one.counts) for one in shadows.status()] == [
         (NAME, "egreedy/v2", False, Counts())
     ]
-    assert shadows.standing() == Shadows().standing()
+    assert shadows.status() == Shadows().status()
     assert threading.active_count() == before
     shadows.close()
     assert not (tmp_path / "signals").exists()
@@ -99,7 +99,7 @@ def test_the_shadow_of_version_2_is_known_and_off(tmp_path: Path) -> None:
 def test_one_that_is_on_in_the_map_needs_no_name(tmp_path: Path) -> None:
     known = {NAME: Shadow(POLICY, on=True)}
     shadows = open_shadows([], FileStore(tmp_path / "state"), tmp_path / "signals", Clock(), known)
-    assert [one.on for one in shadows.standing()] == [True]
+    assert [one.on for one in shadows.status()] == [True]
     shadows.close()
 
 
@@ -133,9 +133,9 @@ def test_a_signal_says_what_the_policy_would_have_shown(serve: Serve) -> None:
         "candidates": ids,
         "scores": expected.scores.tolist(),
         "propensities": expected.propensities.tolist(),
-        "chosen": ids[expected.place],
+        "chosen": ids[expected.position],
         "served": {"policy": "egreedy", "chosen": answer.chosen, "propensity": answer.propensity},
-        "agrees": ids[expected.place] == answer.chosen,
+        "agrees": ids[expected.position] == answer.chosen,
         "counts": {
             "offered": 1,
             "published": 0,
@@ -201,7 +201,7 @@ def test_a_state_that_was_put_there_for_it_is_read_and_left_as_it_is(serve: Serv
     for place in range(10):
         POLICY.learn(state, V2.matrix(a_request(profile=a_profile()))[place], place / 10)
     with FileStore(one.folder / "state").transaction(Key("u1", NAME)) as transaction:
-        transaction.keep(UserState("v2", state.as_data()))
+        transaction.put_state(UserState("v2", state.as_data()))
     path = one.folder / "state" / f"u1_{NAME}.json"
     before = path.read_bytes()
     request = a_request(profile=a_profile())
@@ -216,7 +216,7 @@ def test_a_state_that_was_put_there_for_it_is_read_and_left_as_it_is(serve: Serv
 def test_a_state_of_other_features_is_refused_and_counted(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     one = serve()
     with FileStore(one.folder / "state").transaction(Key("u1", NAME)) as transaction:
-        transaction.keep(UserState("v1", EGreedy("egreedy", V1).new_state().as_data()))
+        transaction.put_state(UserState("v1", EGreedy("egreedy", V1).new_state().as_data()))
     one.recommender.score("egreedy", a_request())
     one.settled()
     assert one.counts == Counts(offered=1, failed=1)
@@ -237,7 +237,7 @@ def test_one_that_raises_is_counted_and_told_once_a_minute(serve: Serve, caplog:
 
 
 def test_one_that_takes_300_ms_is_late_and_publishes_nothing(serve: Serve) -> None:
-    one = serve(policy=Faulty(first=lambda: time.sleep(0.3)), longest_s=LONGEST_S)
+    one = serve(policy=Faulty(first=lambda: time.sleep(0.3)), timeout_s=TIMEOUT_S)
     one.recommender.score("egreedy", a_request())
     wait_until(lambda: one.counts.late == 1)
     one.recommender.close()
@@ -298,9 +298,9 @@ def test_whatever_a_shadow_does_answers_take_as_long_as_without(serve: Serve) ->
 
     served = {
         "none": serve("none", on=False),
-        "healthy": serve("healthy", longest_s=LONGEST_S),
-        "hangs": serve("hangs", policy=Faulty(first=hanging), longest_s=LONGEST_S),
-        "raises": serve("raises", policy=Faulty(first=fail), longest_s=LONGEST_S),
+        "healthy": serve("healthy", timeout_s=TIMEOUT_S),
+        "hangs": serve("hangs", policy=Faulty(first=hanging), timeout_s=TIMEOUT_S),
+        "raises": serve("raises", policy=Faulty(first=fail), timeout_s=TIMEOUT_S),
     }
     tries: list[dict[str, tuple[float, float]]] = []
     while len(tries) < 3 and not (tries and unchanged(tries[-1])):
@@ -341,7 +341,7 @@ def answering(served: Served, event: str) -> list[float]:
 def test_offering_to_one_that_hangs_takes_microseconds(serve: Serve) -> None:
     """Against the answer itself, within one run."""
     hanging = threading.Event()
-    one = serve(policy=Faulty(first=lambda: hanging.wait(LONG_S)), longest_s=LONGEST_S)
+    one = serve(policy=Faulty(first=lambda: hanging.wait(LONG_S)), timeout_s=TIMEOUT_S)
     offering: list[float] = []
     original = one.shadows.offer
 

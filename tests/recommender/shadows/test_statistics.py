@@ -40,11 +40,11 @@ def test_a_day_of_a_shadow(tmp_path: Path) -> None:
 
 def test_what_a_real_shadow_says_is_understood(tmp_path: Path) -> None:
     store, clock = FileStore(tmp_path / "state", durable=False), Clock()
-    shadows = open_shadows(["egreedy-v2-shadow"], store, signals_folder(tmp_path), clock, longest_s=LONG_S)
+    shadows = open_shadows(["egreedy-v2-shadow"], store, signals_folder(tmp_path), clock, timeout_s=LONG_S)
     recommender = a_recommender(tmp_path, clock, store, shadows)
     recommender.score("egreedy", a_request("e1"))
     recommender.score("egreedy", a_request("e2", profile=a_profile()))
-    wait_until(lambda: shadows.standing()[0].counts.published == 2)
+    wait_until(lambda: shadows.status()[0].counts.published == 2)
     recommender.close()
     (day,) = days(tmp_path)
     assert (day.signals, day.offered, day.by_chance, day.profile_dimensions) == (2, 2, 0.1, 5)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.recommender.simulation.worlds import LIKES_INBOX, MOODY, SWITCHES, a_life, a_world
-from tipbench.recommender.simulation.user_model import EVENTS_A_DAY, Draws, drawn_life
+from tipbench.recommender.simulation.user_model import EVENTS_A_DAY, Draws, draw_life
 
 
 def _same(one: Draws, other: Draws) -> bool:
@@ -19,15 +19,15 @@ def test_the_same_seed_is_the_same_life_and_another_seed_is_another() -> None:
 
 
 def test_a_life_depends_neither_on_the_other_personas_nor_on_words() -> None:
-    alone = drawn_life(a_world(LIKES_INBOX), LIKES_INBOX, 0, 20, 5)
+    alone = draw_life(a_world(LIKES_INBOX), LIKES_INBOX, 0, 20, 5)
     described = LIKES_INBOX.model_copy(update={"about": "told otherwise"})
-    assert _same(alone, drawn_life(a_world(MOODY, described), described, 0, 20, 5))
+    assert _same(alone, draw_life(a_world(MOODY, described), described, 0, 20, 5))
 
 
 @settings(max_examples=50, deadline=None)
 @given(steps=st.integers(1, 60), offered=st.integers(1, 12), seed=st.integers(0, 10**9))
 def test_a_life_is_one_that_can_be_lived(steps: int, offered: int, seed: int) -> None:
-    draws = drawn_life(a_world(LIKES_INBOX), LIKES_INBOX, seed, steps, offered)
+    draws = draw_life(a_world(LIKES_INBOX), LIKES_INBOX, seed, steps, offered)
     assert (np.diff(draws.at_hours) >= 0).all()
     assert ((draws.hours >= LIKES_INBOX.wakes) & (draws.hours < LIKES_INBOX.sleeps)).all()
     assert (draws.at_hours // 24 == np.arange(steps) // EVENTS_A_DAY).all()

@@ -5,7 +5,7 @@ import pytest
 
 from tests.recommender.simulation.worlds import LIKES_INBOX, MOODY, a_life, a_plan, a_world
 from tipbench.recommender.simulation.experiment import METRICS, Plan, bin_sizes, simulate
-from tipbench.recommender.simulation.rollout import InProcess, arm, play
+from tipbench.recommender.simulation.rollout import InProcess, arm, roll_out
 
 
 def _silent(done: int) -> None:
@@ -25,7 +25,7 @@ def test_sums_are_those_of_single_lives(steps: int) -> None:
     for place, name in enumerate(("egreedy", "linucb")):
         for number, seed in enumerate((5, 6)):
             draws = a_life(LIKES_INBOX, seed, steps)
-            lived = play(plan.world, LIKES_INBOX, seed, draws, arm(name), InProcess(arm(name).policy))
+            lived = roll_out(plan.world, LIKES_INBOX, seed, draws, arm(name), InProcess(arm(name).policy))
             expected = [lived.rewards.sum(), lived.completed.sum(), lived.dismissed.sum(), lived.regrets.sum()]
             assert results.sums[place, 0, number].sum(axis=1) == pytest.approx(expected)
             assert results.means(name)[0, number] == pytest.approx(lived.rewards.mean())

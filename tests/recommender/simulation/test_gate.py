@@ -7,7 +7,7 @@ import pytest
 
 from tests.recommender.simulation.worlds import a_persona, a_request, a_world
 from tipbench.recommender.simulation.experiment import METRICS, Results
-from tipbench.recommender.simulation.gate import Rules, Verdict, as_data, compared, gate_arms, judged, wins_needed
+from tipbench.recommender.simulation.gate import Rules, Verdict, as_data, compare, gate_arms, judge, wins_needed
 from tipbench.recommender.simulation.rollout import arm
 
 RULES = Rules(least_gain=0.01, least_wins=0.6, worst_loss=0.05, level=0.95)
@@ -46,7 +46,7 @@ def test_four_arms_are_simulated_or_three() -> None:
 
 
 def test_a_clear_win_passes() -> None:
-    verdict = judged(made_up({CANDIDATE: WINS}), RULES)
+    verdict = judge(made_up({CANDIDATE: WINS}), RULES)
     assert verdict.passed
     assert _failed(verdict) == []
     assert [check.passed for check in verdict.checks] == [True, True]
@@ -58,7 +58,7 @@ def test_a_clear_win_passes() -> None:
 
 
 def test_nothing_won_does_not_pass() -> None:
-    verdict = judged(made_up({}), RULES)
+    verdict = judge(made_up({}), RULES)
     assert not verdict.passed
     assert "gains overall" in _failed(verdict)
     assert "wins with enough personas" in _failed(verdict)
@@ -66,12 +66,12 @@ def test_nothing_won_does_not_pass() -> None:
 
 def test_gains_that_are_sure_and_too_small_fail_alone() -> None:
     small = [0.008] * (PERSONAS + CONTROLS)
-    assert _failed(judged(made_up({CANDIDATE: small}, scatter=0.001), RULES)) == ["gains overall"]
+    assert _failed(judge(made_up({CANDIDATE: small}, scatter=0.001), RULES)) == ["gains overall"]
 
 
 def test_wins_with_too_few_personas_fail_alone() -> None:
     few = [0.4] * 4 + [0.0] * 6
-    verdict = judged(made_up({CANDIDATE: few}), RULES)
+    verdict = judge(made_up({CANDIDATE: few}), RULES)
     assert _failed(verdict) == ["wins with enough personas"]
     assert (
         "4 of 8 personas that are no controls (p0, p1, p2, p3); 5 are needed" in verdict.candidate.conditions[1].reason
@@ -82,19 +82,19 @@ def test_wins_with_too_few_personas_fail_alone() -> None:
 def test_harm_to_one_fails_alone_even_to_a_control(who: int) -> None:
     gains = [*WINS]
     gains[who] = -0.06
-    verdict = judged(made_up({CANDIDATE: gains}), RULES)
+    verdict = judge(made_up({CANDIDATE: gains}), RULES)
     assert _failed(verdict) == ["harms nobody"]
     assert WORLD.personas[who].name in verdict.candidate.conditions[2].reason
 
 
 def test_harm_that_can_not_be_ruled_out_is_harm() -> None:
     unsure = made_up({CANDIDATE: [0.9] * PERSONAS + [0.0] * CONTROLS}, scatter=0.2)
-    assert _failed(judged(unsure, RULES)) == ["harms nobody"]
+    assert _failed(judge(unsure, RULES)) == ["harms nobody"]
 
 
 @pytest.mark.parametrize("which", [AGAIN, PLACEBO])
 def test_a_gate_that_lets_through_what_must_fail_lets_nothing_through(which: int) -> None:
-    verdict = judged(made_up({CANDIDATE: WINS, which: WINS}), RULES)
+    verdict = judge(made_up({CANDIDATE: WINS, which: WINS}), RULES)
     assert verdict.candidate.passed
     assert not verdict.passed
     (failed,) = [check for check in verdict.checks if not check.passed]
@@ -102,7 +102,7 @@ def test_a_gate_that_lets_through_what_must_fail_lets_nothing_through(which: int
 
 
 def test_without_new_features_there_is_one_check() -> None:
-    verdict = judged(made_up({CANDIDATE: WINS}, candidate="linucb"), RULES)
+    verdict = judge(made_up({CANDIDATE: WINS}, candidate="linucb"), RULES)
     assert verdict.passed
     assert len(verdict.checks) == 1
 
@@ -110,7 +110,7 @@ def test_without_new_features_there_is_one_check() -> None:
 def test_many_personas_share_what_may_go_wrong_by_chance() -> None:
     """One alone would be taken for a win at 95 %; Holm lets none of eight through, and bounds are wider."""
     results = made_up({CANDIDATE: [0.005 if number == 0 else 0.0 for number in range(10)]}, scatter=0.01)
-    found = compared(results, results.plan.arms[CANDIDATE], results.plan.arms[INCUMBENT], RULES)
+    found = compare(results, results.plan.arms[CANDIDATE], results.plan.arms[INCUMBENT], RULES)
     assert found.personas[0].gain.lower_bound(0.95) > 0
     assert not any(gain.wins for gain in found.personas)
     for gain in found.personas:
@@ -119,7 +119,7 @@ def test_many_personas_share_what_may_go_wrong_by_chance() -> None:
 
 def test_a_control_wins_nothing() -> None:
     results = made_up({CANDIDATE: [0.0] * PERSONAS + [0.2] * CONTROLS})
-    found = compared(results, results.plan.arms[CANDIDATE], results.plan.arms[INCUMBENT], RULES)
+    found = compare(results, results.plan.arms[CANDIDATE], results.plan.arms[INCUMBENT], RULES)
     assert not any(gain.wins for gain in found.personas)
 
 
@@ -129,7 +129,7 @@ def test_how_many_have_to_win(personas: int, needed: int) -> None:
 
 
 def test_as_data() -> None:
-    data = as_data(judged(made_up({CANDIDATE: WINS}), RULES))
+    data = as_data(judge(made_up({CANDIDATE: WINS}), RULES))
     assert data["passed"] is True
     assert len(data["conditions"]) == 5
     assert all(set(condition) == {"name", "passed", "reason"} for condition in data["conditions"])

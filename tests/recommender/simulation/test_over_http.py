@@ -65,6 +65,6 @@ def test_it_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     silent.write_text("#!/bin/sh\nexec sleep 60\n", encoding="utf-8")
     silent.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(silent))
-    monkeypatch.setattr(over_http, "_PATIENCE_S", 0.3)
+    monkeypatch.setattr(over_http, "_TIMEOUT_S", 0.3)
     with pytest.raises(SimulationFailed, match="did not start within"), service(tmp_path):
         pass

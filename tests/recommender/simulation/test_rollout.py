@@ -15,12 +15,12 @@ from tests.recommender.simulation.worlds import (
     served,
 )
 from tipbench.recommender.records import Profile
-from tipbench.recommender.simulation.rollout import FLAT, Trajectory, arm, play
+from tipbench.recommender.simulation.rollout import FLAT, Trajectory, arm, roll_out
 
 
 def _recorded(by: str = "egreedy", steps: int = 30) -> tuple[Recording, Trajectory]:
     server = Recording([step % 6 for step in range(steps)])
-    found = play(a_world(LIKES_INBOX), LIKES_INBOX, 0, a_life(LIKES_INBOX, steps=steps), arm(by), server)
+    found = roll_out(a_world(LIKES_INBOX), LIKES_INBOX, 0, a_life(LIKES_INBOX, steps=steps), arm(by), server)
     return server, found
 
 
@@ -41,7 +41,7 @@ def test_other_luck_is_another_life() -> None:
 def test_arms_meet_the_same_moments_whatever_they_choose() -> None:
     one, _ = _recorded()
     two = Recording([0] * 30)
-    play(a_world(LIKES_INBOX), LIKES_INBOX, 0, a_life(LIKES_INBOX, steps=30), arm("egreedy/v2"), two)
+    roll_out(a_world(LIKES_INBOX), LIKES_INBOX, 0, a_life(LIKES_INBOX, steps=30), arm("egreedy/v2"), two)
     for a, b in zip(one.asked, two.asked, strict=True):
         assert (a.context, a.event_id) == (b.context, b.event_id)
         assert [candidate.id for candidate in a.candidates] == [candidate.id for candidate in b.candidates]

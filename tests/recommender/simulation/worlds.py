@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tipbench.recommender.simulation.experiment import Plan
-from tipbench.recommender.simulation.rollout import Arm, InProcess, Trajectory, arm, play
+from tipbench.recommender.simulation.rollout import Arm, InProcess, Trajectory, arm, roll_out
 from tipbench.recommender.simulation.subprocess_runner import SimulationRequest
-from tipbench.recommender.simulation.user_model import Draws, drawn_life
+from tipbench.recommender.simulation.user_model import Draws, draw_life
 from tipbench.recommender.simulation.world import Persona, World
 
 CATEGORIES = ("inbox", "rest", "focus")
@@ -42,12 +42,12 @@ def a_plan(*names: str, world: World | None = None, **changes: Any) -> Plan:
 
 
 def a_life(persona: Persona, seed: int = 0, steps: int = 40, offered: int = 6) -> Draws:
-    return drawn_life(a_world(persona), persona, seed, steps, offered)
+    return draw_life(a_world(persona), persona, seed, steps, offered)
 
 
 def served(persona: Persona, by: Arm | str = "egreedy", seed: int = 0, steps: int = 40) -> Trajectory:
     who = arm(by) if isinstance(by, str) else by
-    return play(a_world(persona), persona, seed, a_life(persona, seed, steps), who, InProcess(who.policy))
+    return roll_out(a_world(persona), persona, seed, a_life(persona, seed, steps), who, InProcess(who.policy))
 
 
 class Recording:

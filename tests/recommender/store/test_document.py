@@ -29,7 +29,7 @@ def test_what_was_put_is_there_again() -> None:
     assert not document.changed
     document.put(EVENT)
     document.put(replace(EVENT, id="e2", source=None, reward=-0.5, features=None))
-    document.keep(KEPT)
+    document.put_state(KEPT)
     again = stored(document)
     assert (again.key, again.user_state, again.changed) == (KEY, KEPT, False)
     assert (
@@ -44,7 +44,7 @@ def test_what_was_put_is_there_again() -> None:
 def test_numbers_come_back_exactly(values: list[float]) -> None:
     document = Document.new(KEY)
     document.put(replace(EVENT, features=tuple(values), score=values[0]))
-    document.keep(replace(KEPT, state={"xx": values}))
+    document.put_state(replace(KEPT, state={"xx": values}))
     again = stored(document)
     assert again.event("e1") == document.event("e1")
     assert again.user_state == document.user_state
@@ -88,7 +88,7 @@ def test_a_reward_that_came_last_is_forgotten_last() -> None:
 def test_a_file_stays_small() -> None:
     """Whatever happens: two hundred that wait with twelve dimensions, and as many that are remembered."""
     document = Document.new(KEY)
-    document.keep(replace(KEPT, state={"xx": [1 / 3] * 78, "xr": [1 / 3] * 12}))
+    document.put_state(replace(KEPT, state={"xx": [1 / 3] * 78, "xr": [1 / 3] * 12}))
     for number in range(3000):
         reward = None if number % 2 else 0.123456789
         document.put(replace(EVENT, id=f"{number:064}", features=(1 / 3,) * 12, reward=reward))
@@ -98,7 +98,7 @@ def test_a_file_stays_small() -> None:
 def changed(**changes: Any) -> bytes:
     document = Document.new(KEY)
     document.put(EVENT)
-    document.keep(KEPT)
+    document.put_state(KEPT)
     return to_json(from_json(document.as_bytes()) | changes)
 
 

@@ -20,7 +20,7 @@ def test_a_file_for_each_user_and_policy(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "state")
     for policy in ("egreedy", "egreedy/v2", "linucb"):
         with store.transaction(Key("u1", policy)) as transaction:
-            transaction.keep(KEPT)
+            transaction.put_state(KEPT)
     names = sorted(path.name for path in (tmp_path / "state").glob("*"))
     assert names == [".locks", "u1_egreedy.json", "u1_egreedy_v2.json", "u1_linucb.json"]
 
@@ -28,7 +28,7 @@ def test_a_file_for_each_user_and_policy(tmp_path: Path) -> None:
 def test_nobody_else_may_read_them(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "state")
     with store.transaction(KEY) as transaction:
-        transaction.keep(KEPT)
+        transaction.put_state(KEPT)
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "state" / "u1_egreedy_v2.json").stat().st_mode) == 0o600
 
@@ -45,12 +45,12 @@ def test_who_only_looks_writes_nothing(tmp_path: Path) -> None:
 def test_a_block_that_raises_changes_nothing(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     with store.transaction(KEY) as transaction:
-        transaction.keep(KEPT)
+        transaction.put_state(KEPT)
     before = (tmp_path / "u1_egreedy_v2.json").read_bytes()
 
     def fault() -> None:
         with store.transaction(KEY) as transaction:
-            transaction.keep(replace(KEPT, late=9))
+            transaction.put_state(replace(KEPT, late=9))
             transaction.put(EVENT)
             raise RuntimeError("fault")
 
@@ -63,7 +63,7 @@ def test_what_a_killed_writer_left_is_overwritten(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     (tmp_path / ".u1_egreedy_v2.json.part").write_bytes(b"x" * 100_000)
     with store.transaction(KEY) as transaction:
-        transaction.keep(KEPT)
+        transaction.put_state(KEPT)
     assert store.read_state(KEY) == KEPT
     assert [path.name for path in tmp_path.glob("*.*")] == [".locks", "u1_egreedy_v2.json"]
 
@@ -106,7 +106,7 @@ def test_clearing_one_user_leaves_those_whose_names_begin_alike(tmp_path: Path) 
     store = FileStore(tmp_path)
     for user_id in ("u1", "u1_egreedy", "u"):
         with store.transaction(Key(user_id, "egreedy")) as transaction:
-            transaction.keep(KEPT)
+            transaction.put_state(KEPT)
     assert store.clear("u1", ["egreedy", "egreedy/v2", "linucb"]) == ["egreedy"]
     assert store.clear("u1", ["egreedy"]) == []
     assert set(store.keys()) == {Key("u1_egreedy", "egreedy"), Key("u", "egreedy")}
@@ -115,14 +115,14 @@ def test_clearing_one_user_leaves_those_whose_names_begin_alike(tmp_path: Path) 
 def test_a_disk_that_is_full_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FileStore(tmp_path)
     with store.transaction(KEY) as transaction:
-        transaction.keep(KEPT)
+        transaction.put_state(KEPT)
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space"), store.transaction(KEY) as transaction:
-        transaction.keep(replace(KEPT, late=9))
+        transaction.put_state(replace(KEPT, late=9))
     monkeypatch.undo()
     assert store.read_state(KEY) == KEPT
     assert not list(tmp_path.glob(".*.part"))
@@ -170,7 +170,7 @@ def test_nothing_is_written_to_where_a_scratch_file_leads(tmp_path: Path, make: 
     store = FileStore(tmp_path)
     make(tmp_path / ".u1_egreedy_v2.json.part")
     with pytest.raises(OSError, match=r"u1_egreedy_v2\.json"), store.transaction(KEY) as transaction:
-        transaction.keep(KEPT)
+        transaction.put_state(KEPT)
     assert store.read_state(KEY) is None
     assert not (tmp_path / "elsewhere").exists() or (tmp_path / "elsewhere").read_text() == "{}"
 
@@ -179,7 +179,7 @@ def test_nothing_is_written_to_where_a_scratch_file_leads(tmp_path: Path, make: 
 def test_nobody_waits_endlessly_for_somebody_who_is_frozen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same_process: bool
 ) -> None:
-    monkeypatch.setattr("tipbench.recommender.store.interface.PATIENCE_S", 0.2)
+    monkeypatch.setattr("tipbench.recommender.store.interface.LOCK_TIMEOUT_S", 0.2)
     store = FileStore(tmp_path)
     frozen = store if same_process else FileStore(tmp_path)  # which knows nothing of the first one's threads
     with frozen.transaction(KEY):
@@ -188,7 +188,7 @@ def test_nobody_waits_endlessly_for_somebody_who_is_frozen(
         with pytest.raises(StoreUnreachable, match="has held u1 for"):
             store.clear("u1", [KEY.policy])
     with store.transaction(KEY) as transaction:
-        transaction.keep(KEPT)
+        transaction.put_state(KEPT)
     assert store.read_state(KEY) == KEPT
 
 
@@ -198,8 +198,8 @@ def test_the_file_and_its_folder_are_synced_before_the_block_ends(
     synced: list[str] = []
     monkeypatch.setattr("os.fsync", lambda file: synced.append(Path(f"/proc/self/fd/{file}").readlink().name))
     with FileStore(tmp_path / "durable").transaction(KEY) as transaction:
-        transaction.keep(KEPT)
+        transaction.put_state(KEPT)
     assert synced == [".u1_egreedy_v2.json.part", "durable"]
     with FileStore(tmp_path / "not", durable=False).transaction(KEY) as transaction:
-        transaction.keep(KEPT)
+        transaction.put_state(KEPT)
     assert len(synced) == 2

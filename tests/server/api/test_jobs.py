@@ -33,7 +33,7 @@ class _Listening:
 
 
 def test_events_outlast_a_runner_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "_EVERY_S", 0.01)
+    monkeypatch.setattr(jobs, "_POLL_S", 0.01)
 
     async def told() -> list[str]:
         parts = Parts.__new__(Parts)

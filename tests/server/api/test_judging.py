@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from fastapi import FastAPI, HTTPException, Request
 
-from tipbench.server.api.judging import _Arriving, callback_router
+from tipbench.server.api.judging import _BoundedBodies, callback_router
 from tipbench.server.api.parts import Parts
 from tipbench.server.views.judging import JudgingDesk
 
@@ -72,7 +72,7 @@ class Body:
 
 def test_one_that_made_room_takes_none_from_another() -> None:
     async def call() -> None:
-        arriving = _Arriving(most=100)
+        arriving = _BoundedBodies(max_bytes=100)
         sizes = ((60, 10), (20,), (20, 10))
         bodies = [Body(*(b"x" * size for size in chunks), complete=False) for chunks in sizes]
         tasks = [asyncio.create_task(arriving.read(body.request)) for body in bodies]
@@ -88,7 +88,7 @@ def test_one_that_made_room_takes_none_from_another() -> None:
 
 def test_bodies_that_stall_hold_nobody_up_and_little_memory() -> None:
     async def call() -> None:
-        arriving = _Arriving(most=1_000)
+        arriving = _BoundedBodies(max_bytes=1_000)
         stalled = [asyncio.create_task(arriving.read(Body(b"x" * 90, complete=False).request)) for _ in range(11)]
         await asyncio.sleep(0.01)
         assert await arriving.read(Body(b"a" * 50, b"b" * 50).request) == b"a" * 50 + b"b" * 50

@@ -7,7 +7,7 @@ from tipbench.core.settings import Settings
 from tipbench.server.jobs.interface import Job
 from tipbench.server.jobs.job_store import StoredJob
 from tipbench.server.jobs.progress import Progress
-from tipbench.server.jobs.subprocess import BenchWork
+from tipbench.server.jobs.subprocess import BenchJobKind
 
 
 def stored(**config: Any) -> StoredJob:
@@ -15,15 +15,15 @@ def stored(**config: Any) -> StoredJob:
 
 
 def test_one_that_had_loaded_nothing_leaves_nothing(home: Path) -> None:
-    work, broken = BenchWork(home, Settings()), stored(n_tips=0)
-    assert [work.tidied(broken, progress) for progress in (None, Progress(), Progress(phase="waiting"))] == [""] * 3
+    work, broken = BenchJobKind(home, Settings()), stored(n_tips=0)
+    assert [work.clean_up(broken, progress) for progress in (None, Progress(), Progress(phase="waiting"))] == [""] * 3
 
 
 def test_where_nobody_can_look_its_message_says_so(home: Path) -> None:
-    left = BenchWork(home, Settings()).tidied(stored(n_tips=0), Progress(phase="collect"))
+    left = BenchJobKind(home, Settings()).clean_up(stored(n_tips=0), Progress(phase="collect"))
     assert left.startswith("; a model that it used may still be loaded: ")
     assert "n_tips" in left
 
 
 def test_it_is_named_by_what_it_fills(home: Path) -> None:
-    assert BenchWork(home, Settings()).name(stored().job) == "job j1 (e)"
+    assert BenchJobKind(home, Settings()).name(stored().job) == "job j1 (e)"

@@ -18,7 +18,7 @@ def opened(home: Path, name: str = "") -> Runner:
 @pytest.mark.parametrize("name", ["", "subprocess"])
 def test_runs_happen_on_this_machine_unless_somebody_says_otherwise(home: Path, name: str) -> None:
     runner = opened(home, name)
-    assert runner.is_here
+    assert runner.is_local
     assert runner.jobs() == []
     runner.close()
 

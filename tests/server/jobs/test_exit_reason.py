@@ -5,7 +5,7 @@ import pytest
 from tipbench.server.jobs.job_folder import Exit
 from tipbench.server.jobs.job_watch import ending_of
 from tipbench.server.jobs.progress import Progress
-from tipbench.server.jobs.subprocess import BenchWork
+from tipbench.server.jobs.subprocess import BenchJobKind
 
 DONE = Progress(phase="done", message="2 cells answered")
 STOPPED = Progress(phase="collect", message="Ollama is away")
@@ -41,7 +41,7 @@ def test_every_end(
     status: int | None, progress: Progress | None, cancelled: bool, killed: bool, state: str, says: str
 ) -> None:
     ended = None if status is None else Exit(status, 5)
-    ending = ending_of(ended, progress, cancelled, 30.0 if killed else None, BenchWork.kept)
+    ending = ending_of(ended, progress, cancelled, 30.0 if killed else None, BenchJobKind.unfinished_note)
     assert ending.state == state
     assert ending.exit_status == (-9 if killed else status)
     start, star, _ = says.partition(".*")

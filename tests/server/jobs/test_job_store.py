@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tipbench.server.jobs.interface import Job, UnknownJob
-from tipbench.server.jobs.job_store import KEPT_JOBS, JobStore
+from tipbench.server.jobs.job_store import MAX_ENDED_JOBS, JobStore
 
 CONFIG = {"experiment": "e", "models": "ä\ud800"}
 
@@ -57,7 +57,7 @@ def test_an_unknown_job_is_told(store: JobStore) -> None:
 
 
 def test_the_newest_ended_ones_are_kept(store: JobStore) -> None:
-    names = [f"j{number}" for number in range(KEPT_JOBS + 3)]
+    names = [f"j{number}" for number in range(MAX_ENDED_JOBS + 3)]
     add(store, *names)
     for name in names[1:]:
         store.update(name, "queued", state="finished")

@@ -11,5 +11,5 @@ from tipbench.server.jobs.job_watch import Processes
 def test_a_reused_process_id_is_not_ours(tmp_path: Path) -> None:
     folder = JobFolder(tmp_path)
     (tmp_path / "pids.json").write_text(json.dumps({"supervisor": os.getpid(), "child": os.getppid()}))
-    assert Processes().living(folder, None) is None
-    assert Processes().living(folder, os.getpid()) is None
+    assert Processes().find_group(folder, None) is None
+    assert Processes().find_group(folder, os.getpid()) is None

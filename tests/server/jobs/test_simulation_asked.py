@@ -16,11 +16,11 @@ def asked(**given: Any) -> SimulationAsked:
 def test_a_run_and_a_gate_as_commands() -> None:
     run = asked(kind="run", policies=["egreedy", "linucb"], seeds=5)
     numbers = ("--seeds", "5", "--first-seed", "10000", "--steps", "200", "--offered", "10")
-    assert run.words == ("sim", "run", "--policies=egreedy,linucb", *numbers)
+    assert run.arguments == ("sim", "run", "--policies=egreedy,linucb", *numbers)
     assert run.title == "egreedy, linucb"
     gate = asked(kind="gate", candidate="egreedy/v2", incumbent="egreedy", first_seed=7)
-    assert gate.words[:4] == ("sim", "gate", "--candidate=egreedy/v2", "--incumbent=egreedy")
-    assert gate.words[4:] == ("--seeds", "30", "--first-seed", "7", "--steps", "200", "--offered", "10")
+    assert gate.arguments[:4] == ("sim", "gate", "--candidate=egreedy/v2", "--incumbent=egreedy")
+    assert gate.arguments[4:] == ("--seeds", "30", "--first-seed", "7", "--steps", "200", "--offered", "10")
     assert gate.title == "egreedy/v2 against egreedy"
 
 

@@ -170,14 +170,14 @@ class MadeRequests(RunRequests):
                 ),
                 EngineModels("openai", "http://localhost:8080/v1", [], self.text or "nothing answers at this address"),
             ),
-            defaults=Options().fitted("tip-bench-", ["v1", "v2-mentor"], one_candidate=False),
+            defaults=Options().with_suite_defaults("tip-bench-", ["v1", "v2-mentor"], one_candidate=False),
         )
 
-    def checked(self, given: Mapping[str, Any]) -> Options:
+    def validate(self, given: Mapping[str, Any]) -> Options:
         return make_options(given, "the run")
 
     def estimate(self, given: Mapping[str, Any]) -> Estimate:
-        self.checked(given)
+        self.validate(given)
         return Estimate(48, 12, 36, 250, measured=True)
 
 
@@ -185,7 +185,7 @@ class MadeRequests(RunRequests):
 class MadeRunner:
     """Jobs that are what they are told to be."""
 
-    is_here = True
+    is_local = True
     found: dict[str, Job] = field(default_factory=dict)
     told: dict[str, Progress] = field(default_factory=dict)
     logged: str = ""

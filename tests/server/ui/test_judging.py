@@ -8,8 +8,8 @@ import pytest
 from tests.server.ui.asgi_client import Client
 from tests.server.ui.fake_desk import FakeDesk, applied, tip_sheet
 from tests.server.ui.judging_server import Session, make_app
-from tipbench.server.ui.judging import about
-from tipbench.server.views.sheet import LONGEST_NOTE, Given, Sheet
+from tipbench.server.ui.judging import approximate_duration
+from tipbench.server.views.sheet import MAX_NOTE_LENGTH, Given, Sheet
 from tipbench.web.tokens import Visitor
 
 HEADERS = {"X-CSRF-Token": "token-1"}
@@ -56,7 +56,7 @@ def test_what_waits_says_how_far_it_is_and_how_long_it_takes() -> None:
     ("seconds", "told"), [(45, "1 min"), (2700, "45 min"), (3590, "1 h"), (4000, "1 h 5 min"), (7200, "2 h")]
 )
 def test_durations_are_told_as_people_say_them(seconds: float, told: str) -> None:
-    assert about(seconds) == told
+    assert approximate_duration(seconds) == told
 
 
 def test_starting_leads_to_the_batch() -> None:
@@ -144,7 +144,7 @@ def test_a_change_is_saved_field_by_field() -> None:
         {"scores": 4},
         {"flags": {"overlong": 1}},
         {"note": None},
-        {"note": "x" * (LONGEST_NOTE + 1)},
+        {"note": "x" * (MAX_NOTE_LENGTH + 1)},
         {"slot": "slot0001"},
         [],
         "x",

@@ -2,7 +2,7 @@
 
 from tests.server.ui.made_panel import NOW_MS, a_job, a_progress
 from tipbench.server.jobs.progress import Progress
-from tipbench.server.ui.messages import counts_sentence, estimate_sentence, standing_of, took
+from tipbench.server.ui.messages import counts_sentence, estimate_sentence, status_of, took
 from tipbench.server.views.run_requests import Estimate
 
 
@@ -19,10 +19,10 @@ def test_estimates_tell_where_they_come_from() -> None:
 
 
 def test_where_a_job_is() -> None:
-    assert standing_of(a_job(), a_progress()) == "Collecting"
-    assert standing_of(a_job(state="queued"), Progress()) == "Queued"
-    assert standing_of(a_job(cancelling=True), a_progress()) == "Cancelling"
-    assert standing_of(a_job(state="cancelled", cancelling=True), a_progress()) == "Cancelled"
+    assert status_of(a_job(), a_progress()) == "Collecting"
+    assert status_of(a_job(state="queued"), Progress()) == "Queued"
+    assert status_of(a_job(cancelling=True), a_progress()) == "Cancelling"
+    assert status_of(a_job(state="cancelled", cancelling=True), a_progress()) == "Cancelled"
 
 
 def test_counts_and_times() -> None:

@@ -37,7 +37,7 @@ from tipbench.core.settings import Settings
 from tipbench.server.jobs.progress import Progress
 from tipbench.server.ui import urls
 from tipbench.server.ui.pages import Parts
-from tipbench.server.views.recommender import RecommenderRoom
+from tipbench.server.views.recommender import RecommenderViews
 
 LONG = "x" * 1_000_000
 SAME_LENGTH = 40  # a page may treat a long name in another way
@@ -62,7 +62,7 @@ def panel_with(text: str) -> Parts:
     )
 
 
-def room_with(text: str) -> RecommenderRoom:
+def room_with(text: str) -> RecommenderViews:
     """In a home of its own: a gate, a shadow and two simulations, one of them at work."""
     settings = Settings({"TIPBENCH_HOME": tempfile.mkdtemp(dir=Settings().home)})
     ended, going = a_simulation("end", "finished", message=text), a_simulation("run", "running", GATE, message=text)

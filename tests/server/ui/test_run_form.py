@@ -96,7 +96,7 @@ def test_a_run_that_cant_be_is_refused_with_all_problems_beside_their_fields() -
 
 def test_an_engine_that_is_away_is_told_in_the_dialog() -> None:
     class Away(MadeRequests):
-        def checked(self, given: object) -> Options:
+        def validate(self, given: object) -> Options:
             raise EngineUnreachable("Ollama at http://localhost:11434 does not answer; start it")
 
     client = visit(requests=Away())

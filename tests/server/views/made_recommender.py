@@ -24,7 +24,7 @@ from tipbench.server.jobs.progress import Progress
 from tipbench.server.jobs.simulation_asked import SimulationAsked
 from tipbench.server.jobs.simulations import SimulationRunner
 from tipbench.server.views.gates import Gates
-from tipbench.server.views.recommender import Promotions, RecommenderRoom
+from tipbench.server.views.recommender import Promotions, RecommenderViews
 from tipbench.server.views.replays import Replays
 from tipbench.server.views.simulations import Simulations
 
@@ -201,14 +201,14 @@ def a_simulation(job_id: str = "s1", state: Any = "running", asked: Any = None, 
     return Job(job_id, state, asked or RUN, now_ms - 100_000, started, ended, **more)
 
 
-def made_room(runner: SimulationRunner | None = None, settings: Settings | None = None) -> RecommenderRoom:
+def made_room(runner: SimulationRunner | None = None, settings: Settings | None = None) -> RecommenderViews:
     """In the home of the settings; by itself, in that of the test."""
     settings = settings or Settings()
     promotions = Promotions(settings)
-    return RecommenderRoom(
+    return RecommenderViews(
         simulations=Simulations(runner or MadeSimulations(), promotions.live),
         gates=Gates(settings.home),
         replays=Replays(settings.home),
         promotions=promotions,
-        agreement=ShadowStatisticsReader(signals_folder(settings.home)),
+        shadows=ShadowStatisticsReader(signals_folder(settings.home)),
     )

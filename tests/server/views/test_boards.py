@@ -124,7 +124,7 @@ def test_before_the_first_run_there_is_nothing(tmp_path: Any, stores: StoreProvi
 
 
 def test_few_looks_stay_in_memory(stores: StoreProvider, monkeypatch: pytest.MonkeyPatch, reads: list[str]) -> None:
-    monkeypatch.setattr(looks_module, "MOST_CELLS", 16)
+    monkeypatch.setattr(looks_module, "MAX_CELLS", 16)
     boards = Boards(stores, SnapshotMemoryCache(stores))
     more = ("--models", "scripted/c", "--prompts", "v1", "--n-scenarios", "1", "--mlflow-url", stores.address)
     assert tipbench("collect", "--experiment", "tip-bench-other", *more).status == 0
@@ -145,9 +145,9 @@ def test_who_wants_something_quick_does_not_wait_for_something_slow(snapshots: S
         return "slow"
 
     with ThreadPoolExecutor(2) as threads:
-        first, second = (threads.submit(kept.made, "slow", slow) for _ in range(2))
+        first, second = (threads.submit(kept.cached, "slow", slow) for _ in range(2))
         assert begun.wait(30)
-        assert kept.made("quick", lambda: "quick") == "quick"
+        assert kept.cached("quick", lambda: "quick") == "quick"
         go_on.set()
         assert (first.result(30), second.result(30)) == ("slow", "slow")
-    assert kept.made("slow", lambda: "made anew") == "slow"
+    assert kept.cached("slow", lambda: "made anew") == "slow"

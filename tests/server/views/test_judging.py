@@ -310,7 +310,7 @@ def test_what_somebody_else_has_just_judged_is_no_error_that_names_the_experimen
     batch = started(desk, "anna")
     before = snapshots.find(EXPERIMENT)
     desk.submit_file(batch, "anna", json_text(filled(desk.file(batch, "anna"))).encode())
-    monkeypatch.setattr(snapshots, "of", lambda *_: before)
+    monkeypatch.setattr(snapshots, "get", lambda *_: before)
     assert desk.next_batch("anna") is None
 
 

@@ -8,7 +8,7 @@ from tests.recommender.gates import held_replay
 from tests.server.views.made_recommender import a_replay
 from tipbench.core.errors import InvalidInput, NotFound, StateRefused
 from tipbench.core.paths import replays_folder
-from tipbench.recommender.replay.outcome import replay_data, replayed
+from tipbench.recommender.replay.outcome import replay_data, run_replay
 from tipbench.recommender.replay.record import store_replay
 from tipbench.server.views.replays import Replays
 
@@ -27,7 +27,7 @@ def test_the_newest_is_the_first_and_an_edited_one_the_last(tmp_path: Path) -> N
 
 
 def test_one_as_it_is_kept_by_the_command(tmp_path: Path) -> None:
-    kept = store_replay(tmp_path, replay_data(replayed(tmp_path / "no log", "egreedy/v2", 0.5)), 7)
+    kept = store_replay(tmp_path, replay_data(run_replay(tmp_path / "no log", "egreedy/v2", 0.5)), 7)
     found = Replays(tmp_path).replay(kept)
     assert (found.candidate["name"], found.verdict.status, found.served, found.estimates) == (
         "egreedy/v2",

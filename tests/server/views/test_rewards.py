@@ -34,7 +34,7 @@ def made(rewards: list[float], users: list[int], propensities: list[float]) -> R
         user=np.array(users, dtype=np.int32),
         reward=np.array(rewards),
         propensity=np.array(propensities),
-        rewards_alone=0,
+        rewards_without_decision=0,
     )
 
 
@@ -53,7 +53,7 @@ def test_rows_stand_in_the_leaderboards_order_with_what_they_earned(tmp_path: Pa
     assert (poor.mean, poor.completed_share) == (0.25, 0.5)
     assert (good.served, good.mean, good.completed_share) == (1, 0.0, 0.0)
     assert (found.served, found.users, found.rewarded) == (4, 2, 3)
-    assert (found.elsewhere, found.elsewhere_runs, found.without_source, found.rewards_alone) == (0, 0, 0, 0)
+    assert (found.elsewhere, found.elsewhere_runs, found.without_source, found.rewards_without_decision) == (0, 0, 0, 0)
 
 
 def test_rows_that_nobody_was_served_are_not_there(tmp_path: Path) -> None:
@@ -125,10 +125,10 @@ def test_weighting_takes_out_what_the_policy_preferred(tmp_path: Path) -> None:
     for number in range(3_000):
         request = a_request(f"u{number % 50}", f"e{number}", [liked, disliked])
         choice = policy.choose(state, request, random)
-        log.decided(policy, request, choice, state.n)
-        reward = 1.0 if choice.place == 0 else -1.0
+        log.log_decision(policy, request, choice, state.n)
+        reward = 1.0 if choice.position == 0 else -1.0
         policy.learn(state, choice.seen, reward)
-        log.rewarded(policy.name, Reward(user_id=request.user_id, event_id=request.event_id, reward=reward), True)
+        log.log_reward(policy.name, Reward(user_id=request.user_id, event_id=request.event_id, reward=reward), True)
     log.close()
     [row] = rewards_of(BOARD, earnings(tmp_path)).rows
     assert row.mean

@@ -22,12 +22,12 @@ def requests(stores: StoreProvider, snapshots: SnapshotMemoryCache) -> RunReques
 
 def refused(requests: RunRequests, **given: object) -> str:
     with pytest.raises(Problems) as caught:
-        requests.checked({"models": "scripted/a", **given})
+        requests.validate({"models": "scripted/a", **given})
     return "\n".join(caught.value.problems)
 
 
 def test_a_good_request_goes_to_this_servers_store(requests: RunRequests, address: str) -> None:
-    options = requests.checked({"models": "scripted/a", "n_scenarios": 2})
+    options = requests.validate({"models": "scripted/a", "n_scenarios": 2})
     assert (options.mlflow_url, options.experiment, options.prompts) == (
         address,
         "tip-bench-auto",
@@ -73,7 +73,7 @@ def test_passwords_have_no_place_in_a_job(requests: RunRequests, key: str) -> No
 
 def test_results_go_where_this_server_reads(requests: RunRequests, address: str) -> None:
     assert "--mlflow-url http://elsewhere:5000" in refused(requests, mlflow_url="http://elsewhere:5000")
-    assert requests.checked({"models": "scripted/a", "mlflow_url": address}).mlflow_url == address
+    assert requests.validate({"models": "scripted/a", "mlflow_url": address}).mlflow_url == address
 
 
 def test_an_engine_that_is_away_is_a_problem_like_others(requests: RunRequests) -> None:
@@ -141,12 +141,12 @@ def test_without_a_store_everything_is_to_be_done(stores: StoreProvider, tmp_pat
 
 @pytest.fixture
 def from_afar(stores: StoreProvider, snapshots: SnapshotMemoryCache) -> RunRequests:
-    return RunRequests(stores, snapshots, runs_here=False)
+    return RunRequests(stores, snapshots, runs_locally=False)
 
 
 def test_from_afar_models_and_judges_are_left_to_those_who_have_them(from_afar: RunRequests) -> None:
     asked = {"models": "qwen2.5:900b,embedded/none", "ollama_url": free_address(), "judge": "webhook"}
-    assert from_afar.checked(asked).judge == "webhook"
+    assert from_afar.validate(asked).judge == "webhook"
 
 
 def test_from_afar_all_else_is_told_at_once(from_afar: RunRequests) -> None:

@@ -48,7 +48,7 @@ def test_who_began_to_read_before_scores_were_applied_hides_them_from_nobody(
 ) -> None:
     opened = desk.next_batch("anna")
     assert opened
-    snapshots.forget(snapshots.find(EXPERIMENT).snapshot.experiment.id)
+    snapshots.invalidate(snapshots.find(EXPERIMENT).snapshot.experiment.id)
     reader = SlowReader(snapshots, monkeypatch)
     scored = json_text(filled(desk.file(opened.batch, "anna")))
     desk.submit_file(opened.batch, "anna", scored.encode())
@@ -75,6 +75,6 @@ def test_an_experiment_that_was_renamed_without_a_mark_is_read_again(
 ) -> None:
     found = snapshots.find(EXPERIMENT)
     renamed = replace(found.snapshot.experiment, name="tip-bench-second")
-    assert snapshots.of(stores.store(), found.snapshot.experiment) is found
+    assert snapshots.get(stores.store(), found.snapshot.experiment) is found
     found.version = None  # as from a server, which does not tell
-    assert snapshots.of(stores.store(), renamed).snapshot.experiment.name == "tip-bench-second"
+    assert snapshots.get(stores.store(), renamed).snapshot.experiment.name == "tip-bench-second"

@@ -11,7 +11,7 @@ from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates
 from tipbench.core.errors import InvalidInput, NotFound
 from tipbench.server.views.boards import Boards
 from tipbench.server.views.store_provider import StoreProvider
-from tipbench.server.views.tips import Tips, best_rows, tips_of
+from tipbench.server.views.tips import Tips, best_row_indices, tips_of
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_the_best_rows_come_first_and_may_be_narrowed_down() -> None:
     names = [(one.model, one.prompt) for one in found.rows]
 
     def picked(*given: object, **named: str) -> list[tuple[str, str]]:
-        return [names[place] for place in best_rows(found, *given, **named)]  # type: ignore[arg-type]
+        return [names[place] for place in best_row_indices(found, *given, **named)]  # type: ignore[arg-type]
 
     assert picked(1) == names[:1]
     assert picked(3) == names[:3]
@@ -43,16 +43,16 @@ def test_the_best_rows_come_first_and_may_be_narrowed_down() -> None:
 def test_without_scores_there_is_no_best_row() -> None:
     unjudged = board([cell("a"), cell("b")])
     with pytest.raises(InvalidInput, match="nothing of 'e' that could be taken is scored yet"):
-        best_rows(unjudged, 1)
-    assert len(best_rows(unjudged, 1, model="b")) == 1
-    assert len(best_rows(unjudged, 2)) == 2
+        best_row_indices(unjudged, 1)
+    assert len(best_row_indices(unjudged, 1, model="b")) == 1
+    assert len(best_row_indices(unjudged, 2)) == 2
 
 
 def test_each_text_names_the_run_and_the_cell_that_it_came_from(stores: StoreProvider, read: Leaderboard) -> None:
     store = stores.store()
     written = {
         run.run_id: stored_candidates(store, run).texts
-        for run in store.each_run(store.experiment(EXPERIMENT), {KIND: CELL})
+        for run in store.iter_runs(store.experiment(EXPERIMENT), {KIND: CELL})
     }
     found = tips(stores, read)
     cells = {one.run_id: one for one in read.grid.rows[0].cells}

@@ -1,4 +1,4 @@
-"""A thin client for Airflow's REST API. Its errors become ours here, with what to do next."""
+"""A thin client for Airflow's REST API. Translates its errors into ours, with advice on what to do next."""
 
 import threading
 from typing import Any
@@ -20,30 +20,30 @@ TABLE = (URL, USERNAME, PASSWORD, TOKEN)
 
 _API = "/api/v2"
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
-_WITHIN_S = 60.0  # for a request and its whole answer
-_MOST_BYTES = 32_000_000
-_LONGEST_DETAIL = 400
+_TOTAL_TIMEOUT_S = 60.0  # for a request and its whole response
+_MAX_BYTES = 32_000_000
+_MAX_DETAIL_CHARS = 400
 _CREDENTIALS = f"{USERNAME.name} and {PASSWORD.name}, or {TOKEN.name}"
 
 
 class AirflowUnreachable(RunnerUnreachable):
-    """Nothing answers at Airflow's address, or not in time."""
+    """Airflow did not answer at its address, or not in time."""
 
 
 class AirflowRefused(RunnerRefused):
-    """Airflow does not know us, or our user may not do this."""
+    """Airflow rejected our credentials, or our user lacks a permission."""
 
 
 class AirflowError(RunnerError):
-    """An answer that no Airflow should give."""
+    """A response that an Airflow should not give."""
 
 
 class AirflowConflict(InvalidInput):
-    """It is there already, or in a state in which this can't be done."""
+    """The object exists already, or is in a state that does not allow this."""
 
 
 class AirflowApi:
-    """Airflow's API at the address in the settings. May be used from several threads."""
+    """Airflow's API at the address in the settings. Thread-safe."""
 
     def __init__(self, settings: Settings, transport: httpx.BaseTransport | None = None) -> None:
         url = settings.value(URL)
@@ -54,16 +54,16 @@ class AirflowApi:
                 f"leave them out, and set {_CREDENTIALS}"
             )
         self._user = (settings.value(USERNAME), settings.value(PASSWORD))
-        self._is_given = bool(settings.value(TOKEN))
-        self._bearer = _sendable(TOKEN, settings.value(TOKEN))
-        self._logging_in = threading.Lock()
+        self._has_fixed_token = bool(settings.value(TOKEN))
+        self._bearer = _check_sendable(TOKEN, settings.value(TOKEN))
+        self._login_lock = threading.Lock()
         try:
             self._http = open_client(base_url=self.address, timeout=_TIMEOUT, transport=transport)
         except (httpx.InvalidURL, ValueError) as error:
-            raise self._no_address() from error
+            raise self._invalid_address() from error
 
     def get(self, path: str, **params: Any) -> dict[str, Any]:
-        """Below /api/v2; names in the path must have gone through `in_path`."""
+        """Get a path below /api/v2; names in the path must be quoted with `path_segment`."""
         return self._json(self._send("GET", path, params=params))
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -76,17 +76,17 @@ class AirflowApi:
         self._http.close()
 
     def _send(self, method: str, path: str, **arguments: Any) -> httpx.Response:
-        """A token lives for a day or less: it is renewed once, when Airflow no longer takes it."""
+        """Send a request. Tokens are valid for a day or less, so log in again once if Airflow rejects ours."""
         bearer = self._bearer or self._log_in("")
         response = self._request(method, f"{_API}{path}", bearer, **arguments)
-        if response.status_code == 401 and not self._is_given:
+        if response.status_code == 401 and not self._has_fixed_token:
             response = self._request(method, f"{_API}{path}", self._log_in(bearer), **arguments)
         return response
 
-    def _log_in(self, worn_out: str) -> str:
-        """Who comes second takes the token that the first one got."""
-        with self._logging_in:
-            if self._bearer != worn_out:
+    def _log_in(self, expired: str) -> str:
+        """Return a new token; if another thread has replaced the expired one already, return that thread's."""
+        with self._login_lock:
+            if self._bearer != expired:
                 return self._bearer
             if not all(self._user):
                 raise AirflowRefused(f"Airflow at {self.address} wants to know who asks; set {_CREDENTIALS}")
@@ -104,7 +104,7 @@ class AirflowApi:
                 )
             token = self._json(response).get("access_token")
             if not isinstance(token, str) or not (token.isascii() and token.isprintable()):
-                raise self._no_airflow()
+                raise self._not_airflow()
             self._bearer = token
             return token
 
@@ -112,10 +112,16 @@ class AirflowApi:
         headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {bearer}"} if bearer else {})
         try:
             return fetch(
-                self._http, method, path, most_bytes=_MOST_BYTES, within_s=_WITHIN_S, headers=headers, **arguments
+                self._http,
+                method,
+                path,
+                max_bytes=_MAX_BYTES,
+                total_timeout_s=_TOTAL_TIMEOUT_S,
+                headers=headers,
+                **arguments,
             )
         except httpx.UnsupportedProtocol as error:
-            raise self._no_address() from error
+            raise self._invalid_address() from error
         except UnusableAnswer as error:
             raise AirflowError(
                 f"what answers at {self.address} is no Airflow 3: it {error}; check {URL.name}"
@@ -130,19 +136,20 @@ class AirflowApi:
                 f"Airflow at {self.address} can't be reached ({why}); start its API server, or set {URL.name}"
             ) from error
         except (httpx.InvalidURL, UnicodeError) as error:
-            raise self._no_address() from error
+            raise self._invalid_address() from error
 
     def _json(self, response: httpx.Response) -> dict[str, Any]:
-        self._checked(response)
+        self._check_status(response)
         try:
             data = response.json()
         except (ValueError, RecursionError):
             data = None
         if not isinstance(data, dict):
-            raise self._no_airflow()
+            raise self._not_airflow()
         return data
 
-    def _checked(self, response: httpx.Response) -> None:
+    def _check_status(self, response: httpx.Response) -> None:
+        """Raise the error that fits the response's status, if it is one."""
         status = response.status_code
         if status < 300:
             return
@@ -151,12 +158,12 @@ class AirflowApi:
                 f"{self.address} sends us elsewhere ({status}); set {URL.name} to where Airflow itself answers"
             )
         if status == 401:
-            names = TOKEN.name if self._is_given else f"{USERNAME.name} and {PASSWORD.name}"
+            names = TOKEN.name if self._has_fixed_token else f"{USERNAME.name} and {PASSWORD.name}"
             raise AirflowRefused(f"Airflow at {self.address} does not know us ({status}); check {names}")
         if status == 403:
             raise AirflowRefused(
                 f"Airflow at {self.address} does not let our user do this ({status}); give the user in "
-                f"{TOKEN.name if self._is_given else USERNAME.name} the right to, or name another"
+                f"{TOKEN.name if self._has_fixed_token else USERNAME.name} the right to, or name another"
             )
         if status in (502, 503, 504):
             raise AirflowUnreachable(f"Airflow at {self.address} is away for the moment ({status}); try again soon")
@@ -169,43 +176,43 @@ class AirflowApi:
         kinds: dict[int, type[Exception]] = {400: InvalidInput, 404: NotFound, 409: AirflowConflict, 422: InvalidInput}
         raise kinds.get(status, AirflowError)(f"Airflow at {self.address} refused ({status}): {detail}")
 
-    def _no_airflow(self) -> AirflowError:
+    def _not_airflow(self) -> AirflowError:
         return AirflowError(f"what answers at {self.address} is no Airflow 3; check {URL.name}")
 
-    def _no_address(self) -> AirflowUnreachable:
+    def _invalid_address(self) -> AirflowUnreachable:
         return AirflowUnreachable(
             f"{printable(self.address, 200)!r} is no address of an Airflow; set {URL.name} to one like {URL.default}"
         )
 
 
-def in_path(name: str) -> str:
-    """A name from outside as one part of a path: it can't lead anywhere else."""
+def path_segment(name: str) -> str:
+    """Quote an untrusted name as a single segment of a path; raise NotFound for a name that would change the path."""
     if name in ("", ".", "..") or "/" in name:
         raise NotFound(f"Airflow has nothing that is called {printable(name, 60)!r}")
     return quote(name.encode("utf-8", "replace"), safe="")
 
 
-def _sendable(setting: Setting, value: str) -> str:
-    if not (value.isascii() and value.isprintable()):  # the HTTP library would repeat it in its error
+def _check_sendable(setting: Setting, value: str) -> str:
+    if not (value.isascii() and value.isprintable()):  # the HTTP library's error would contain the secret
         raise InvalidInput(f"{setting.name} has characters that can't be sent, like a line break")
     return value
 
 
 def _detail(response: httpx.Response) -> str | None:
-    """What Airflow says was wrong, short; None where it says nothing in its own way."""
+    """Return Airflow's own error message, shortened; None if the response has none in Airflow's format."""
     try:
         detail = response.json()["detail"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    if isinstance(detail, list):  # of a request that does not fit its schema
+    if isinstance(detail, list):  # validation errors
         detail = "; ".join(_problem(one) for one in detail[:5])
     elif isinstance(detail, dict):
         detail = detail.get("reason") or detail.get("message") or detail
-    return printable(str(detail), _LONGEST_DETAIL)
+    return printable(str(detail), _MAX_DETAIL_CHARS)
 
 
 def _problem(one: Any) -> str:
-    """Without the value that was sent, which FastAPI repeats."""
+    """Describe a validation error without the value that was sent, which FastAPI includes."""
     if not isinstance(one, dict):
         return str(one)
     return f"{'.'.join(str(part) for part in one.get('loc', ()))}: {one.get('msg', '')}"

@@ -1,11 +1,11 @@
-"""What is known of a run at one moment, asked of Airflow with few requests, however many look at it."""
+"""Snapshots of runs, read from Airflow with few requests, however many clients ask for them."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from tipbench.airflow.remote.calls import Calls
+from tipbench.airflow.remote.calls import DagClient
 from tipbench.airflow.remote.records import (
     COMPARE,
     EXPORT,
@@ -23,11 +23,11 @@ from tipbench.airflow.remote.records import (
 from tipbench.core.cache import LruCache
 from tipbench.server.jobs.interface import UnknownJob
 
-FRESH_FOR_S = 0.9  # the panel asks every second, for job, progress and log
-_KEPT_RUNS = 200
-_VALUES_AT_FIRST = 20  # of a run that goes on; what is left is asked for the next time
-_VALUES_AT_ONCE = 4
-_TELLING_TASKS = (EXPORT, JUDGE, WAIT, COMPARE)
+FRESH_FOR_S = 0.9  # the panel polls job, progress and log every second
+_CACHED_RUNS = 200
+_MAX_FIRST_VALUES = 20  # fetched at once for a live run; the rest is fetched next time
+_MAX_VALUES = 4
+_TASKS_WITH_RESULT = (EXPORT, JUDGE, WAIT, COMPARE)
 
 
 class ValueKey(NamedTuple):
@@ -37,103 +37,105 @@ class ValueKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Moment:
+class RunSnapshot:
+    """A run with its tasks and their XComs, as read at one time."""
+
     run: DagRun
     tasks: Sequence[Task]
     values: Mapping[ValueKey, Any]
-    is_paused: bool = False  # the DAG, so that the run does not begin
+    is_paused: bool = False  # the DAG is paused, so the run does not start
 
     def task(self, task_id: str) -> Task:
         return next((task for task in self.tasks if task.id == task_id and task.map_index < 0), Task(task_id))
 
-    def value(self, of: Task, key: str) -> Any:
-        return self.values.get(ValueKey(of.id, of.map_index, key))
+    def value(self, task: Task, key: str) -> Any:
+        return self.values.get(ValueKey(task.id, task.map_index, key))
 
-    def table(self, of: Task, key: str) -> Mapping[str, Any]:
-        """A value that should be one with names; an empty one where it isn't."""
-        found = self.value(of, key)
+    def mapping(self, task: Task, key: str) -> Mapping[str, Any]:
+        """Return a value that should be a mapping; an empty one if it isn't."""
+        found = self.value(task, key)
         return found if isinstance(found, dict) else {}
 
     @property
     def is_settled(self) -> bool:
-        """Nothing happens any more, unless somebody clears a task of it in Airflow."""
-        return self.run.ended and not any(task.is_at_it for task in self.tasks)
+        """Return whether the run can't change any more, unless somebody clears one of its tasks in Airflow."""
+        return self.run.ended and not any(task.is_active for task in self.tasks)
 
 
-class Moments:
-    """The last moment of each run; at any time one thread at most asks for a newer one."""
+class SnapshotCache:
+    """Caches the last snapshot of each run. For each run, at most one thread at a time reads a newer one."""
 
-    def __init__(self, calls: Calls, clock: Callable[[], float]) -> None:
-        self._calls = calls
+    def __init__(self, client: DagClient, clock: Callable[[], float]) -> None:
+        self._client = client
         self._clock = clock
-        self._runs: LruCache[_Watched] = LruCache(_KEPT_RUNS)
+        self._runs: LruCache[_Entry] = LruCache(_CACHED_RUNS)
 
-    def of(self, run_id: str) -> Moment:
-        """Raises UnknownJob."""
-        watched = self._runs.get_or_make(run_id, _Watched)
-        known = watched.moment
-        if not watched.looking.acquire(blocking=known is None):
+    def of(self, run_id: str) -> RunSnapshot:
+        """Return a recent snapshot of a run; raise UnknownJob if there is no such run."""
+        entry = self._runs.get_or_make(run_id, _Entry)
+        known = entry.snapshot
+        if not entry.lock.acquire(blocking=known is None):
             assert known is not None
             return known
         try:
-            if watched.moment is None or abs(self._clock() - watched.looked_s) >= FRESH_FOR_S:
-                watched.moment = self._look(run_id, watched)
-                watched.looked_s = self._clock()
-            return watched.moment
+            if entry.snapshot is None or abs(self._clock() - entry.read_s) >= FRESH_FOR_S:
+                entry.snapshot = self._load(run_id, entry)
+                entry.read_s = self._clock()
+            return entry.snapshot
         except UnknownJob:
             self._runs.drop(run_id)
             raise
         finally:
-            watched.looking.release()
+            entry.lock.release()
 
     def forget(self, run_id: str) -> None:
-        """Something was done to it: what is known is no longer true."""
+        """Drop the snapshot of a run that was changed."""
         self._runs.drop(run_id)
 
-    def _look(self, run_id: str, watched: "_Watched") -> Moment:
-        run = self._calls.run(run_id)
-        last = watched.moment
+    def _load(self, run_id: str, entry: "_Entry") -> RunSnapshot:
+        run = self._client.run(run_id)
+        last = entry.snapshot
         if last and last.is_settled and last.run == run:
             return last
-        tasks = self._calls.tasks(run_id)
-        values = self._read(run, tasks, watched)
-        named = _named(tasks, values.get(ValueKey(PLAN, -1, PLANNED)))
-        return Moment(run, named, values, run.state == "queued" and self._calls.is_paused())
+        tasks = self._client.tasks(run_id)
+        values = self._read_values(run, tasks, entry)
+        labelled = _label_tasks(tasks, values.get(ValueKey(PLAN, -1, PLANNED)))
+        return RunSnapshot(run, labelled, values, run.state == "queued" and self._client.is_paused())
 
-    def _read(self, run: DagRun, tasks: Sequence[Task], watched: "_Watched") -> Mapping[ValueKey, Any]:
-        """What a task told stays once the task has ended; of the others, those come first that were asked long ago."""
+    def _read_values(self, run: DagRun, tasks: Sequence[Task], entry: "_Entry") -> Mapping[ValueKey, Any]:
+        """Read XComs. Those of ended tasks are final and cached; others are refreshed, least recently read first."""
         wanted = {ValueKey(task.id, task.map_index, key): task for task, key in _wanted(tasks)}
-        told = watched.told = {at: one for at, one in watched.told.items() if at in wanted}
-        open_ones = [at for at, task in wanted.items() if not (task.ended and at in told and told[at].of == task)]
-        open_ones.sort(key=lambda at: told[at].turn if at in told else 0)
-        most = _VALUES_AT_ONCE if watched.moment else _VALUES_AT_FIRST
-        for at in open_ones[: None if run.ended else most]:
-            watched.turn += 1
-            told[at] = _Told(self._calls.value(run.id, wanted[at], at.key), wanted[at], watched.turn)
-        return {at: one.value for at, one in told.items()}
+        cached = entry.values = {key: value for key, value in entry.values.items() if key in wanted}
+        stale = [key for key, task in wanted.items() if not (task.ended and key in cached and cached[key].task == task)]
+        stale.sort(key=lambda key: cached[key].sequence if key in cached else 0)
+        limit = _MAX_VALUES if entry.snapshot else _MAX_FIRST_VALUES
+        for key in stale[: None if run.ended else limit]:
+            entry.sequence += 1
+            cached[key] = _CachedValue(self._client.xcom(run.id, wanted[key], key.key), wanted[key], entry.sequence)
+        return {key: value.value for key, value in cached.items()}
 
 
-class _Told(NamedTuple):
-    """A value, and the task in the state in which it had told it."""
+class _CachedValue(NamedTuple):
+    """An XCom, the task in the state in which it was read, and the sequence number of that read."""
 
     value: Any
-    of: Task
-    turn: int
+    task: Task
+    sequence: int
 
 
 @dataclass
-class _Watched:
-    """One run, as it is followed."""
+class _Entry:
+    """The cache's entry for one run."""
 
-    looking: threading.Lock = field(default_factory=threading.Lock)
-    moment: Moment | None = None
-    looked_s: float = 0.0
-    told: dict[ValueKey, _Told] = field(default_factory=dict)
-    turn: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    snapshot: RunSnapshot | None = None
+    read_s: float = 0.0
+    values: dict[ValueKey, _CachedValue] = field(default_factory=dict)
+    sequence: int = 0
 
 
-def _named(tasks: Sequence[Task], planned: Any) -> list[Task]:
-    """Airflow has a mapped task's name when it ends, the plan from the beginning: its models, in the tasks' order."""
+def _label_tasks(tasks: Sequence[Task], planned: Any) -> list[Task]:
+    """Label mapped tasks with their models from the plan, in order; Airflow has the labels only when the tasks end."""
     models = planned.get("models") if isinstance(planned, dict) else None
     names: dict[tuple[str, int], str] = {}
     for one in models if isinstance(models, list) else ():
@@ -144,14 +146,15 @@ def _named(tasks: Sequence[Task], planned: Any) -> list[Task]:
 
 
 def _wanted(tasks: Sequence[Task]) -> Iterator[tuple[Task, str]]:
+    """Yield the tasks and the keys of the XComs that they should have in their state."""
     for task in tasks:
-        if not task.has_begun:
+        if not task.has_started:
             continue
         if task.id == PLAN and task.state == "success":
             yield task, PLANNED
         if is_collect(task.id):
             yield task, PROGRESS
-        if task.id in _TELLING_TASKS and task.state == "success":
+        if task.id in _TASKS_WITH_RESULT and task.state == "success":
             yield task, RETURNED
         if task.state in ("failed", "up_for_retry"):
             yield task, PROBLEM

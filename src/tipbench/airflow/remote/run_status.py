@@ -1,10 +1,10 @@
-"""How far a run is, in words and figures, from what its tasks have told."""
+"""The progress of a run, in words and figures, from what its tasks have reported."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tipbench.airflow.remote.outcomes import listed, name_of, sentence
+from tipbench.airflow.remote.outcomes import join_names, name_of, one_line
 from tipbench.airflow.remote.records import (
     COMPARE,
     DAG_ID,
@@ -19,9 +19,9 @@ from tipbench.airflow.remote.records import (
     Task,
     is_collect,
 )
-from tipbench.airflow.remote.run_snapshot import Moment
+from tipbench.airflow.remote.run_snapshot import RunSnapshot
 from tipbench.core.untrusted import printable
-from tipbench.server.jobs.progress import FAILURES_KEPT, FailedCell, Phase, Progress
+from tipbench.server.jobs.progress import MAX_FAILURES, FailedCell, Phase, Progress
 
 PAUSED = f"the DAG {DAG_ID} is paused in Airflow, so that no run of it begins; unpause it there"
 _STATES = {
@@ -30,182 +30,183 @@ _STATES = {
     "upstream_failed": "failed",
     "up_for_retry": "to be tried again",
 }
-_NOT_BEGUN = "Airflow has not begun it yet; if that stays so, its scheduler is not running"
+_NOT_STARTED = "Airflow has not begun it yet; if that stays so, its scheduler is not running"
 
 
 @dataclass(frozen=True)
 class Share:
-    """A model's part of the collecting."""
+    """The task that collects one model, and what it has reported."""
 
     model: str
     task: Task
-    told: Mapping[str, Any]
+    reported: Mapping[str, Any]
     problem: str
-    planned: int  # cells that were to be generated when the run was planned
+    planned: int  # cells to generate, as of when the run was planned
 
     @property
     def before(self) -> int:
-        """Cells that earlier tries have generated: a task that is tried again tells of what was left alone."""
-        return max(0, self.planned - self.count("cells")) if "cells" in self.told else 0
+        """Return the cells that earlier tries have generated; a retried task reports only what was left to do."""
+        return max(0, self.planned - self.count("cells")) if "cells" in self.reported else 0
 
     def count(self, key: str) -> int:
-        return _count(self.told, key)
+        return _count(self.reported, key)
 
 
-class _Standing(NamedTuple):
+class _Status(NamedTuple):
     phase: Phase
     message: str = ""
     waiting_items: int = 0
 
 
-def progress_of(moment: Moment, experiment: str, now_ms: int) -> Progress:
-    planned = moment.table(moment.task(PLAN), PLANNED)
-    shares = shares_of(moment)
-    standing = _ended(moment) if moment.run.ended else _standing(moment, shares)
+def progress_of(snapshot: RunSnapshot, experiment: str, now_ms: int) -> Progress:
+    """Return the progress of a run, with an ETA while it collects."""
+    planned = snapshot.mapping(snapshot.task(PLAN), PLANNED)
+    shares = shares_of(snapshot)
+    status = _final_status(snapshot) if snapshot.run.ended else _current_status(snapshot, shares)
     cells = max(_count(planned, "to_do"), sum(share.before + share.count("cells") for share in shares))
-    lately = sum(share.count("done") for share in shares)
-    done = lately + sum(share.before for share in shares)
-    begun = min((share.task.started_ms for share in shares if share.task.started_ms is not None), default=None)
-    is_collecting = standing.phase == "collect" and begun is not None and lately > 0 and done <= cells
+    done_now = sum(share.count("done") for share in shares)
+    done = done_now + sum(share.before for share in shares)
+    started_ms = min((share.task.started_ms for share in shares if share.task.started_ms is not None), default=None)
+    is_collecting = status.phase == "collect" and started_ms is not None and done_now > 0 and done <= cells
     return Progress(
-        phase=standing.phase,
-        message=standing.message,
+        phase=status.phase,
+        message=status.message,
         experiment=experiment,
         cells=cells,
         stored=_count(planned, "stored"),
         done=done,
         failed=sum(share.count("failed") for share in shares),
         empty=sum(share.count("empty") for share in shares),
-        current=_last(shares),
-        collect_started_ms=begun,
+        current=_current_cell(shares),
+        collect_started_ms=started_ms,
         updated_ms=now_ms,
-        eta_s=max(0, now_ms - (begun or 0)) / 1000 / lately * (cells - done) if is_collecting else None,
-        failures=tuple(_failures(shares))[:FAILURES_KEPT],
-        waiting_items=standing.waiting_items,
+        eta_s=max(0, now_ms - (started_ms or 0)) / 1000 / done_now * (cells - done) if is_collecting else None,
+        failures=tuple(_failures(shares))[:MAX_FAILURES],
+        waiting_items=status.waiting_items,
     )
 
 
-def shares_of(moment: Moment) -> list[Share]:
-    """Every model whose turn has come or will come, as far as Airflow has made a task of it."""
-    to_do = _to_do(moment.table(moment.task(PLAN), PLANNED).get("models"))
+def shares_of(snapshot: RunSnapshot) -> list[Share]:
+    """Return the shares of all models that Airflow has created a task for."""
+    to_do = _to_do(snapshot.mapping(snapshot.task(PLAN), PLANNED).get("models"))
     return [
         Share(
             model=name_of(task),
             task=task,
-            told=moment.table(task, PROGRESS),
-            problem=sentence(moment.value(task, PROBLEM)),
+            reported=snapshot.mapping(task, PROGRESS),
+            problem=one_line(snapshot.value(task, PROBLEM)),
             planned=to_do.get(task.label, 0),
         )
-        for task in sorted(moment.tasks, key=lambda task: (task.id, task.map_index))
+        for task in sorted(snapshot.tasks, key=lambda task: (task.id, task.map_index))
         if is_collect(task.id) and task.map_index >= 0 and task.state != "removed"
     ]
 
 
 def _to_do(models: Any) -> dict[str, int]:
-    """By model, as it was planned."""
+    """Return the planned number of cells to generate, by model."""
     found = [one for one in models if isinstance(one, dict)] if isinstance(models, list) else []
     return {str(one.get("model")): _count(one, "to_do") for one in found}
 
 
-def _ended(moment: Moment) -> _Standing:
-    """The last phase that a worker has had a task of; all of them where it was compared."""
+def _final_status(snapshot: RunSnapshot) -> _Status:
+    """Return the last phase in which a worker has started a task; `done` if the run was compared."""
     phases: dict[str, Phase] = {EXPORT: "judge", JUDGE: "judge", WAIT: "judge", COMPARE: "compare"}
-    if moment.run.state == "success" or moment.task(COMPARE).state == "success":
-        return _Standing("done")
-    if moment.task(PLAN).state == "failed":
-        return _Standing("starting")
-    begun = [task.id for task in moment.tasks if task.has_begun]
-    reached = ["collect" if is_collect(task_id) else phases.get(task_id, "starting") for task_id in begun]
+    if snapshot.run.state == "success" or snapshot.task(COMPARE).state == "success":
+        return _Status("done")
+    if snapshot.task(PLAN).state == "failed":
+        return _Status("starting")
+    started = [task.id for task in snapshot.tasks if task.has_started]
+    reached = ["collect" if is_collect(task_id) else phases.get(task_id, "starting") for task_id in started]
     order: tuple[Phase, ...] = ("compare", "judge", "collect")
-    return _Standing(next((phase for phase in order if phase in reached), "starting"))
+    return _Status(next((phase for phase in order if phase in reached), "starting"))
 
 
-def _standing(moment: Moment, shares: Sequence[Share]) -> _Standing:
-    if moment.run.state == "queued":
-        return _Standing("waiting", PAUSED if moment.is_paused else _NOT_BEGUN)
-    plan, export, compare = moment.task(PLAN), moment.task(EXPORT), moment.task(COMPARE)
+def _current_status(snapshot: RunSnapshot, shares: Sequence[Share]) -> _Status:
+    if snapshot.run.state == "queued":
+        return _Status("waiting", PAUSED if snapshot.is_paused else _NOT_STARTED)
+    plan, export, compare = snapshot.task(PLAN), snapshot.task(EXPORT), snapshot.task(COMPARE)
     if not plan.ended:
-        return _Standing("starting", _of_one(moment, plan, "the run is being planned"))
+        return _Status("starting", _task_message(snapshot, plan, "the run is being planned"))
     if plan.state == "failed":
-        return _Standing("starting", sentence(moment.value(plan, PROBLEM)))
-    if not export.has_begun and not export.ended:
+        return _Status("starting", one_line(snapshot.value(plan, PROBLEM)))
+    if not export.has_started and not export.ended:
         return _collecting(shares)
     if not export.ended:
-        return _Standing("judge", _of_one(moment, export, "what waits for a judge is being put into a batch"))
-    if not compare.has_begun and not compare.ended:
-        return _judging(moment)
+        return _Status("judge", _task_message(snapshot, export, "what waits for a judge is being put into a batch"))
+    if not compare.has_started and not compare.ended:
+        return _judging(snapshot)
     if not compare.ended:
-        return _Standing("compare", _of_one(moment, compare, ""))
-    return _Standing("compare", sentence(moment.value(compare, RETURNED)))
+        return _Status("compare", _task_message(snapshot, compare, ""))
+    return _Status("compare", one_line(snapshot.value(compare, RETURNED)))
 
 
-def _collecting(shares: Sequence[Share]) -> _Standing:
-    if any(share.task.is_at_it or share.task.ended or share.task.state == "up_for_retry" for share in shares):
-        return _Standing("collect", "; ".join(_by_state(shares)))
+def _collecting(shares: Sequence[Share]) -> _Status:
+    if any(share.task.is_active or share.task.ended or share.task.state == "up_for_retry" for share in shares):
+        return _Status("collect", "; ".join(_by_state(shares)))
     pools = sorted({share.task.pool for share in shares if share.task.state == "scheduled"})
     if pools:
-        which = f"pool {pools[0]}" if len(pools) == 1 else f"the pools {listed(pools)}"
-        return _Standing(
+        which = f"pool {pools[0]}" if len(pools) == 1 else f"the pools {join_names(pools)}"
+        return _Status(
             "waiting",
             f"waits for a free slot of Airflow's {printable(which, 300)}: an Ollama has one model at a time "
             "('tipbench airflow init' makes pools that are missing)",
         )
     if any(share.task.state == "queued" for share in shares):
-        return _Standing("waiting", "waits for a worker of Airflow's")
-    return _Standing("starting", "the run is planned")
+        return _Status("waiting", "waits for a worker of Airflow's")
+    return _Status("starting", "the run is planned")
 
 
 def _by_state(shares: Sequence[Share]) -> Iterator[str]:
-    """Which models are done, and which are not, by name."""
+    """Yield a phrase for each state that models are in, with their names."""
     groups: dict[str, list[str]] = {"collecting": [], "done": [], "failed": [], "to be tried again": [], "waiting": []}
     for share in shares:
         if share.task.state != "skipped":
-            state = "collecting" if share.task.is_at_it else _STATES.get(share.task.state, "waiting")
+            state = "collecting" if share.task.is_active else _STATES.get(share.task.state, "waiting")
             groups[state].append(share.model)
-    return (f"{what}: {listed(names)}" for what, names in groups.items() if names)
+    return (f"{what}: {join_names(names)}" for what, names in groups.items() if names)
 
 
-def _judging(moment: Moment) -> _Standing:
-    exported = moment.table(moment.task(EXPORT), RETURNED)
+def _judging(snapshot: RunSnapshot) -> _Status:
+    exported = snapshot.mapping(snapshot.task(EXPORT), RETURNED)
     items = _count(exported, "items")
-    judge, wait = moment.task(JUDGE), moment.task(WAIT)
+    judge, wait = snapshot.task(JUDGE), snapshot.task(WAIT)
     who = printable(str(exported.get("judge") or "the judge"), 60)
     if not judge.ended:
-        judging = f"{who} is at {items} {'item' if items == 1 else 'items'}" if moment.run.conf.get("judge") else ""
-        return _Standing("judge", _of_one(moment, judge, judging))
+        judging = f"{who} is at {items} {'item' if items == 1 else 'items'}" if snapshot.run.conf.get("judge") else ""
+        return _Status("judge", _task_message(snapshot, judge, judging))
     if wait.state == "awaiting_input":
-        return _Standing("judge", f"waits for the scores of batch {printable(str(exported.get('batch')), 60)}", items)
+        return _Status("judge", f"waits for the scores of batch {printable(str(exported.get('batch')), 60)}", items)
     if wait.ended:
-        return _Standing("compare", sentence(moment.value(wait, RETURNED)))
-    return _Standing("judge", _of_one(moment, wait, "looks whether the scores are there"), items)
+        return _Status("compare", one_line(snapshot.value(wait, RETURNED)))
+    return _Status("judge", _task_message(snapshot, wait, "looks whether the scores are there"), items)
 
 
-def _of_one(moment: Moment, task: Task, doing: str) -> str:
+def _task_message(snapshot: RunSnapshot, task: Task, doing: str) -> str:
     if task.state == "up_for_retry":
-        why = sentence(moment.value(task, PROBLEM))
+        why = one_line(snapshot.value(task, PROBLEM))
         return f"{name_of(task)} failed and is tried again{f': {why}' if why else ''}"
     if task.state == "scheduled" and task.pool not in ("", "default_pool"):
         return f"waits for a free slot of Airflow's pool {printable(task.pool, 80)}"
-    return doing if task.is_at_it else "waits for a worker of Airflow's"
+    return doing if task.is_active else "waits for a worker of Airflow's"
 
 
 def _failures(shares: Sequence[Share]) -> Iterator[FailedCell]:
-    """Models that failed as a whole, then single cells."""
+    """Yield models that failed as a whole, then single cells."""
     for share in shares:
         if share.problem:
             yield FailedCell(share.model, share.problem)
     for share in shares:
-        failures = share.told.get("failures")
+        failures = share.reported.get("failures")
         for one in failures if isinstance(failures, list) else ():
             if isinstance(one, dict):
                 yield FailedCell(printable(str(one.get("cell")), 300), printable(str(one.get("reason")), 600))
 
 
-def _last(shares: Sequence[Share]) -> str:
-    current = [share.told.get("current") for share in shares if share.task.is_at_it]
+def _current_cell(shares: Sequence[Share]) -> str:
+    current = [share.reported.get("current") for share in shares if share.task.is_active]
     return next((printable(str(cell), 300) for cell in current if cell), "")
 
 
-def _count(told: Mapping[str, Any], key: str) -> int:
-    value = told.get(key)
+def _count(reported: Mapping[str, Any], key: str) -> int:
+    value = reported.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else 0

@@ -1,1 +1,1 @@
-"""Collect: the grid of cells, generated one after the other, each stored as it is done."""
+"""Collects answers: generates the cells of a grid one after the other, and stores each as it is done."""

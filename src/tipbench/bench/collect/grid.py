@@ -1,4 +1,4 @@
-"""The grid: every (model × prompt × scenario), model by model, and the identity of each cell."""
+"""The grid: every combination of model, prompt and scenario, model by model, and each cell's identity."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,9 @@ _WORD = re.compile(r"\w+")
 
 
 class Grid:
-    """All cells in model-major order, so that each model is loaded for one block.
+    """All cells in model-major order, so that each model is loaded only once.
 
-    A cell is made when it is asked for: a grid of a hundred thousand takes no more memory than one of a hundred.
+    Cells are created lazily: a grid of a hundred thousand cells takes no more memory than one of a hundred.
     """
 
     def __init__(self, options: Options, suite: Suite, models: Sequence[ModelInfo]) -> None:
@@ -63,9 +63,10 @@ class Grid:
         )
 
     def _check_distinct(self) -> None:
-        """Two cells that ask the same are one by their key, and one of them would be missing from the leaderboard.
+        """Raise InvalidInput if two cells make the same request.
 
-        Scenarios and repeats differ by their seeds; models and prompts may turn out the same.
+        They would have the same key, so that one of them would be missing from the leaderboard. Scenarios and repeats
+        differ by their seeds; only models and prompts can coincide.
         """
         for scenario in self._scenarios:
             first: dict[Messages, Prompt] = {}
@@ -76,9 +77,9 @@ class Grid:
                     _refuse(f"{name} × {same.version} × {scenario.id}", f"{name} × {prompt.version} × {scenario.id}")
         known: dict[tuple[str, str], ModelInfo] = {}
         for model in self._models:
-            twin = known.setdefault(_identity(model), model)
-            if twin is not model:
-                _refuse(twin.name, model.name)
+            duplicate = known.setdefault(_identity(model), model)
+            if duplicate is not model:
+                _refuse(duplicate.name, model.name)
 
 
 def _refuse(one: str, other: str) -> None:
@@ -90,7 +91,7 @@ def _identity(model: ModelInfo) -> tuple[str, str]:
 
 
 def _key(options: Options, model: ModelInfo, request: GenerationRequest, repeat: int) -> str:
-    """Identity is what shapes the answer, and nothing else: no URL, no experiment, no rubric."""
+    """Return the digest of everything that affects the answer, and nothing else: no URL, no experiment, no rubric."""
     engine, identity = _identity(model)
     return data_digest(
         {
@@ -107,13 +108,13 @@ def _key(options: Options, model: ModelInfo, request: GenerationRequest, repeat:
     )
 
 
-# How much the candidates of one cell differ from each other.
+# Diversity of a cell's candidates
 
 
 def diversity(candidates: Sequence[str]) -> float | None:
-    """The mean over all pairs of the share of words that the two don't have in common (Jaccard distance).
+    """Return the mean Jaccard distance between the word sets of all pairs of candidates.
 
-    0: all have the same words; 1: no two share a word. None for fewer than two candidates.
+    It is 0 if all have the same words and 1 if no two share a word; None for fewer than two candidates.
     """
     if len(candidates) < 2:
         return None

@@ -1,4 +1,4 @@
-"""The loop: generate a cell, store it, go on. A failed cell is an outcome like any other."""
+"""The collection loop: generate a cell, store it, continue. A failed cell is an outcome like any other."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -27,7 +27,7 @@ _Result = TypeVar("_Result")
 Clock = Callable[[], float]
 
 
-# From what an engine gave back to an answer with candidates.
+# Parsing an engine's answer into candidates
 
 
 def read_answer(suite: Suite, cell: Cell, generation: Generation) -> Answer:
@@ -43,56 +43,56 @@ def read_answer(suite: Suite, cell: Cell, generation: Generation) -> Answer:
     )
 
 
-# Several tasks side by side, and never more of them in memory than run at once.
+# Running tasks concurrently, in bounded memory
 
 
-def side_by_side(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_once: int) -> Iterator[_Result]:
-    """The results as they come. No more tasks than that are begun, so memory does not grow with their number."""
-    if at_once == 1:
+def run_concurrently(work: Callable[[_Task], _Result], tasks: Iterable[_Task], limit: int) -> Iterator[_Result]:
+    """Yield results as they arrive. At most `limit` tasks are started at a time, so memory stays bounded."""
+    if limit == 1:
         yield from map(work, tasks)
         return
     waiting = iter(tasks)
     running: set[Future[_Result]] = set()
-    pool = ThreadPoolExecutor(at_once, thread_name_prefix="generate")
-    is_broken_off = False
+    pool = ThreadPoolExecutor(limit, thread_name_prefix="generate")
+    is_interrupted = False
     try:
         while True:
-            for task in islice(waiting, at_once - len(running)):
+            for task in islice(waiting, limit - len(running)):
                 running.add(pool.submit(work, task))
             if not running:
                 return
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 yield future.result()
-    except (KeyboardInterrupt, GeneratorExit):  # here, or where the results go
-        is_broken_off = True
+    except (KeyboardInterrupt, GeneratorExit):  # raised here, or in the consumer of the results
+        is_interrupted = True
         raise
     finally:
-        pool.shutdown(wait=not is_broken_off, cancel_futures=is_broken_off)  # a generation can take minutes
+        pool.shutdown(wait=not is_interrupted, cancel_futures=is_interrupted)  # a generation can take minutes
 
 
 def collect(
     cells: Iterable[Cell],
     engine_of: Callable[[str], Engine],
     suite: Suite,
-    keep: Callable[[str, RunDraft], None],
+    store_cell: Callable[[str, RunDraft], None],
     watch: MemoryWatch,
     clock: Clock,
     concurrency: int | None = None,
 ) -> Iterator[Outcome]:
-    """Yields each outcome once it is kept. Never are two models in memory: one leaves before the next comes.
+    """Generate the cells and yield each outcome once it is stored. At most one model is in memory at a time.
 
-    A cell that fails is stored as a failure and the grid goes on; an engine that can't be reached any more ends it,
-    and what is missing is left for the next start.
+    A cell that fails is stored as a failure, and the loop continues. An engine that becomes unreachable ends it by
+    raising EngineUnreachable; the missing cells are left for the next collection.
     """
     rubric = rubric_text(suite)
     for model, block in groupby(cells, key=lambda cell: cell.model.name):
         engine = engine_of(model)
-        throttle = Throttle(concurrency or engine.at_once)
+        throttle = Throttle(concurrency or engine.default_concurrency)
 
-        def one(cell: Cell, engine: Engine = engine, throttle: Throttle = throttle) -> tuple[Outcome, RunDraft]:
+        def run_cell(cell: Cell, engine: Engine = engine, throttle: Throttle = throttle) -> tuple[Outcome, RunDraft]:
             if throttle.limit == 1:
-                watch.begin(engine)  # side by side, nobody can tell which cell a peak belongs to
+                watch.begin(engine)  # with concurrent cells, a peak can't be attributed to one of them
             started = clock()
             outcome = generate(cell, engine, throttle, suite)
             span_ms = (round(started * 1000), round(clock() * 1000))
@@ -100,11 +100,11 @@ def collect(
 
         watch.begin(engine)
         try:
-            for outcome, draft in side_by_side(one, block, throttle.limit):
-                keep(outcome.cell.key, draft)
+            for outcome, draft in run_concurrently(run_cell, block, throttle.limit):
+                store_cell(outcome.cell.key, draft)
                 yield outcome
         except BaseException:
-            with suppress(EngineError):  # what went wrong first is what the user should read
+            with suppress(EngineError):  # the user should see the first error
                 engine.unload(model)
             raise
         try:
@@ -130,7 +130,7 @@ def rubric_text(suite: Suite) -> RubricText:
     return RubricText(rubric.name, rubric.digest, rubric.text, rubric.lowest())
 
 
-# One collection at a time: where it stores its cells, and at the engines that its models are on.
+# Locks: one collection at a time per experiment, and per engine
 
 
 @contextmanager
@@ -143,9 +143,9 @@ def exclusive_collection(
     say: Callable[[str], None],
     part: tuple[str, ...] = (),
 ) -> Iterator[None]:
-    """So that no cell is generated twice, and no two models are loaded.
+    """Lock the experiment and the engines, so that no cell is generated twice and no two models are loaded.
 
-    `part`: only this part of the experiment, which others fill at the same time elsewhere.
+    With `part`, lock only that part of the experiment; others may fill other parts at the same time.
     """
     with ExitStack() as stack:
         taken = f"another collection is filling experiment '{options.experiment}'"

@@ -1,4 +1,4 @@
-"""What a collection will do: the cells that are missing, and about how long they will take."""
+"""Plans a collection: which cells are missing, and about how long they will take."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set, Sized
@@ -8,31 +8,31 @@ from typing import Protocol
 from tipbench.bench.records import Answer, Cell, Failure, ModelInfo, Outcome, StoredCell
 from tipbench.core.text import counted
 
-# Rules of thumb for models that were never timed here: a CPU reads all weights for each token, at some
-# 10 GB/s; weights come from disk at some 0.5 GB/s; a short text has some 40 tokens.
-_BYTES_A_SECOND = 10e9
-_LOADED_A_SECOND = 0.5e9
-_TOKENS_A_CANDIDATE = 40
-_PROMPT_TOKENS_A_TOKEN = 3  # a CPU reads a prompt some three times as fast as it writes
-_CHARS_A_TOKEN = 4
-_BYTES_A_PARAMETER = 0.6
+# Rules of thumb for models that were never timed here: a CPU reads all weights for each token, at about
+# 10 GB/s; weights load from disk at about 0.5 GB/s; a short text has about 40 tokens.
+_BYTES_PER_SECOND = 10e9
+_LOADED_PER_SECOND = 0.5e9
+_TOKENS_PER_CANDIDATE = 40
+_PROMPT_TOKENS_PER_TOKEN = 3  # a CPU reads a prompt about three times as fast as it writes
+_CHARS_PER_TOKEN = 4
+_BYTES_PER_PARAMETER = 0.6
 _FAILURES_SHOWN = 5
 
 
 class Cells(Sized, Iterable[Cell], Protocol):
-    """Cells in their order, made when they are asked for."""
+    """An ordered collection of cells that are created lazily."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The cells to generate now, those that are stored already, and the time it may take."""
+    """The cells to generate, how many are already stored, and the estimated time."""
 
     models: tuple[ModelInfo, ...]
     to_do: Cells
     stored: int
-    failed_before: int  # among the stored ones
+    failed_before: int  # among the stored cells
     seconds: float
-    measured: bool  # the estimate comes from earlier cells of all these models
+    measured: bool  # the estimate is based on earlier cells of all these models
 
     @property
     def cells(self) -> int:
@@ -41,7 +41,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Missing:
-    """The cells that are not stored."""
+    """The cells that are not stored yet."""
 
     cells: Cells
     known: Set[str]
@@ -57,7 +57,7 @@ class _Missing:
 def make_plan(
     models: Sequence[ModelInfo], cells: Cells, stored: Iterable[StoredCell], retry_failed: bool = False
 ) -> Plan:
-    """Leaves out what is stored: the same key is never answered twice; failures are tried again on request."""
+    """Plan the cells that are not stored: no key is ever answered twice; failures are retried only on request."""
     first = next(iter(cells), None)
     times = _Times(first.request.max_tokens if first else 0)
     failed: dict[str, bool] = {}
@@ -65,13 +65,13 @@ def make_plan(
         times.add(cell)
         failed[cell.key] = failed.get(cell.key, True) and cell.failure is not None
     known = {key for key, has_failed in failed.items() if not (retry_failed and has_failed)}
-    wanted = Counter(cell.model.name for cell in cells if cell.key not in known) if known else _all(models, cells)
+    wanted = Counter(cell.model.name for cell in cells if cell.key not in known) if known else _count_all(models, cells)
     failed_before = (
         sum(failed.get(cell.key, False) for cell in cells if cell.key in known) if any(failed.values()) else 0
     )
     to_do = _Missing(cells, known, wanted.total())
     seconds = sum(
-        (times.of(model) or _guess(first, model)) * wanted[model.name]
+        (times.of(model) or _estimate(first, model)) * wanted[model.name]
         for model in models
         if first and wanted[model.name]
     )
@@ -79,13 +79,13 @@ def make_plan(
     return Plan(tuple(models), to_do, len(cells) - len(to_do), failed_before, seconds, measured)
 
 
-def _all(models: Sequence[ModelInfo], cells: Cells) -> Counter[str]:
-    """A grid has the same cells for each model: they need not be made to be counted."""
+def _count_all(models: Sequence[ModelInfo], cells: Cells) -> Counter[str]:
+    """Count the cells by model without creating them: a grid has equally many for each model."""
     return Counter({model.name: len(cells) // len(models) for model in models})
 
 
 class _Times:
-    """The mean time of earlier cells that were allowed answers as long as these, by model."""
+    """The mean time by model of earlier cells with the same limit on the length of answers."""
 
     def __init__(self, max_tokens: int) -> None:
         self._max_tokens = str(max_tokens)
@@ -101,27 +101,24 @@ class _Times:
         return seconds / count if count else None
 
 
-def _guess(cell: Cell, model: ModelInfo) -> float:
-    """For a cell like this one on that model."""
-    size = model.size_bytes or (model.parameters or 1e9) * _BYTES_A_PARAMETER
-    read = sum(len(message.content) for message in cell.request.messages) / _CHARS_A_TOKEN / _PROMPT_TOKENS_A_TOKEN
-    tokens = read + min(cell.request.max_tokens, cell.n_tips * _TOKENS_A_CANDIDATE)
-    return size / _LOADED_A_SECOND + tokens * size / _BYTES_A_SECOND
-
-
-# What a collection did.
+def _estimate(cell: Cell, model: ModelInfo) -> float:
+    """Estimate the seconds for such a cell on a model that was never timed."""
+    size = model.size_bytes or (model.parameters or 1e9) * _BYTES_PER_PARAMETER
+    read = sum(len(message.content) for message in cell.request.messages) / _CHARS_PER_TOKEN / _PROMPT_TOKENS_PER_TOKEN
+    tokens = read + min(cell.request.max_tokens, cell.n_tips * _TOKENS_PER_CANDIDATE)
+    return size / _LOADED_PER_SECOND + tokens * size / _BYTES_PER_SECOND
 
 
 @dataclass
 class Collected:
-    """What a collection did."""
+    """The result of a collection."""
 
     planned: int
     stored_before: int
     failed_before: int
-    undelivered: int = 0  # in the journal, because MLflow was away
+    undelivered: int = 0  # still in the journal, because MLflow was unreachable
     outages: int = 0
-    superseded: int = 0  # generated on another host at the same time
+    superseded: int = 0  # also generated by another host at the same time
     answered: int = 0
     empty: int = 0
     candidates: int = 0

@@ -1,1 +1,1 @@
-"""Compare: from scored cells to a leaderboard, and its output."""
+"""From scored cells to a leaderboard, and its output formats."""

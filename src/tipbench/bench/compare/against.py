@@ -1,4 +1,4 @@
-"""Two experiments cell by cell: which rows changed by more than chance."""
+"""Compare two experiments cell by cell: which rows changed by more than chance."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from tipbench.bench.compare.comparison import score_table
 from tipbench.bench.compare.messages import figure
-from tipbench.bench.compare.rows import Row, Rows
+from tipbench.bench.compare.rows import Row, Rows, choose_units
 from tipbench.bench.records import BY_RULE
 from tipbench.core.errors import InvalidInput
 from tipbench.core.text import plural
 from tipbench.core.untrusted import csv_text, json_text, markdown_text
-from tipbench.statistics.paired import LEVEL, changes, tellable, units_to_tell
+from tipbench.statistics.paired import LEVEL, changes, detectable, units_to_detect
 from tipbench.statistics.units import paired
 
 Name = tuple[str, str, tuple[tuple[str, str], ...]]
@@ -23,18 +23,18 @@ MARKS = {"better": "▲", "worse": "▼", "may be chance": "", "can't be told": 
 
 @dataclass(frozen=True)
 class Change:
-    """One (model, prompt) then and now, on the scenarios that were scored in both."""
+    """One (model, prompt) before and now, on the scenarios that were scored in both experiments."""
 
     model: str
     prompt: str
     before: float
     now: float
-    low: float | None  # the interval of the change; it holds for all rows together. None: that can't be told
+    low: float | None  # interval of the change, simultaneous over all rows; None: can't be determined
     high: float | None
-    p: float | None  # how easily chance brings about one as large among all rows; None: that can't be told
-    scenarios: int  # that were scored in both
-    prompt_changed: bool  # the same version with another text
-    model_changed: bool  # the same name with other weights
+    p: float | None  # p-value of the change, adjusted for all rows; None: can't be determined
+    scenarios: int  # number of scenarios scored in both experiments
+    prompt_changed: bool  # same version, different text
+    model_changed: bool  # same name, different weights
 
     @property
     def change(self) -> float:
@@ -50,8 +50,8 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Against:
-    """What changed from one experiment to another."""
+class ExperimentComparison:
+    """What changed from experiment `other` to `experiment`."""
 
     experiment: str
     other: str
@@ -60,11 +60,15 @@ class Against:
     units: int
     changes: tuple[Change, ...]
     notes: tuple[str, ...]
-    provisional: bool  # by rules, on both sides
+    provisional: bool  # both experiments are scored by rules only
 
 
-def compare_against(experiment: str, now: Rows, other: str, before: Rows) -> Against:
-    """Rows are matched by model, prompt version and settings; a prompt's text and a model's weights may differ."""
+def compare_against(experiment: str, now: Rows, other: str, before: Rows) -> ExperimentComparison:
+    """Compare the rows of two experiments; return their changes, the largest gain first.
+
+    Rows are matched by model, prompt version and settings; the prompt's text and the model's weights may differ.
+    Raises InvalidInput where the two can't be compared.
+    """
     for name, rows in ((experiment, now), (other, before)):
         if not any(row.scores for row in rows.rows):
             raise InvalidInput(f"'{name}' has no scores yet, so there is nothing to compare; have it judged first")
@@ -81,27 +85,29 @@ def compare_against(experiment: str, now: Rows, other: str, before: Rows) -> Aga
     notes = _unmatched(experiment, ours, theirs) + _unmatched(other, theirs, ours)
     notes += _unscored(pairs) + _judges(experiment, now, other, before)
     units = {**before.units, **now.units}
-    together = _by_scenarios(pairs, list(units))
-    if not together:
+    by_scenarios = _by_scenarios(pairs, list(units))
+    if not by_scenarios:
         raise InvalidInput(
             f"'{experiment}' and '{other}' have no (model, prompt) that was scored on the same scenario in both"
         )
     listed: list[Change] = []
     by_unit = True
-    for scenarios, members in together.items():
-        found, own_units = _changes(members, scenarios, [units[name] for name in scenarios], len(together))
+    for scenarios, members in by_scenarios.items():
+        found, own_units = _changes(members, scenarios, [units[name] for name in scenarios], len(by_scenarios))
         by_unit &= own_units
         listed += found
-    used = [name for name in units if any(name in scenarios for scenarios in together)]
+    used = [name for name in units if any(name in scenarios for scenarios in by_scenarios)]
     unit = now.unit_name if by_unit else "scenario"
-    notes += _doubts(listed, now.unit_name, unit, len({units[name] for name in used}), len(used))
+    notes += _caveats(listed, now.unit_name, unit, len({units[name] for name in used}), len(used))
     ranked = sorted(listed, key=lambda one: (-one.change, one.model, one.prompt))
     count = len({units[name] for name in used}) if by_unit else len(used)
-    return Against(experiment, other, tuple(used), unit, count, tuple(ranked), tuple(notes), now.provisional)
+    return ExperimentComparison(
+        experiment, other, tuple(used), unit, count, tuple(ranked), tuple(notes), now.provisional
+    )
 
 
 def _by_scenarios(pairs: Sequence[Pair], scenarios: Sequence[str]) -> dict[tuple[str, ...], list[Pair]]:
-    """Rows that were scored on the same scenarios in both are looked at together."""
+    """Group pairs of rows by the scenarios that were scored in both; the rows of a group are tested together."""
     found: dict[tuple[str, ...], list[Pair]] = {}
     for mine, its in pairs:
         shared = tuple(name for name in scenarios if name in mine.scores and name in its.scores)
@@ -113,15 +119,15 @@ def _by_scenarios(pairs: Sequence[Pair], scenarios: Sequence[str]) -> dict[tuple
 def _changes(
     members: Sequence[Pair], scenarios: Sequence[str], units: Sequence[str], groups: int
 ) -> tuple[list[Change], bool]:
-    """Of rows that are looked at together, and whether by unit; where that can't tell a change, it is by scenario.
+    """Return the changes of rows that are tested together, and whether they were tested by unit.
 
-    The level is shared out among groups of rows that are not looked at together.
+    Falls back to scenarios where there are too few units to detect a change. The level is divided among the groups of
+    rows that are tested separately.
     """
     mine, its = ([pair[side] for pair in members] for side in (0, 1))
     table = score_table(mine, scenarios) - score_table(its, scenarios)
-    by_unit = paired(table, units)
-    data = by_unit if tellable(by_unit.units) else paired(table)
-    found = changes(data, LEVEL / groups) if tellable(data.units) else None
+    chosen = choose_units(units, "", detectable)
+    found = changes(paired(table, chosen.of_scenarios), LEVEL / groups) if chosen.suffice else None
     listed = [
         Change(
             model=now.name[0],
@@ -137,23 +143,23 @@ def _changes(
         )
         for order, (now, before) in enumerate(members)
     ]
-    return listed, data is by_unit
+    return listed, chosen.of_scenarios is not None
 
 
 def _finite(end: float) -> float | None:
     return float(end) if isfinite(end) else None
 
 
-def _doubts(listed: Sequence[Change], cluster: str, unit: str, clusters: int, scenarios: int) -> list[str]:
-    """What a reader must know about the verdicts."""
-    told = [change for change in listed if change.p is not None]
+def _caveats(listed: Sequence[Change], cluster: str, unit: str, clusters: int, scenarios: int) -> list[str]:
+    """Return what a reader must know about the verdicts."""
+    decided = [change for change in listed if change.p is not None]
     notes = []
-    if len(told) < len(listed):
-        notes.append(f"It takes {units_to_tell()} scenarios to tell a change from chance, whatever the scores.")
-    if told and unit != cluster:
+    if len(decided) < len(listed):
+        notes.append(f"It takes {units_to_detect()} scenarios to tell a change from chance, whatever the scores.")
+    if decided and unit != cluster:
         notes.append(
             f"The verdicts hold for these {clusters} {plural(cluster, clusters)}; whether they do for others, "
-            f"takes {units_to_tell()} to tell."
+            f"takes {units_to_detect()} to tell."
         )
     if len({change.scenarios for change in listed}) > 1:
         notes.append(f"Each row is compared on the scenarios that it has scores on in both, of {scenarios}.")
@@ -176,12 +182,12 @@ def _by_name(rows: Rows, experiment: str) -> dict[Name, Row]:
 
 
 def _unscored(pairs: Sequence[Pair]) -> list[str]:
-    apart = sorted(" × ".join(mine.name) for mine, its in pairs if not mine.scores.keys() & its.scores.keys())
-    return [f"Not compared, for want of a scenario with scores in both: {', '.join(apart)}."] if apart else []
+    uncompared = sorted(" × ".join(mine.name) for mine, its in pairs if not mine.scores.keys() & its.scores.keys())
+    return [f"Not compared, for want of a scenario with scores in both: {', '.join(uncompared)}."] if uncompared else []
 
 
 def _judges(experiment: str, now: Rows, other: str, before: Rows) -> list[str]:
-    """Another judge may be milder: what changed is the judge, then."""
+    """Return a note where the judges differ: a change may then come from a milder or stricter judge."""
     ours, theirs = (
         sorted({cell.judged_by for row in rows.rows for cell in row.cells if cell.judged_by not in (None, BY_RULE)})
         for rows in (now, before)
@@ -198,15 +204,15 @@ def _names(judges: Sequence[str | None]) -> str:
 
 
 def _unmatched(experiment: str, own: Mapping[Name, Row], others: Mapping[Name, Row]) -> list[str]:
-    alone = sorted(f"{name[0]} × {name[1]}" for name in own if name not in others)
-    return [f"Only in '{experiment}': {', '.join(alone)}."] if alone else []
+    unmatched = sorted(f"{name[0]} × {name[1]}" for name in own if name not in others)
+    return [f"Only in '{experiment}': {', '.join(unmatched)}."] if unmatched else []
 
 
-# Two experiments side by side as JSON, CSV or Markdown.
+# Output as JSON, CSV or Markdown.
 
 
-def against_headline(found: Against) -> str:
-    """What was held against what, in a sentence."""
+def against_headline(found: ExperimentComparison) -> str:
+    """Return a sentence on what was compared with what, and how many rows changed."""
     verdicts = [change.verdict for change in found.changes]
     counts = ", ".join(f"{verdicts.count(name)} {name}" for name in MARKS if name in verdicts)
     basis = f"{len(found.scenarios)} {plural('scenario', len(found.scenarios))}"
@@ -223,7 +229,7 @@ def _row(change: Change) -> dict[str, Any]:
     return {**asdict(change), "change": change.change, "verdict": change.verdict}
 
 
-def as_json(found: Against) -> str:
+def as_json(found: ExperimentComparison) -> str:
     data = {
         "experiment": found.experiment,
         "against": found.other,
@@ -237,11 +243,11 @@ def as_json(found: Against) -> str:
     return json_text(data)
 
 
-def as_csv(found: Against) -> str:
+def as_csv(found: ExperimentComparison) -> str:
     return csv_text([_row(change) for change in found.changes]).rstrip("\n")
 
 
-def as_markdown(found: Against) -> str:
+def as_markdown(found: ExperimentComparison) -> str:
     head = ["", "model", "prompt", "before", "now", "change", "95 %", "verdict", "remark"]
     lines = [f"**{markdown_text(against_headline(found))}**", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for change in found.changes:

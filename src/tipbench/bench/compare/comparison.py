@@ -1,4 +1,4 @@
-"""Which rows may be the best, how likely each is, and what it would take to tell the first two apart."""
+"""Which rows may be the best, how likely each is, and what it would take to separate the first two."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,33 +7,45 @@ from statistics import fmean
 
 import numpy as np
 
-from tipbench.bench.compare.rows import Row, Rows
+from tipbench.bench.compare.rows import Row, Rows, choose_units
 from tipbench.core.text import plural
+from tipbench.statistics.bounded import Interval
 from tipbench.statistics.planning import critical_at_many_units, more_units
-from tipbench.statistics.top_group import LEVEL, probability_best, separable, top_group, units_to_separate
-from tipbench.statistics.units import NOTHING, Floats, Paired, means_and_errors, paired
+from tipbench.statistics.top_group import (
+    LEVEL,
+    draw_means,
+    expected_loss,
+    probability_best,
+    separable,
+    top_group,
+    units_to_separate,
+)
+from tipbench.statistics.units import NEGLIGIBLE, Floats, Paired, means_and_errors, paired
 
-_ENOUGH_UNITS = 4  # to say how many more it takes: fewer tell next to nothing about the scatter
-_ENOUGH_SHARED = 0.5  # of the scenarios; a row with fewer is not compared, or all would be compared on those few
+_MIN_UNITS = 4  # to estimate how many more are needed: fewer say next to nothing about the variance
+_MIN_SHARED = 0.5  # of the scenarios; a row with fewer is left out, or all rows would be compared on those few
 
 
 @dataclass(frozen=True)
 class Rank:
-    """Where a row stands among those that it was compared with."""
+    """How a row ranks among those that it was compared with."""
 
-    top: bool | None  # may it be the best? None: that can't be told
-    p_top: float | None  # how easily chance explains that it lies so far behind the best
-    p_best: float | None  # how likely it is the best
+    top: bool | None  # whether it may be the best; None: can't be determined
+    p_top: float | None  # p-value of its distance to the best row
+    p_best: float | None  # probability that it is the best
 
 
 @dataclass(frozen=True)
 class Needed:
-    """What it would take to tell the first two apart, if things stay as they are; None: no number would do."""
+    """What it would take to separate the first two rows if gap and variance stay as they are.
 
-    first: int
-    second: int  # rows, by their index in `Rows`
+    None: no number of units would do.
+    """
+
+    first: int  # index of the row in `Rows`, as is `second`
+    second: int
     gap: float
-    more_units: int | None  # 0: they are apart
+    more_units: int | None  # 0: they are separated already
     more_scenarios: int | None
 
 
@@ -43,13 +55,16 @@ class Comparison:
 
     ranks: tuple[Rank | None, ...]  # for each row of `Rows`; None: not compared
     scenarios: tuple[str, ...]
-    unit: str  # what was taken for independent: "persona", or "scenario"
+    unit: str  # what was treated as independent: "persona", or "scenario"
     units: int
     level: float
-    told: bool  # could anything be told apart?
-    clusters: int  # how many of the suite's own units there are, where scenarios had to do instead; else 0
-    notes: tuple[str, ...]  # what a reader must know about it
+    separable: bool  # whether any scores could separate rows
+    clusters: int  # number of the suite's own units where scenarios were used instead; else 0
+    notes: tuple[str, ...]  # caveats for the reader
     needed: Needed | None
+    expected_loss: float | None  # of picking the row with the highest mean; None: fewer than two rows were compared
+    independent_units: int  # behind the expected loss
+    at_the_end_of_the_scale: bool  # most scores are, so the expected loss is too low
 
 
 def compare_rows(rows: Rows) -> Comparison:
@@ -57,21 +72,22 @@ def compare_rows(rows: Rows) -> Comparison:
     if len(compared) < 2 or not scenarios:
         if not notes:
             notes = ["There is nothing to compare: fewer than two rows have scores."]
-        nowhere = (None,) * len(rows.rows)
-        return Comparison(nowhere, tuple(scenarios), rows.unit_name, 0, LEVEL, False, 0, tuple(notes), None)
+        unranked = (None,) * len(rows.rows)
+        nothing = (None, None, 0, False)
+        return Comparison(unranked, tuple(scenarios), rows.unit_name, 0, LEVEL, False, 0, tuple(notes), *nothing)
     table = score_table([rows.rows[index] for index in compared], scenarios)
-    by_unit = paired(table, rows.units_of(scenarios))
-    chosen, unit, clusters = by_unit, rows.unit_name, 0
-    if by_unit.units < len(scenarios) and not separable(by_unit.rows, by_unit.units):
-        chosen, unit, clusters = paired(table), "scenario", by_unit.units
-    told = separable(chosen.rows, chosen.units)
-    if not told:
+    of_scenarios = rows.units_of(scenarios)
+    units = choose_units(of_scenarios, rows.unit_name, lambda count: separable(len(compared), count))
+    chosen = paired(table, units.of_scenarios)
+    if not units.suffice:
         notes.append(
-            f"{chosen.rows} rows can't be told apart on {chosen.units} {plural(unit, chosen.units)}, whatever the "
+            f"{chosen.rows} rows can't be told apart on {units.count} {plural(units.name, units.count)}, whatever the "
             f"scores; it takes {units_to_separate(chosen.rows)}."
         )
-    group = top_group(chosen) if told else None
-    likely = probability_best(by_unit) if told else ()
+    group = top_group(chosen) if units.suffice else None
+    by_unit = paired(table, of_scenarios)
+    means = draw_means(by_unit)
+    likely = probability_best(means) if units.suffice else ()
     ranks: list[Rank | None] = [None] * len(rows.rows)
     for order, index in enumerate(compared):
         if group:
@@ -79,12 +95,30 @@ def compare_rows(rows: Rows) -> Comparison:
         else:
             ranks[index] = Rank(None, None, None)
     needed = _needed(chosen, compared, group.critical if group else None, ranks, len(scenarios) / chosen.units)
-    told_by = (unit, chosen.units, LEVEL, told, clusters)
-    return Comparison(tuple(ranks), tuple(scenarios), *told_by, tuple(notes), needed)
+    return Comparison(
+        tuple(ranks),
+        tuple(scenarios),
+        units.name,
+        units.count,
+        LEVEL,
+        units.suffice,
+        units.clusters,
+        tuple(notes),
+        needed,
+        expected_loss(means, int(by_unit.means.argmax())),
+        by_unit.units,
+        _is_at_an_end(table, rows.scales["composite"]),
+    )
+
+
+def _is_at_an_end(table: Floats, scale: Interval) -> bool:
+    """Whether more than half of the scores are within a twentieth of one end of the scale."""
+    near = (scale.high - scale.low) / 20
+    return bool(max((table <= scale.low + near).mean(), (table >= scale.high - near).mean()) > 0.5)
 
 
 def in_order_of_means(rows: Rows) -> list[int]:
-    """The best first: rows that can be compared, by the scenarios they are compared on; then by what they have."""
+    """Return row indices, best first: compared rows by their mean on shared scenarios, then the others by their own."""
     compared, scenarios, _ = shared_scenarios(rows)
 
     def order(index: int) -> tuple[bool, float, int]:
@@ -97,15 +131,15 @@ def in_order_of_means(rows: Rows) -> list[int]:
 
 
 def score_table(rows: Sequence[Row], scenarios: Sequence[str], name: str = "composite") -> Floats:
-    """Rows down, scenarios across."""
+    """Return the scores as a matrix of rows by scenarios."""
     return np.array([[row.scores[scenario][name] for scenario in scenarios] for row in rows], dtype=np.float64)
 
 
 def shared_scenarios(rows: Rows) -> tuple[list[int], list[str], list[str]]:
-    """Which rows to compare, on which scenarios, and what was left out."""
+    """Return the indices of the rows to compare, the scenarios they share, and notes on what was left out."""
     scored = [index for index, row in enumerate(rows.rows) if row.scores]
     known = [scenario for scenario in rows.scenarios if any(scenario in rows.rows[index].scores for index in scored)]
-    compared = [index for index in scored if len(rows.rows[index].scores) >= _ENOUGH_SHARED * len(known)]
+    compared = [index for index in scored if len(rows.rows[index].scores) >= _MIN_SHARED * len(known)]
     shared = [scenario for scenario in known if all(scenario in rows.rows[index].scores for index in compared)]
     notes = []
     left_out = [" × ".join(rows.rows[index].name) for index in scored if index not in compared]
@@ -129,14 +163,14 @@ def _needed(
     behind = ranks[compared[second]]
     if behind and behind.top is False:
         return Needed(compared[first], compared[second], gap, 0, 0)
-    if gap <= NOTHING:
+    if gap <= NEGLIGIBLE:
         return Needed(compared[first], compared[second], gap, None, None)
-    if critical is None or chosen.units < _ENOUGH_UNITS:
+    if critical is None or chosen.units < _MIN_UNITS:
         return None
     difference = chosen.scores[first] - chosen.scores[second]
     _, error = means_and_errors(difference[np.newaxis], chosen.weights)
-    scatter = float(error[0]) * sqrt(chosen.units)
-    more = more_units(gap, scatter, critical, chosen.units, critical_at_many_units(chosen.rows, LEVEL))
+    deviation = float(error[0]) * sqrt(chosen.units)
+    more = more_units(gap, deviation, critical, chosen.units, critical_at_many_units(chosen.rows, LEVEL))
     if more == inf:
         return Needed(compared[first], compared[second], gap, None, None)
     return Needed(compared[first], compared[second], gap, int(more), ceil(more * per_unit))

@@ -1,4 +1,4 @@
-"""The best and the worst candidates of each row, with what judges said about them: figures that can be read aloud."""
+"""The best and the worst candidates of each row, with the judges' notes: what is behind the figures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,24 +9,24 @@ from tipbench.bench.compare.rows import RowKey, key_of
 from tipbench.bench.records import StoredCell, Verdict
 from tipbench.bench.tracking.batches import AppliedBatch
 
-_EACH = 2  # best ones, and worst ones
-Item = tuple[str, int]  # run, candidate
+_EACH = 2  # number of best examples, and of worst ones
+Item = tuple[str, int]  # run id, index of the candidate
 
 
 @dataclass(frozen=True)
 class Example:
-    """A candidate with its scores, means over the judges that gave some."""
+    """A candidate with its scores, as means over the judges that scored it."""
 
     scenario: str
     text: str  # as the model wrote it: untrusted
     composite: float
     scores: Mapping[str, float]  # criteria, and flags as 0 or 1
-    notes: tuple[str, ...]  # what judges wrote about it: untrusted too
+    notes: tuple[str, ...]  # by judges: untrusted, too
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Of one row; a candidate is in one of the two at most."""
+    """The examples of one row; no candidate is in both lists."""
 
     best: tuple[Example, ...]
     worst: tuple[Example, ...]
@@ -38,21 +38,21 @@ def pick_examples(
     text_of: Callable[[str, int], str],
     each: int = _EACH,
 ) -> dict[RowKey, Examples]:
-    """For each row; `verdicts` holds one judge's each. Of equal ones the first by the scenario's name are taken."""
-    given: dict[Item, list[Verdict]] = {}
+    """Return the examples of each row; `verdicts` has one mapping per judge. Ties are broken by scenario name."""
+    by_item: dict[Item, list[Verdict]] = {}
     for one in verdicts:
         for item, verdict in one.items():
-            given.setdefault(item, []).append(verdict)
+            by_item.setdefault(item, []).append(verdict)
     by_run = {cell.run_id: cell for cell in cells}
     rows: dict[RowKey, list[tuple[float, str, int, Item]]] = {}
-    for item, found in given.items():
+    for item, found in by_item.items():
         cell = by_run.get(item[0])
         if cell is not None:
             composite = fmean(verdict.composite for verdict in found)
             rows.setdefault(key_of(cell), []).append((composite, cell.scenario, cell.repeat, item))
 
     def example(composite: float, scenario: str, item: Item) -> Example:
-        found = given[item]
+        found = by_item[item]
         scores = {name: fmean(float(v.scores[name]) for v in found) for name in found[0].scores}
         flags = {name: fmean(float(v.flags[name]) for v in found) for name in found[0].flags}
         notes = tuple(verdict.note for verdict in found if verdict.note)
@@ -69,12 +69,12 @@ def pick_examples(
     return picked
 
 
-# How far the judges behind a leaderboard can be trusted, from what their batches say about them.
+# Reliability of the judges behind a leaderboard, as measured in their batches.
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """A judge on one criterion: κ with the anchors, how much higher than theirs its scores are, how far from itself."""
+    """A judge on one criterion: κ with the anchors, mean offset from their scores, and consistency with itself."""
 
     kappa: float | None
     kappa_low: float
@@ -82,25 +82,25 @@ class Agreement:
     offset: float
     offset_low: float
     offset_high: float
-    repeats: float | None  # mean distance of two scorings of one item
+    repeats: float | None  # mean difference between two scorings of one item
 
 
 @dataclass(frozen=True)
 class JudgedBatch:
-    """One batch that somebody scored."""
+    """One batch that a judge scored."""
 
     judge: str
     batch: str
     applied_ms: int
     candidates: int
     state: str  # "counts", "provisional", "in quarantine" or "accepted"
-    why: str  # it is in quarantine, or it was accepted; else empty
+    why: str  # the reason for quarantine, or for accepting it; else empty
     anchors: int
     criteria: Mapping[str, Agreement]  # empty: not assessable
 
 
 def judged_batches(batches: Sequence[AppliedBatch]) -> list[JudgedBatch]:
-    """In the order of their applying."""
+    """Summarise batches, in the order in which they were applied."""
     return [_judged(batch) for batch in sorted(batches, key=lambda one: (one.applied_ms, one.batch.id))]
 
 

@@ -1,4 +1,4 @@
-"""A gate for continuous integration: it closes only on evidence that a (model, prompt) lost, never on a lower mean."""
+"""A check for continuous integration: fails only on evidence that a (model, prompt) lost, never on a lower mean."""
 
 import re
 from dataclasses import dataclass, replace
@@ -8,49 +8,48 @@ from typing import Literal
 from tipbench.bench.compare.against import compare_against
 from tipbench.bench.compare.comparison import compare_rows
 from tipbench.bench.compare.effects import p_text
-from tipbench.bench.compare.leaderboard import Leaderboard
-from tipbench.bench.compare.messages import prompt_label, row_label
+from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_label
 from tipbench.bench.compare.rows import Rows
 from tipbench.core.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class Gated:
-    """Whether the named row is still the best, in a word and in a sentence."""
+class GateResult:
+    """Whether the named row is still the best, as an outcome and as a sentence."""
 
-    outcome: Literal["held", "lost", "open"]  # open: that can't be told
+    outcome: Literal["held", "lost", "open"]  # open: can't be determined
     sentence: str
 
 
-def gate(board: Leaderboard, named: str, min_gain: float) -> Gated:
-    """Against the best of the other rows: lost, if the row would be shut out of the top group, lowered by the gain.
+def gate(board: Leaderboard, named: str, min_gain: float) -> GateResult:
+    """Compare the named row with the best other row: lost if it drops out of the top group when lowered by `min_gain`.
 
-    With a gain of 0 that is: it is not in the top group. A negative gain allows for so much of a loss.
+    With a gain of 0 that means it is not in the top group; a negative gain tolerates a loss of that size.
     """
     index = find_row(board, named)
     label = _label(board, index)
     if not board.grid.rows[index].scores:
-        return _open(f"{label} has no scores yet")
+        return _undecided(f"{label} has no scores yet")
     found = compare_rows(_lowered(board.grid, index, min_gain))
     rank = found.ranks[index]
     if rank is None or rank.top is None or rank.p_top is None:
-        return _open(" ".join([f"nothing can be told about {label}.", *found.notes]).rstrip("."))
+        return _undecided(" ".join([f"nothing can be told about {label}.", *found.notes]).rstrip("."))
     means = [
         fmean(row.scores[one]["composite"] for one in found.scenarios)
-        for order, (row, placed) in enumerate(zip(board.grid.rows, found.ranks, strict=True))
-        if placed and order != index
+        for order, (row, other_rank) in enumerate(zip(board.grid.rows, found.ranks, strict=True))
+        if other_rank and order != index
     ]
     gain = fmean(board.grid.rows[index].scores[one]["composite"] for one in found.scenarios) - max(means)
-    return _gated(label, "the best other row", gain, min_gain, None if rank.top else rank.p_top)
+    return _result(label, "the best other row", gain, min_gain, None if rank.top else rank.p_top)
 
 
-def gate_against(board: Leaderboard, named: str, min_gain: float, other: str, before: Rows) -> Gated:
-    """Against the same row in another experiment: lost, if its gain is below the wanted one by more than chance."""
+def gate_against(board: Leaderboard, named: str, min_gain: float, other: str, before: Rows) -> GateResult:
+    """Compare the named row with itself in another experiment: lost if its gain is significantly below `min_gain`."""
     index = find_row(board, named)
     label = _label(board, index)
     only = board.grid.in_order([index])
     if not only.rows[0].scores:
-        return _open(f"{label} has no scores yet")
+        return _undecided(f"{label} has no scores yet")
     if not any(row.name == only.rows[0].name for row in before.rows):
         there = ", ".join(" × ".join(row.name) for row in before.rows)
         raise InvalidInput(
@@ -58,13 +57,13 @@ def gate_against(board: Leaderboard, named: str, min_gain: float, other: str, be
         )
     same = before.in_order([index for index, row in enumerate(before.rows) if row.name == only.rows[0].name])
     if not any(one.scores.keys() & only.rows[0].scores.keys() for one in same.rows):
-        return _open(f"no scenario of {label} has scores in '{other}' too")
+        return _undecided(f"no scenario of {label} has scores in '{other}' too")
     found = compare_against(board.experiment, _lowered(only, 0, min_gain), other, same)
     change = found.changes[0]
     if change.p is None:
-        return _open(" ".join([f"nothing can be told about {label}.", *found.notes]).rstrip("."))
+        return _undecided(" ".join([f"nothing can be told about {label}.", *found.notes]).rstrip("."))
     lost = change.p if change.verdict == "worse" else None
-    return _gated(label, f"itself in '{other}'", change.change + min_gain, min_gain, lost)
+    return _result(label, f"itself in '{other}'", change.change + min_gain, min_gain, lost)
 
 
 def _label(board: Leaderboard, index: int) -> str:
@@ -72,23 +71,26 @@ def _label(board: Leaderboard, index: int) -> str:
     return f"{label} (provisional scores)" if board.provisional and board.judges else label
 
 
-def _open(why: str) -> Gated:
-    return Gated("open", f"{why}, so the gate stays open.")
+def _undecided(why: str) -> GateResult:
+    return GateResult("open", f"{why}, so the gate stays open.")
 
 
-def _gated(label: str, reference: str, gain: float, min_gain: float, p_lost: float | None) -> Gated:
-    told = f"a gain of {gain:+.2f} over {reference}"
+def _result(label: str, reference: str, gain: float, min_gain: float, p_lost: float | None) -> GateResult:
+    text = f"a gain of {gain:+.2f} over {reference}"
     if p_lost is not None:
-        return Gated(
-            "lost", f"{label} lost: {told} is below the wanted {min_gain:+.2f} by more than chance ({p_text(p_lost)})."
+        return GateResult(
+            "lost", f"{label} lost: {text} is below the wanted {min_gain:+.2f} by more than chance ({p_text(p_lost)})."
         )
     if gain < min_gain:
-        return Gated("held", f"{label} held: {told} is below the wanted {min_gain:+.2f}, but that may be chance.")
-    return Gated("held", f"{label} held: {told}, wanted {min_gain:+.2f}.")
+        return GateResult("held", f"{label} held: {text} is below the wanted {min_gain:+.2f}, but that may be chance.")
+    return GateResult("held", f"{label} held: {text}, wanted {min_gain:+.2f}.")
 
 
 def find_row(board: Leaderboard, named: str) -> int:
-    """The place of the row that "model×prompt" names; the prompt as it stands in the table."""
+    """Return the index of the row that "model×prompt" names, with the prompt as labelled in the table.
+
+    Raises InvalidInput if it names no row, or several.
+    """
     rows = [row_label(board, row) for row in board.rows]
     if named.strip() in rows and rows.count(named.strip()) == 1:
         return rows.index(named.strip())

@@ -1,4 +1,4 @@
-"""The leaderboard per (model, prompt): what the scores can tell, what they can't, and what is missing from them."""
+"""The leaderboard per (model, prompt): what the scores show, what they can't show, and what is missing."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,33 +12,36 @@ from tipbench.bench.compare.rows import Rows, make_rows
 from tipbench.bench.compare.snapshot import Snapshot
 from tipbench.bench.records import StoredCell
 from tipbench.bench.suites.rubric import Rubric
+from tipbench.core.identity import SHORT
 from tipbench.statistics.bounded import Interval
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Kappas = Mapping[str, Mapping[str, float | None]]  # of each judge with the anchors, by criterion; empty: not told
+    from tipbench.bench.compare.answer import Answer
+
+Kappas = Mapping[str, Mapping[str, float | None]]  # judge → criterion → κ with the anchors; empty: not assessable
 
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """The rows, best composite first, and by whom and by which rubric they were scored."""
+    """The rows, best composite first, with the judges and the rubric behind their scores."""
 
     experiment: str
     rubric: str
     rubric_digest: str
-    scales: Mapping[str, Interval]  # of every score, the composite last
-    flags: tuple[str, ...]  # those among them that are flags
+    scales: Mapping[str, Interval]  # score → its lowest and highest value; the composite is last
+    flags: tuple[str, ...]  # the scores that are flags
     judges: tuple[str, ...]
     kappas: Kappas
-    quarantined: Mapping[str, int]  # judge → cells that have no counted score, because the judge's are in quarantine
-    provisional: bool  # no counted judge has scored anything yet; the figures are a rule's
+    quarantined: Mapping[str, int]  # judge → cells without a counted score, because the judge's are in quarantine
+    provisional: bool  # no counted judge has scored anything yet; the scores are a rule's
     other_rubrics: int  # cells scored by another rubric, which count as pending here
     uneven: bool  # rows were scored on different scenarios, so their means compare different things
     rows: tuple[LeaderboardRow, ...]
     grid: Rows = field(repr=False)  # the cells behind the rows, in their order
     comparison: Comparison
-    effects: GridEffects | str  # or why there are none
+    effects: GridEffects | str  # or the reason why there are none
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -50,7 +53,7 @@ class Leaderboard:
 
     @property
     def empty(self) -> int:
-        """Answers without a usable candidate, among the judged."""
+        """The number of judged answers without a usable candidate."""
         return sum(row.empty for row in self.rows)
 
     @property
@@ -67,23 +70,30 @@ class Leaderboard:
 
     @property
     def gaps(self) -> int:
-        """Cells that have no score and could change the means."""
+        """The number of cells without a score, which could change the means."""
         return sum(len(row.cells) - row.scored for row in self.grid.rows) + self.missing
 
     @property
     def leader(self) -> LeaderboardRow | None:
-        """The row with the highest mean; None while nothing is scored. `top` says which rows may be the best."""
+        """The row with the highest mean; None while nothing is scored. `top` holds all rows that may be the best."""
         return next((one for one in self.rows if one.composite is not None), None)
 
+    @property
+    def answer(self) -> "Answer":
+        """What the scores decide, and what to do next."""
+        from tipbench.bench.compare.answer import answer_of
+
+        return answer_of(self)
+
     def to_frame(self) -> "DataFrame":
-        """A line for each row: model, prompt, means with their intervals, and what is missing. Needs pandas."""
+        """Return a DataFrame with a line per row: means, the composite's interval, what is missing. Needs pandas."""
         from tipbench.bench.compare.scores import frame_of
 
         return frame_of([_line(self, one) for one in self.rows])
 
     @property
     def top(self) -> tuple[LeaderboardRow, ...]:
-        """Those that may be the best; empty where that can't be told."""
+        """The rows that may be the best; empty where that can't be determined."""
         return tuple(one for one in self.rows if one.rank and one.rank.top)
 
 
@@ -102,6 +112,21 @@ def _line(board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:
         "missing": row.missing,
         "empty": row.empty,
     }
+
+
+def row_label(board: Leaderboard, row: LeaderboardRow) -> str:
+    return f"{row.model} × {prompt_label(board, row)}"
+
+
+def prompt_label(board: Leaderboard, row: LeaderboardRow) -> str:
+    """Return the prompt's version, plus what distinguishes this row from others of the same model and version."""
+    siblings = [s for s in board.rows if (s.model, s.prompt) == (row.model, row.prompt)]
+    label = row.prompt
+    if len({s.prompt_digest for s in siblings}) > 1:
+        label += f"@{row.prompt_digest[:SHORT]}"
+    varying = [key for key in row.settings if len({s.settings.get(key) for s in siblings}) > 1]
+    settings = ", ".join(f"{key}={row.settings[key][:SHORT]}" for key in varying)
+    return f"{label} ({settings})" if settings else label
 
 
 def leaderboard_of(snapshot: Snapshot, rubric: Rubric) -> Leaderboard:

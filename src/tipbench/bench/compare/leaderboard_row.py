@@ -1,36 +1,36 @@
-"""One line of the leaderboard: what a row scored, how sure that is, what is missing from it and what it costs."""
+"""One row of the leaderboard: its scores with their uncertainty, what is missing, and what it costs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from tipbench.bench.compare.comparison import Rank
-from tipbench.bench.compare.rows import Row, RowKey, Rows, Wanted, intervals_of, row_key
+from tipbench.bench.compare.rows import IntervalRequest, Row, RowKey, Rows, intervals_of, row_key
 from tipbench.bench.records import StoredCell
 from tipbench.statistics.bounded import Interval
 
-MOST_LEVELS = 50  # of a factor that rows are sliced by; with more, a level is hardly more than a scenario
+MAX_LEVELS = 50  # of a factor that rows are sliced by; with more, a level is hardly more than a scenario
 
 
-# What a row costs beside what it is worth: tokens, seconds, the size of its model; and the Pareto front of the two.
+# Cost of a row (tokens, seconds, model size), and the Pareto front of quality and seconds.
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Means over a row's answers; None where an engine does not tell."""
+    """Means over a row's answers; None where the engine doesn't report a figure."""
 
     prompt_tokens: float | None
     output_tokens: float | None
     load_s: float | None
     generate_s: float | None
     wall_s: float | None  # from request to answer
-    tokens_per_s: float | None  # of all output over all of its generating
+    tokens_per_s: float | None  # all output tokens over all generation time
     model_bytes: int | None
     parameters: int | None
 
     @property
     def seconds(self) -> float | None:
-        """What an app with the model in memory waits for; where that is not known, from request to answer."""
+        """The latency for an app with the model in memory; where unknown, the time from request to answer."""
         return self.wall_s if self.generate_s is None else self.generate_s
 
 
@@ -64,9 +64,10 @@ def mean_known(values: Iterable[float | None]) -> float | None:
 
 
 def pareto_front(points: Sequence[tuple[float | None, float | None]]) -> list[bool]:
-    """Of (quality, seconds) those that no other point beats: as good and as quick, and better in one of the two.
+    """Return for each (quality, seconds) whether it is on the front.
 
-    By means alone. A point of which either is unknown is not on the front.
+    It is unless another point is at least as good and as quick, and better in one of the two. Uncertainty is ignored:
+    points are means. A point with an unknown coordinate is not on the front.
     """
     known = [(quality, seconds) for quality, seconds in points if quality is not None and seconds is not None]
     return [
@@ -82,7 +83,7 @@ class Slice:
     """A row on the scenarios of one level of a factor."""
 
     means: Mapping[str, float]  # criteria, flags and composite
-    interval: Interval | None  # of the composite; None where all scenarios belong together: one tells next to nothing
+    interval: Interval | None  # of the composite; None where all scenarios are of one unit, which says next to nothing
     scenarios: int
 
     @property
@@ -99,17 +100,17 @@ class LeaderboardRow:
     prompt_digest: str
     settings: Mapping[str, str]
     means: Mapping[str, float]  # criteria, flags and composite; empty while nothing is scored
-    intervals: Mapping[str, Interval]  # 95 % each, by itself
-    extremes: Interval  # the composite, if all that is missing had the lowest or the highest score
-    slices: Mapping[str, Mapping[str, Slice]]  # factor → level → how it did there
+    intervals: Mapping[str, Interval]  # 95 % each, not simultaneous
+    extremes: Interval  # the composite if everything missing had the lowest or the highest score
+    slices: Mapping[str, Mapping[str, Slice]]  # factor → level → the row's scores on it
     scenarios: tuple[str, ...]  # behind the means
     scored: int  # cells behind the means
     judged: int
     pending: int
     failed: int
     missing: int  # scenarios that other rows have, and this one has no cell for
-    empty: int  # answers without a usable candidate, among the judged
-    candidates: float | None  # usable ones, mean a cell
+    empty: int  # judged answers without a usable candidate
+    candidates: float | None  # usable ones per cell, on average
     diversity: float | None
     cost: Cost
     on_front: bool  # no other row is as good and as quick, and better in one of the two
@@ -135,12 +136,12 @@ def make_leaderboard_rows(rows: Rows, ranks: Sequence[Rank | None], rubric_diges
 
 
 def _fronts(rows: Rows, ranks: Sequence[Rank | None], costs: Sequence[Cost]) -> list[bool]:
-    """Rows that were not compared are on no front, unless none was."""
+    """Return which rows are on the Pareto front; rows that were not compared are not, unless none was compared."""
     compared = [rank is not None for rank in ranks]
     return pareto_front(
         [
-            (row.means.get("composite") if among or not any(compared) else None, cost.seconds)
-            for row, among, cost in zip(rows.rows, compared, costs, strict=True)
+            (row.means.get("composite") if was_compared or not any(compared) else None, cost.seconds)
+            for row, was_compared, cost in zip(rows.rows, compared, costs, strict=True)
         ]
     )
 
@@ -184,22 +185,22 @@ def _leaderboard_row(
 
 
 def _intervals(rows: Rows) -> list[dict[str, Interval]]:
-    """Of every score of every row."""
-    wanted = [
-        (index, Wanted(row, name, _scored(rows, row)))
+    """Return the intervals of every score, row by row."""
+    requests = [
+        (index, IntervalRequest(row, name, _scored(rows, row)))
         for index, row in enumerate(rows.rows)
         if row.scores
         for name in rows.scales
     ]
     found: list[dict[str, Interval]] = [{} for _ in rows.rows]
-    for (index, one), interval in zip(wanted, intervals_of(rows, [one for _, one in wanted]), strict=True):
+    for (index, one), interval in zip(requests, intervals_of(rows, [one for _, one in requests]), strict=True):
         found[index][one.score] = interval
     return found
 
 
 def _slices(rows: Rows) -> list[dict[str, dict[str, Slice]]]:
-    """Of every row the composite on each level of each factor that has not too many of them."""
-    factors = {factor for factor, levels in rows.levels.items() if len(levels) <= MOST_LEVELS}
+    """Return each row's slices: its scores on each level of each factor that has at most MAX_LEVELS of them."""
+    factors = {factor for factor, levels in rows.levels.items() if len(levels) <= MAX_LEVELS}
     sliced = []
     for index, row in enumerate(rows.rows):
         by_level: dict[tuple[str, str], list[str]] = {}
@@ -207,14 +208,14 @@ def _slices(rows: Rows) -> list[dict[str, dict[str, Slice]]]:
             for pair in rows.factors[scenario].items():
                 by_level.setdefault(pair, []).append(scenario)
         sliced += [
-            (index, (factor, level), Wanted(row, "composite", tuple(names)))
+            (index, (factor, level), IntervalRequest(row, "composite", tuple(names)))
             for (factor, level), names in sorted(by_level.items())
             if factor in factors
         ]
-    tells = [len(set(rows.units_of(one.scenarios))) > 1 for *_, one in sliced]
-    intervals = iter(intervals_of(rows, [one for (*_, one), yes in zip(sliced, tells, strict=True) if yes]))
+    has_interval = [len(set(rows.units_of(one.scenarios))) > 1 for *_, one in sliced]
+    intervals = iter(intervals_of(rows, [one for (*_, one), yes in zip(sliced, has_interval, strict=True) if yes]))
     found: list[dict[str, dict[str, Slice]]] = [{} for _ in rows.rows]
-    for (index, (factor, level), one), yes in zip(sliced, tells, strict=True):
+    for (index, (factor, level), one), yes in zip(sliced, has_interval, strict=True):
         scores = [one.row.scores[name] for name in one.scenarios]
         means = {score: fmean([each[score] for each in scores]) for score in rows.scales}
         found[index].setdefault(factor, {})[level] = Slice(means, next(intervals) if yes else None, len(scores))
@@ -226,7 +227,7 @@ def _scored(rows: Rows, row: Row) -> tuple[str, ...]:
 
 
 def _extremes(rows: Rows, row: Row) -> Interval:
-    """The composite's mean over all scenarios, with every cell that has no score at the worst and at the best one."""
+    """Return the composite's mean over all scenarios with each unscored cell at the lowest and at the highest score."""
     scale = rows.scales["composite"]
     cells = dict.fromkeys(rows.scenarios, 0)
     for cell in row.cells:
@@ -235,7 +236,7 @@ def _extremes(rows: Rows, row: Row) -> Interval:
     for filled in scale:
         means = []
         for scenario, asked in cells.items():
-            known = row.scored_in.get(scenario, 0)
+            known = row.scored_per_scenario.get(scenario, 0)
             total = known * row.scores[scenario]["composite"] if known else 0.0
             count = max(asked, 1)
             means.append((total + (count - known) * filled) / count)

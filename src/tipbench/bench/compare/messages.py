@@ -1,25 +1,26 @@
-"""What a leaderboard says, in sentences: the same on the terminal, in Markdown and in the report."""
+"""A leaderboard in sentences, the same on the terminal, in Markdown and in the report; and its data formats."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from tipbench.bench.compare.answer import answer_of
+from tipbench.bench.compare.answer import as_data as answer_data
 from tipbench.bench.compare.effects import FactorEffects, GridEffects, evidence, prompt_sentence
-from tipbench.bench.compare.leaderboard import Leaderboard
+from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
-from tipbench.core.identity import SHORT
 from tipbench.core.text import plural
 from tipbench.core.untrusted import csv_text, json_text, markdown_text, printable
 from tipbench.statistics.planning import POWER
 from tipbench.statistics.top_group import units_to_separate
 
-_NAMED = 4  # rows in a sentence
+_MAX_NAMED = 4  # rows named in a sentence
 _MANY_SCENARIOS = 1_000
 _COUNTS = ("scored", "judged", "pending", "failed", "missing", "empty")
 
 
 def headline(board: Leaderboard) -> str:
-    """Where the figures come from, in a sentence."""
+    """Return a sentence on who scored the rows and how many cells are judged."""
     counts = _counts(board)
     if board.failed and board.failed == sum(row.cells for row in board.rows):
         first = _first_failure(board)
@@ -32,8 +33,8 @@ def headline(board: Leaderboard) -> str:
     if board.provisional:
         scored = f"{_quarantine(board)}" if board.quarantined else "not yet by a person or an agent"
         return f"PROVISIONAL: scored by rules, {names}, {scored}: {counts}."
-    beside = f" {_capital(_quarantine(board))}." if board.quarantined else ""
-    return f"Judged by {names} against {board.rubric}: {counts}.{beside}"
+    quarantine = f" {_capital(_quarantine(board))}." if board.quarantined else ""
+    return f"Judged by {names} against {board.rubric}: {counts}.{quarantine}"
 
 
 def _counts(board: Leaderboard) -> str:
@@ -55,26 +56,26 @@ def _first_failure(board: Leaderboard) -> str:
 
 
 def _with_kappa(judge: str, kappas: Mapping[str, float | None]) -> str:
-    """A judge's name with how far it agrees with the anchors, criterion by criterion."""
+    """Return a judge's name with its κ with the anchors, criterion by criterion."""
     if not kappas:
         return f"{judge} (κ not assessable)"
     return f"{judge} (κ {'/'.join('–' if value is None else f'{value:.2f}' for value in kappas.values())})"
 
 
 def verdict(board: Leaderboard) -> list[str]:
-    """What the scores can tell: the top group, and what it would take to tell more."""
-    told = []
+    """Return sentences on what the scores show: the top group, and what it would take to show more."""
+    sentences = []
     comparison = board.comparison
     compared = [row for row in board.rows if row.rank]
-    if comparison.told:
-        told.append(f"{_basis(board)}, {_top_group(board, len(compared))}.")
-    if comparison.told and comparison.clusters:
-        told.append(
+    if comparison.separable:
+        sentences.append(f"{_basis(board)}, {_top_group(board, len(compared))}.")
+    if comparison.separable and comparison.clusters:
+        sentences.append(
             f"Whether that holds for other {plural(board.grid.unit_name, 2)}, {comparison.clusters} can't tell: "
             f"it takes {units_to_separate(len(compared))}."
         )
-    told += comparison.notes
-    return [*told, *_needed(board)]
+    sentences += comparison.notes
+    return [*sentences, *_needed(board)]
 
 
 def _basis(board: Leaderboard) -> str:
@@ -98,9 +99,9 @@ def _top_group(board: Leaderboard, compared: int) -> str:
 
 def _top_names(board: Leaderboard) -> str:
     names = [row_label(board, row) for row in board.top]
-    if len(names) <= _NAMED:
+    if len(names) <= _MAX_NAMED:
         return ", ".join(names)
-    return f"{', '.join(names[: _NAMED - 1])} and {len(names) - _NAMED + 1} more, marked ●"
+    return f"{', '.join(names[: _MAX_NAMED - 1])} and {len(names) - _MAX_NAMED + 1} more, marked ●"
 
 
 def _needed(board: Leaderboard) -> list[str]:
@@ -125,24 +126,24 @@ def _needed(board: Leaderboard) -> list[str]:
 
 
 def effect_sentences(board: Leaderboard) -> list[str]:
-    """What models and prompts do by themselves; none where that can't be told."""
+    """Return sentences on the effects of models and of prompts; none where they can't be determined."""
     effects = board.effects
     if not isinstance(effects, GridEffects):
         return []
-    told = []
+    sentences = []
     for what, factor in (("Models", effects.models), ("Prompts", effects.prompts)):
         if len(factor.levels) > 1:
             sizes = ", ".join(f"{level.name} {level.size:+.2f}" for level in factor.levels)
-            told.append(f"{what}: {sizes}; {evidence(factor.p, factor.unit)}.")
+            sentences.append(f"{what}: {sizes}; {evidence(factor.p, factor.unit)}.")
     if len(effects.prompts.levels) > 1:
-        told.append(prompt_sentence(effects))
+        sentences.append(prompt_sentence(effects))
     if effects.interaction_p is not None:
-        told.append(f"That prompts do differently on different models: {evidence(effects.interaction_p, '')}.")
-    return told
+        sentences.append(f"That prompts do differently on different models: {evidence(effects.interaction_p, '')}.")
+    return sentences
 
 
 def warnings(board: Leaderboard) -> list[str]:
-    """What a reader must know before comparing rows."""
+    """Return what a reader must know before comparing rows."""
     found = []
     if board.uneven:
         found.append(
@@ -158,27 +159,12 @@ def warnings(board: Leaderboard) -> list[str]:
     return found
 
 
-def row_label(board: Leaderboard, row: LeaderboardRow) -> str:
-    return f"{row.model} × {prompt_label(board, row)}"
-
-
-def prompt_label(board: Leaderboard, row: LeaderboardRow) -> str:
-    """The prompt's version, with whatever else tells this row from others of the same model and version."""
-    alike = [s for s in board.rows if (s.model, s.prompt) == (row.model, row.prompt)]
-    label = row.prompt
-    if len({s.prompt_digest for s in alike}) > 1:
-        label += f"@{row.prompt_digest[:SHORT]}"
-    varying = [key for key in row.settings if len({s.settings.get(key) for s in alike}) > 1]
-    told = ", ".join(f"{key}={row.settings[key][:SHORT]}" for key in varying)
-    return f"{label} ({told})" if told else label
-
-
 def figure(value: float | None, digits: int = 2) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
 def percent(share: float | None) -> str:
-    """A probability, never rounded to a certainty."""
+    """Format a probability, which is never rounded to a certainty."""
     if share is None:
         return "–"
     return "<1 %" if share < 0.01 else ">99 %" if share > 0.99 else f"{share:.0%}".replace("%", " %")
@@ -188,11 +174,11 @@ def range_text(low: float, high: float) -> str:
     return f"{low:.1f} – {high:.1f}"
 
 
-# A leaderboard as JSON, CSV or Markdown. The terminal's table is drawn by the command line, HTML by `html`.
+# Output as JSON, CSV or Markdown. `cli` draws the terminal's table, and `html` the report.
 
 
 def as_data(board: Leaderboard) -> dict[str, Any]:
-    """Everything that the leaderboard knows, as plain values; what the API answers with."""
+    """Return the whole leaderboard as plain values, as the API sends it."""
     comparison = board.comparison
     needed = comparison.needed
     return {
@@ -209,6 +195,7 @@ def as_data(board: Leaderboard) -> dict[str, Any]:
         },
         "scored_by_other_rubrics": board.other_rubrics,
         "uneven": board.uneven,
+        "answer": answer_data(answer_of(board)),
         "says": [headline(board), *verdict(board), *effect_sentences(board), *warnings(board)],
         "scales": {name: list(scale) for name, scale in board.scales.items()},
         "comparison": {
@@ -216,7 +203,7 @@ def as_data(board: Leaderboard) -> dict[str, Any]:
             "units": comparison.units,
             "scenarios": list(comparison.scenarios),
             "level": comparison.level,
-            "told": comparison.told,
+            "told": comparison.separable,
             "needed": needed
             and {
                 "first": _name(board.rows[needed.first]),
@@ -333,8 +320,16 @@ def as_markdown(board: Leaderboard) -> str:
         "s/cell",
         "tokens/s",
     ]
-    says = [*verdict(board), *effect_sentences(board), *warnings(board)]
-    lines = [f"**{markdown_text(headline(board))}**", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    answer, step = board.answer.sentences
+    says = [headline(board), *verdict(board), *effect_sentences(board), *warnings(board)]
+    lines = [
+        f"**{markdown_text(answer)}**",
+        "",
+        markdown_text(step),
+        "",
+        f"| {' | '.join(head)} |",
+        f"|{'---|' * len(head)}",
+    ]
     for row in board.rows:
         interval = row.intervals.get("composite")
         rank = row.rank
@@ -356,7 +351,7 @@ def as_markdown(board: Leaderboard) -> str:
 
 
 def mark(row: LeaderboardRow) -> str:
-    """Whether a row may be the best: ● yes, nothing: no, ? can't be told."""
+    """Return whether a row may be the best: ● yes, empty: no, ? can't be determined, – no scores."""
     if row.composite is None:
         return "–"
     if row.rank is None or row.rank.top is None:

@@ -1,4 +1,4 @@
-"""The rows of a leaderboard: cells that were asked in the same way, and their scores scenario by scenario."""
+"""The rows of a leaderboard: cells that were generated the same way, with their scores by scenario."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,21 +15,21 @@ from tipbench.statistics.bounded import Interval, bounded_intervals
 
 Scores = Mapping[str, float]  # of one cell, or means: criteria, flags and composite
 RowKey = tuple[str, str, str, tuple[tuple[str, str], ...]]
-_NEARLY = 1e-9
+_TOLERANCE = 1e-9
 ScoresOf = Callable[[StoredCell], Scores | None]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One (model, prompt), asked in one way. The scenario is the unit: repeats are averaged within it."""
+    """One (model, prompt) with one set of settings. The scenario is the unit: repeats are averaged within it."""
 
     cells: tuple[StoredCell, ...]
-    scores: Mapping[str, Scores]  # scenario → means over its repeats; scenarios without a score are not in it
-    scored_in: Mapping[str, int]  # scenario → how many cells are behind its means
+    scores: Mapping[str, Scores]  # scenario → means over its repeats; scenarios without a score are absent
+    scored_per_scenario: Mapping[str, int]  # scenario → number of cells behind its means
 
     @property
     def scored(self) -> int:
-        return sum(self.scored_in.values())
+        return sum(self.scored_per_scenario.values())
 
     @property
     def name(self) -> tuple[str, str]:
@@ -43,14 +43,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Rows:
-    """All rows, in an order that depends on nothing but their names, and what their scores mean."""
+    """All rows, from `make_rows` sorted by key and so in a stable order, with what their scores mean."""
 
     rows: tuple[Row, ...]
-    scales: Mapping[str, Interval]  # of every score
-    units: Mapping[str, str]  # scenario → what it shares with scenarios that it is not independent of
-    unit_name: str  # "persona", or "scenario" where each stands for itself
+    scales: Mapping[str, Interval]  # score → its lowest and highest value
+    units: Mapping[str, str]  # scenario → its unit: what it shares with scenarios that it is not independent of
+    unit_name: str  # "persona", or "scenario" where each is a unit of its own
     factors: Mapping[str, Mapping[str, str]]  # scenario → factor → level
-    provisional: bool  # no counted judge has scored anything yet; the figures are a rule's
+    provisional: bool  # no counted judge has scored anything yet; the scores are a rule's
 
     @property
     def scenarios(self) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ class Rows:
 
     @property
     def levels(self) -> dict[str, set[str]]:
-        """Of each factor."""
+        """The levels of each factor."""
         found: dict[str, set[str]] = {}
         for levels in self.factors.values():
             for factor, level in levels.items():
@@ -72,8 +72,27 @@ class Rows:
         return [self.units[scenario] for scenario in scenarios]
 
 
+@dataclass(frozen=True)
+class Units:
+    """What a comparison of rows treats as independent."""
+
+    of_scenarios: Sequence[str] | None  # the unit of each scenario; None: every scenario is a unit
+    name: str  # "persona", or "scenario"
+    count: int
+    suffice: bool  # whether any outcome could be significant
+    clusters: int  # number of the suite's own units where scenarios are used instead; else 0
+
+
+def choose_units(units: Sequence[str], name: str, suffice: Callable[[int], bool]) -> Units:
+    """Choose the suite's own units if there are enough of them, else the scenarios; `units` has one per scenario."""
+    own = len(set(units))
+    if suffice(own) or own == len(units):
+        return Units(units, name, own, suffice(own), 0)
+    return Units(None, "scenario", len(units), suffice(len(units)), own)
+
+
 def scales(rubric: Rubric) -> dict[str, Interval]:
-    """From where to where each score can go."""
+    """Return the lowest and highest possible value of each score."""
     return {
         **{name: Interval(float(c.min), float(c.max)) for name, c in rubric.criteria.items()},
         **{name: Interval(0.0, 1.0) for name in rubric.flags},
@@ -82,7 +101,7 @@ def scales(rubric: Rubric) -> dict[str, Interval]:
 
 
 def make_rows(cells: Sequence[StoredCell], rubric: Rubric) -> Rows:
-    """Counted scores if there are any, else provisional ones; the two are never mixed."""
+    """Group cells into rows, with counted scores if there are any, else provisional ones; the two are never mixed."""
     scores_of, counted = _scoring(cells, rubric)
     groups: dict[RowKey, list[StoredCell]] = {}
     for cell in cells:
@@ -91,7 +110,7 @@ def make_rows(cells: Sequence[StoredCell], rubric: Rubric) -> Rows:
     for cell in cells:
         of_scenario.setdefault(cell.scenario, []).append(cell)
     factors = {name: _factors(found) for name, found in of_scenario.items()}
-    # Older cells may not say what their scenario belongs to; any that does will do.
+    # Older cells may not record their scenario's cluster; any cell that does is enough.
     clusters = {name: _cluster(found) for name, found in of_scenario.items()}
     units = {name: _unit(name, clusters[name], factors[name]) for name in of_scenario}
     named = sorted({cluster for cluster in clusters.values() if cluster})
@@ -106,20 +125,20 @@ def make_rows(cells: Sequence[StoredCell], rubric: Rubric) -> Rows:
 
 
 def cell_scores(cells: Sequence[StoredCell], rubric: Rubric) -> dict[str, Scores]:
-    """The scores of each cell as they count on the board, by run; cells without any are not in it."""
+    """Return the scores of each cell as they count on the leaderboard, by run id; cells without any are left out."""
     scores_of, _ = _scoring(cells, rubric)
     found = {cell.run_id: scores_of(cell) for cell in cells if cell.failure is None}
     return {run_id: scores for run_id, scores in found.items() if scores is not None}
 
 
 def _scoring(cells: Sequence[StoredCell], rubric: Rubric) -> tuple["ScoresOf", bool]:
-    """How cells are scored, and whether by judges that count."""
+    """Return the function that scores a cell, and whether its scores are counted ones."""
     counted = any(cell.is_counted(rubric.digest) and cell.judged_by != BY_RULE for cell in cells)
-    return _checked(_counted_scores(rubric) if counted else _provisional_scores(rubric), scales(rubric)), counted
+    return _scale_checked(_counted_scores(rubric) if counted else _provisional_scores(rubric), scales(rubric)), counted
 
 
 def _factors(cells: Sequence[StoredCell]) -> dict[str, str]:
-    """Of a scenario; where cells disagree, which no suite makes them do, the first by name."""
+    """Return a scenario's factors; if its cells disagree, which no suite causes, the level that sorts first wins."""
     if all(cell.factors == cells[0].factors for cell in cells):
         return dict(sorted(cells[0].factors.items()))
     return dict(sorted({pair for cell in cells for pair in cell.factors.items()}, reverse=True))
@@ -130,12 +149,12 @@ def _cluster(cells: Sequence[StoredCell]) -> str | None:
 
 
 def _unit(scenario: str, cluster: str | None, factors: Mapping[str, str]) -> str:
-    """What scenarios that are not independent of each other have in common; else the scenario itself."""
+    """Return what the scenario shares with those that it is not independent of, else the scenario itself."""
     return f"{cluster}={factors[cluster]}" if cluster and cluster in factors else scenario
 
 
 def row_key(model: str, prompt: str, prompt_digest: str, settings: Mapping[str, str]) -> RowKey:
-    """What tells rows apart: cells that were asked in another way are another row, never repeats of this one."""
+    """Return a row's identity: cells generated another way are another row, never repeats of this one."""
     return model, prompt, prompt_digest, tuple(sorted(settings.items()))
 
 
@@ -187,8 +206,11 @@ def _provisional_scores(rubric: Rubric) -> ScoresOf:
     return scores
 
 
-def _checked(scores_of: ScoresOf, scales: Mapping[str, Interval]) -> ScoresOf:
-    """Somebody may have written to a run by hand: a score off its scale would make every interval wrong."""
+def _scale_checked(scores_of: ScoresOf, scales: Mapping[str, Interval]) -> ScoresOf:
+    """Wrap `scores_of` to raise StoredDataDamaged where a score is missing or off its scale.
+
+    Somebody may have edited a run by hand, and such a score would make every interval wrong.
+    """
 
     def scores(cell: StoredCell) -> Scores | None:
         try:
@@ -199,7 +221,7 @@ def _checked(scores_of: ScoresOf, scales: Mapping[str, Interval]) -> ScoresOf:
             ) from None
         for name, value in (found or {}).items():
             low, high = scales[name]
-            if not low - _NEARLY <= value <= high + _NEARLY:
+            if not low - _TOLERANCE <= value <= high + _TOLERANCE:
                 raise StoredDataDamaged(
                     f"run {cell.run_id} has {name} = {value:g}, off the rubric's scale of {low:g} to {high:g}; "
                     f"apply its scores again"
@@ -209,40 +231,40 @@ def _checked(scores_of: ScoresOf, scales: Mapping[str, Interval]) -> ScoresOf:
     return scores
 
 
-# Confidence intervals of rows' means, many at a time.
+# Confidence intervals of the rows' means, computed in batches.
 
 
-class Wanted(NamedTuple):
-    """The mean of one score of a row over some scenarios."""
+class IntervalRequest(NamedTuple):
+    """The interval to compute: of the mean of one score of a row over some scenarios."""
 
     row: Row
     score: str
     scenarios: tuple[str, ...]
 
 
-def intervals_of(rows: Rows, wanted: Sequence[Wanted]) -> list[Interval]:
-    """In the order in which they are wanted; those over scenarios that belong together alike are computed together."""
-    alike: dict[tuple[int, ...], list[int]] = {}
-    for index, one in enumerate(wanted):
-        alike.setdefault(_pattern(rows.units_of(one.scenarios)), []).append(index)
+def intervals_of(rows: Rows, requests: Sequence[IntervalRequest]) -> list[Interval]:
+    """Return the intervals in the order of the requests; those with the same pattern of units are computed together."""
+    by_pattern: dict[tuple[int, ...], list[int]] = {}
+    for index, one in enumerate(requests):
+        by_pattern.setdefault(_pattern(rows.units_of(one.scenarios)), []).append(index)
     found: dict[int, Interval] = {}
-    for pattern, members in alike.items():
-        ends = [rows.scales[wanted[index].score] for index in members]
+    for pattern, members in by_pattern.items():
+        ends = [rows.scales[requests[index].score] for index in members]
         lows = np.array([[end.low] for end in ends])
         widths = np.array([[end.high] for end in ends]) - lows
-        values = [_values(wanted[index]) for index in members]
+        values = [_values(requests[index]) for index in members]
         shares = bounded_intervals(np.clip((values - lows) / widths, 0, 1), 0, 1, pattern)
         for index, end, share in zip(members, ends, shares, strict=True):
             width = end.high - end.low
             found[index] = Interval(end.low + width * share.low, end.low + width * share.high)
-    return [found[index] for index in range(len(wanted))]
+    return [found[index] for index in range(len(requests))]
 
 
 def _pattern(units: Sequence[str]) -> tuple[int, ...]:
-    """Which of them are the same, whatever they are called."""
+    """Number units by first occurrence: which of them are equal, whatever their names."""
     numbers: dict[str, int] = {}
     return tuple(numbers.setdefault(unit, len(numbers)) for unit in units)
 
 
-def _values(wanted: Wanted) -> list[float]:
-    return [wanted.row.scores[scenario][wanted.score] for scenario in wanted.scenarios]
+def _values(request: IntervalRequest) -> list[float]:
+    return [request.row.scores[scenario][request.score] for scenario in request.scenarios]

@@ -1,6 +1,6 @@
-"""Every single score of an experiment, with where it came from: for whoever wants to analyse it elsewhere.
+"""Every single score of an experiment with its origin, for analysis elsewhere.
 
-Three kinds of lines: `judge`, what a judge gave one candidate; `empty`, an answer without a usable candidate, which
+Three kinds of rows: `judge`, what a judge gave one candidate; `empty`, an answer without a usable candidate, which
 scores the minimum; `cell`, the scores of a cell as they count on the leaderboard.
 """
 
@@ -27,25 +27,25 @@ _WRITERS: Mapping[str, Callable[[list[dict[str, Any]]], str]] = {".csv": csv_tex
 
 
 def all_scores(store: RunStore, snapshot: Snapshot, rubric: Rubric) -> list[dict[str, Any]]:
-    """The lines of all kinds."""
-    return [*_by_judges(store, snapshot.experiment), *_of_cells(snapshot, rubric)]
+    """Return the rows of all three kinds."""
+    return [*_judge_rows(store, snapshot.experiment), *_cell_rows(snapshot, rubric)]
 
 
-def _of_cells(snapshot: Snapshot, rubric: Rubric) -> list[dict[str, Any]]:
+def _cell_rows(snapshot: Snapshot, rubric: Rubric) -> list[dict[str, Any]]:
     empty, cells = [], []
     scores = cell_scores(snapshot.cells, rubric)
     for cell in sorted(snapshot.cells, key=lambda one: (one.model, one.prompt, one.scenario, one.repeat, one.run_id)):
         if cell.run_id not in scores:
             continue
-        line = {**_where(cell), "rubric_digest": rubric.digest, **scores[cell.run_id]}
+        line = {**_origin(cell), "rubric_digest": rubric.digest, **scores[cell.run_id]}
         if cell.is_empty:
             empty.append({**line, "kind": "empty"})
         cells.append({**line, "kind": "cell"})
     return [*empty, *cells]
 
 
-def _by_judges(store: RunStore, experiment: Experiment) -> list[dict[str, Any]]:
-    """One line a judged candidate and judge."""
+def _judge_rows(store: RunStore, experiment: Experiment) -> list[dict[str, Any]]:
+    """Return one row per judged candidate and judge."""
     runs = {run.run_id: run for run in stored_runs(store, experiment)}
     texts: dict[str, tuple[str, ...]] = {}
     rows = []
@@ -60,7 +60,7 @@ def _by_judges(store: RunStore, experiment: Experiment) -> list[dict[str, Any]]:
             cell = stored_cell(run)
             rows.append(
                 {
-                    **_where(cell),
+                    **_origin(cell),
                     "judge": batch.batch.judge,
                     "provisional": batch.batch.provisional,
                     "counted": batch.counted,
@@ -79,7 +79,7 @@ def _by_judges(store: RunStore, experiment: Experiment) -> list[dict[str, Any]]:
 
 
 def write_scores(path: Path, rows: list[dict[str, Any]]) -> None:
-    """As CSV or JSON, by the file's ending."""
+    """Write the rows as CSV or JSON, by the file's suffix."""
     check_scores_file(path)
     write_user_file(path, _WRITERS[path.suffix](rows))
 
@@ -91,7 +91,7 @@ def check_scores_file(path: Path) -> None:
         raise InvalidInput(f"{path} is a judge file and may hold somebody's scores; name another file")
 
 
-def _where(cell: StoredCell) -> dict[str, Any]:
+def _origin(cell: StoredCell) -> dict[str, Any]:
     return {
         "run_id": cell.run_id,
         "model": cell.model,
@@ -103,11 +103,11 @@ def _where(cell: StoredCell) -> dict[str, Any]:
     }
 
 
-# Tables for pandas, which is there where MLflow is installed.
+# Tables as pandas DataFrames; pandas comes with MLflow.
 
 
 def frame_of(lines: Sequence[Mapping[str, Any]]) -> "DataFrame":
-    """A line of the table for each mapping. Raises MissingExtra where pandas is not installed."""
+    """Return a DataFrame with one row per mapping; raise MissingExtra if pandas is not installed."""
     try:
         from pandas import DataFrame
     except ModuleNotFoundError:

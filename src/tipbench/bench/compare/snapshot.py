@@ -1,4 +1,4 @@
-"""A snapshot of an experiment: everything that comparing reads, and how it is read and cached."""
+"""A snapshot of an experiment: everything that a comparison reads, and how it is loaded and cached."""
 
 import json
 import logging
@@ -15,27 +15,22 @@ from tipbench.bench.tracking.batches import BatchSummary, batch_runs, deciding_b
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import CELL, KIND, stored_cells, stored_rubric
 from tipbench.bench.tracking.store import RunStore
-from tipbench.bench.tracking.write_markers import ABANDONED_S, state, writers
+from tipbench.bench.tracking.write_markers import ABANDONED_S, marker_state, writers
 from tipbench.core.cache import DiskCache
 from tipbench.core.errors import InvalidInput, StoredDataDamaged, TrackingError, TrackingUnreachable
 from tipbench.core.identity import data_digest
 from tipbench.core.version import __version__
 
-MOST_FILES = 50
-_CELL = tuple(field.name for field in fields(StoredCell))
-_FEW = (
-    "factors",
-    "settings",
-    "judges",
-    "metrics",
-)  # of which there are few different ones: each stands once in a table
+MAX_FILES = 50
+_CELL_FIELDS = tuple(field.name for field in fields(StoredCell))
+_INTERNED = ("factors", "settings", "judges", "metrics")  # few distinct values: each is stored once, in a table
 _log = logging.getLogger(__name__)
-Finish = Callable[[RunStore, Experiment, int], object]  # ends what was begun and not ended, at this moment
+Finish = Callable[[RunStore, Experiment, int], object]  # completes interrupted writes of scores; gets the time in ms
 
 
 @dataclass(frozen=True)
 class RubricSeen:
-    """The rubric that the experiment is judged by, as it is kept with a run."""
+    """The rubric that the experiment is judged by, as stored with a run."""
 
     run_id: str
     text: str
@@ -44,22 +39,22 @@ class RubricSeen:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The same whatever order MLflow returned runs in. It holds no text that a model wrote, and no secret."""
+    """What a comparison reads, whatever order MLflow returned runs in. Holds no text by a model, and no secret."""
 
     experiment: Experiment
     cells: tuple[StoredCell, ...]  # each once, oldest first
-    batches: tuple[BatchSummary, ...]  # those that hold scores, in the order of their applying
+    batches: tuple[BatchSummary, ...]  # those that hold scores, in the order in which they were applied
     rubric: RubricSeen | None  # None: there are no cells yet
 
     def kappas(self, rubric_digest: str) -> dict[str, Mapping[str, float | None]]:
-        """Each judge's κ with the anchors in its latest batch by this rubric; empty where it could not be told."""
+        """Return each judge's κ with the anchors in its latest batch by this rubric; empty where not assessable."""
         by_rubric = [batch for batch in self.batches if batch.rubric_digest == rubric_digest]
-        in_order = sorted(by_rubric, key=lambda batch: batch.counted)  # those that count come last and stay
+        in_order = sorted(by_rubric, key=lambda batch: batch.counted)  # counted batches come last and win
         return {batch.judge: batch.kappas for batch in in_order}
 
 
 def rubric_of(snapshot: Snapshot) -> Rubric:
-    """The rubric that the experiment is judged by."""
+    """Return the rubric that the experiment is judged by; raise where there is none or it can't be read."""
     if snapshot.rubric is None:
         raise no_cells(snapshot.experiment)
     if snapshot.rubric.problem:
@@ -78,23 +73,23 @@ _KINDS = (StoredCell, JudgeNote, BatchSummary, RubricSeen)
 _FORMAT = data_digest([1, *([kind.__name__, *(field.name for field in fields(kind))] for kind in _KINDS)])
 
 
-# A look at an experiment, kept in a file for the next time.
+# The disk cache of snapshots.
 #
-# What another version wrote, or what is of another store, counts as nothing cached. The file goes by columns, because
-# most of a cell's values repeat. It holds a look or, while somebody writes to the experiment, since when their marks
-# were seen.
+# A file written by another version, or for another store, counts as a cache miss. Cells are stored by column, because
+# most of their values repeat. The file holds a snapshot or, while somebody writes to the experiment, the times since
+# which the writers' markers were seen.
 
 
 class SnapshotDiskCache:
-    """The file of one experiment."""
+    """The cache file of one experiment."""
 
     def __init__(self, folder: Path, address: str, experiment_id: str) -> None:
         self._of = [_FORMAT, __version__, address, experiment_id]
-        self._cache = DiskCache(folder, MOST_FILES)
+        self._cache = DiskCache(folder, MAX_FILES)
         self._name = f"{data_digest([address, experiment_id])[:32]}.json"
 
     def load(self, experiment: Experiment, state: str) -> Snapshot | None:
-        """What was seen while the experiment's marks were in this state; None when that was not kept."""
+        """Return the snapshot cached for this state of the experiment's write markers; None on a miss."""
         data = self._content("look")
         if data is None:
             return None
@@ -122,7 +117,7 @@ class SnapshotDiskCache:
         self._write("look", data)
 
     def writers(self) -> dict[tuple[str, str], float]:
-        """Since when the marks of writers were seen, each with its value."""
+        """Return since when each writer's marker was seen, by the marker's key and value."""
         data = self._content("writers")
         try:
             return {(str(key), str(value)): float(since) for key, value, since in data or ()}
@@ -130,7 +125,7 @@ class SnapshotDiskCache:
             return {}
 
     def save_writers(self, seen: Mapping[tuple[str, str], float]) -> None:
-        """In the place of the look, which no mark will ever fit again."""
+        """Store when markers were first seen, instead of the snapshot, which no state will ever match again."""
         self._write("writers", [[key, value, since] for (key, value), since in seen.items()])
 
     def _content(self, kind: str) -> Any:
@@ -145,12 +140,12 @@ class SnapshotDiskCache:
 
 
 def _columns(cells: tuple[StoredCell, ...]) -> dict[str, Any]:
-    columns: dict[str, list[Any]] = {name: [getattr(cell, name) for cell in cells] for name in _CELL}
+    columns: dict[str, list[Any]] = {name: [getattr(cell, name) for cell in cells] for name in _CELL_FIELDS}
     values = [list(metrics.values()) for metrics in columns["metrics"]]
     columns["metrics"] = [list(metrics) for metrics in columns["metrics"]]  # their names
     columns["judges"] = [[astuple(note) for note in notes] for notes in columns["judges"]]
     tables: dict[str, list[Any]] = {}
-    for name in _FEW:
+    for name in _INTERNED:
         found: dict[str, int] = {}
         texts = [json.dumps(value, allow_nan=False) for value in columns[name]]
         columns[name] = [found.setdefault(text, len(found)) for text in texts]
@@ -161,19 +156,19 @@ def _columns(cells: tuple[StoredCell, ...]) -> dict[str, Any]:
 def _cells(data: dict[str, Any]) -> tuple[StoredCell, ...]:
     columns, tables = data["columns"], data["tables"]
     tables["judges"] = [tuple(JudgeNote(*note) for note in notes) for notes in tables["judges"]]
-    for name in _FEW:
+    for name in _INTERNED:
         table = tables[name]
         columns[name] = [table[number] for number in columns[name]]
     pairs = zip(columns["metrics"], data["values"], strict=True)
     columns["metrics"] = [dict(zip(names, values, strict=True)) for names, values in pairs]
-    return tuple(map(StoredCell, *(columns[name] for name in _CELL)))
+    return tuple(map(StoredCell, *(columns[name] for name in _CELL_FIELDS)))
 
 
-# Taking a look at an experiment: its runs are read once, or not at all where nothing has changed.
+# Loading a snapshot: the runs are read once, or not at all if nothing has changed.
 #
-# From a server, a look is kept, and taken for the truth as long as the experiment's marks (`tracking.marks`) say that
-# nothing was written since. A database file is read anew each time: that takes less than a second for 10,000 runs,
-# and MLflow's own pages may have written to it.
+# A snapshot read from a server is cached, and trusted as long as the experiment's write markers
+# (`tracking.write_markers`) say that nothing was written since. A database file is read again each time: that takes
+# less than a second for 10,000 runs, and MLflow's own pages may have written to it.
 
 
 def load_snapshot(
@@ -184,41 +179,43 @@ def load_snapshot(
     clock: Callable[[], float] = time.time,
     finish: Finish = lambda *_: None,
 ) -> Snapshot:
-    """What is in the experiment, which was found in the store just now: its marks are trusted.
+    """Return a snapshot of the experiment, from the cache where its write markers allow that.
 
-    `looks` is the folder of what is kept; `refresh` reads everything again, whatever the marks say. `finish` is called
-    before anything is read where scores have not reached all of their runs.
+    The markers in `experiment` are trusted, so it must have been fetched just now. `snapshots` is the cache folder;
+    `refresh` reads everything again, whatever the markers say. `finish` is called before reading where scores have not
+    reached all of their runs.
     """
     if not store.is_shared:
         return _read(store, experiment, finish, clock)
     cache = SnapshotDiskCache(snapshots, store.address, experiment.id)
     abandoned = _abandoned(cache, experiment, clock())
     if abandoned:
-        # A mark that was set anew meanwhile belongs to somebody who writes; only a moment lies between this and that.
-        row = writers(store.experiment(experiment.name))
-        gone = [key for key in abandoned if row.get(key) == experiment.tags[key]]
-        store.forget_writers(experiment, gone)
+        # A marker that was set again meanwhile has an active writer; the window between this check and the removal is
+        # tiny.
+        current = writers(store.experiment(experiment.name))
+        unchanged = [key for key in abandoned if current.get(key) == experiment.tags[key]]
+        store.forget_writers(experiment, unchanged)
         experiment = store.experiment(experiment.name)
-    before = state(experiment)
+    before = marker_state(experiment)
     known = cache.load(experiment, before) if before and not refresh else None
     if known:
         return known
     snapshot = _read(store, experiment, finish, clock)
-    if before and _is_still_in(before, store, experiment):
+    if before and _is_unchanged(before, store, experiment):
         cache.save(snapshot, before)
     return snapshot
 
 
-def _is_still_in(before: str, store: RunStore, experiment: Experiment) -> bool:
-    """Whether nobody wrote meanwhile. What was read is good all the same; it is only not kept."""
+def _is_unchanged(before: str, store: RunStore, experiment: Experiment) -> bool:
+    """Return whether nobody wrote meanwhile. If somebody did, the snapshot is still valid, only not cached."""
     with suppress(TrackingError):
         found = store.find_experiment(experiment.name)
-        return found is not None and (found.id, state(found)) == (experiment.id, before)
+        return found is not None and (found.id, marker_state(found)) == (experiment.id, before)
     return False
 
 
 def _abandoned(cache: SnapshotDiskCache, experiment: Experiment, now: float) -> list[str]:
-    """Marks of writers that were seen long ago, by this clock, and have not changed since."""
+    """Return the keys of writers' markers that were first seen long ago, by this clock, and have not changed since."""
     found = writers(experiment)
     if not found:
         return []
@@ -235,7 +232,7 @@ def _read(store: RunStore, experiment: Experiment, finish: Finish, clock: Callab
             finish(store, experiment, round(clock() * 1000))
         except TrackingUnreachable:
             raise
-        except TrackingError as error:  # who may only read sees what there is
+        except TrackingError as error:  # with read-only access, show what is stored
             _log.warning(
                 "Scores of '%s' that have not reached their runs stay where they are: %s", experiment.name, error
             )
@@ -247,7 +244,10 @@ def _read(store: RunStore, experiment: Experiment, finish: Finish, clock: Callab
 def _rubric(
     store: RunStore, experiment: Experiment, batches: Sequence[StoredRun], cells: Sequence[StoredCell]
 ) -> RubricSeen | None:
-    """Who compares by another rubric does without it: that it can't be read is told to whoever needs it."""
+    """Return the stored rubric, None if there are no cells.
+
+    If it can't be read, that is recorded instead of raised: a comparison by another rubric doesn't need it.
+    """
     run = deciding_batch(batches)
     if run is None and cells:
         tags = {KIND: CELL, "tipbench.cell_key": cells[-1].key}

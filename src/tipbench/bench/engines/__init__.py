@@ -1,1 +1,1 @@
-"""Engines: what holds a model and generates with it. One interface, one file for each."""
+"""Engines run models and generate with them. One interface, one module for each engine."""

@@ -1,4 +1,4 @@
-"""Which models may run at all: refused before the first generation, all of them in one message."""
+"""Admission of models: all unusable ones are refused in one message, before the first generation."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,18 +12,18 @@ from tipbench.bench.engines.interface import CONTEXT_TOKENS, Engine
 from tipbench.bench.records import ModelInfo
 from tipbench.core.errors import ModelMissing, Problems
 
-_BYTES_A_CACHE_VALUE = 2  # llama.cpp and Ollama keep keys and values as 16-bit floats
-_COMPUTE_BYTES = 150e6  # for the computation; a real Ollama reported 104 MB of it for a model of 135 million parameters
+_BYTES_PER_CACHE_VALUE = 2  # llama.cpp and Ollama store keys and values as 16-bit floats
+_COMPUTE_BYTES = 150e6  # compute buffers; a real Ollama reported 104 MB for a model of 135 million parameters
 _GIB = 2**30
 _SIZE_IN_NAME = re.compile(r"(?<![a-z0-9.])(\d{1,9}(?:\.\d{1,9})?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
 
 
-# How much memory a model will take once it is loaded: its weights, the context and what the engine adds.
+# Memory estimate of a loaded model: its weights, the context and the engine's buffers.
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """An estimate, in bytes."""
+    """Estimated memory of a loaded model, in bytes."""
 
     weights: float
     context: float
@@ -41,30 +41,30 @@ class Footprint:
 
 
 def footprint(info: ModelInfo) -> Footprint | None:
-    """What loading the model takes; None where the engine does not tell its size."""
+    """Estimate the memory that the model takes; None if the engine does not report its size."""
     if info.size_bytes is None:
         return None
     tokens = min(CONTEXT_TOKENS, info.context_length or CONTEXT_TOKENS)
     return Footprint(info.size_bytes, tokens * (info.context_bytes_a_token or 0), _COMPUTE_BYTES)
 
 
-def context_bytes_a_token(facts: Mapping[str, Any]) -> int | None:
-    """From a model's GGUF metadata: a key and a value for each layer and each key/value head."""
-    architecture = facts.get("general.architecture")
+def context_bytes_a_token(metadata: Mapping[str, Any]) -> int | None:
+    """Compute the context's bytes per token from GGUF metadata: a key and a value per layer and key/value head."""
+    architecture = metadata.get("general.architecture")
 
     def number(name: str) -> int | None:
-        value = facts.get(f"{architecture}.{name}")
+        value = metadata.get(f"{architecture}.{name}")
         return value if isinstance(value, int) and 0 < value < 10**7 else None
 
     layers, heads, width = number("block_count"), number("attention.head_count"), number("embedding_length")
     if not (layers and heads and width):
         return None
     size = number("attention.key_length") or width // heads
-    return 2 * layers * (number("attention.head_count_kv") or heads) * size * _BYTES_A_CACHE_VALUE
+    return 2 * layers * (number("attention.head_count_kv") or heads) * size * _BYTES_PER_CACHE_VALUE
 
 
 def free_memory(engine: Engine) -> int | None:
-    """Free bytes where the engine runs; None where that is another machine."""
+    """Return the free memory where the engine runs, in bytes; None if that is another machine."""
     host = urlsplit(engine.address).hostname if engine.address.startswith("http") else "localhost"
     if host not in ("localhost", "127.0.0.1", "::1"):
         return None
@@ -72,7 +72,7 @@ def free_memory(engine: Engine) -> int | None:
 
 
 def memory_refusal(info: ModelInfo, free: int | None) -> str | None:
-    """Why the model can't be loaded now, with the figures; None when it fits or nobody can tell."""
+    """Return why the model can't be loaded now, with the figures; None if it fits or that is unknown."""
     needed = footprint(info)
     if needed is None or free is None or needed.total <= free:
         return None
@@ -83,7 +83,7 @@ def memory_refusal(info: ModelInfo, free: int | None) -> str | None:
 
 
 def parameters_from_name(name: str) -> int | None:
-    """The number of parameters that a name like `qwen2.5:1.5b` claims."""
+    """Return the number of parameters that a name like `qwen2.5:1.5b` states, or None."""
     match = _SIZE_IN_NAME.search(name)
     if not match:
         return None
@@ -93,7 +93,7 @@ def parameters_from_name(name: str) -> int | None:
 def admit(
     models: Sequence[str], engine_of: Callable[[str], Engine], max_model_b: float, check_memory: bool = True
 ) -> list[ModelInfo]:
-    """What the models are; raises with every one that is missing, too large, of unknown size or beyond free memory."""
+    """Describe the models; raise Problems if any is missing, too large, of unknown size or beyond free memory."""
     admitted, problems = [], []
     for model in models:
         try:
@@ -114,7 +114,7 @@ def admit(
 
 
 def _same_weights(models: Sequence[ModelInfo]) -> list[str]:
-    """Two names of one model would be one cell by its key, and the second name would look as if it had failed."""
+    """Report models named twice: their cells would share keys, and the second name would look as if it had failed."""
     first: dict[tuple[str, str], str] = {}
     return [
         f"{model.name}: is the same model as {first[model.engine, model.digest]}; name it once"

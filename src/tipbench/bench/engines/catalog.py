@@ -1,4 +1,4 @@
-"""Names to engines. An engine is imported only when a model asks for it."""
+"""The catalog of engines by name. An engine's module is imported only when the engine is used."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from tipbench.core.errors import InvalidInput, TipbenchError
 from tipbench.core.paths import weights_folder
 from tipbench.core.settings import Settings
 
-DEFAULT_ENGINE = "ollama"  # of models whose names have no prefix
+DEFAULT_ENGINE = "ollama"  # for model names without a prefix
 
 
 def _ollama(options: Options, settings: Settings) -> Engine:
@@ -22,7 +22,7 @@ def _ollama(options: Options, settings: Settings) -> Engine:
     return OllamaEngine(options.ollama_url, settings.engine_timeout_s, hold=options.unload == "model")
 
 
-def _openai(options: Options, settings: Settings) -> Engine:  # noqa: ARG001 - one signature for all
+def _openai(options: Options, settings: Settings) -> Engine:  # noqa: ARG001 - all openers share one signature
     from tipbench.bench.engines.openai_compatible import OpenAICompatibleEngine
 
     url, key = settings.get("TIPBENCH_OPENAI_URL"), settings.get("TIPBENCH_OPENAI_KEY")
@@ -51,24 +51,24 @@ CATALOG: Mapping[str, Callable[[Options, Settings], Engine]] = {
 
 
 def engine_name(model: str) -> str:
-    """The engine that a model's name asks for; a bare name is an Ollama tag, slashes and all."""
+    """Return the engine of a model; a name without an engine's prefix is an Ollama tag, even if it contains slashes."""
     prefix, slash, _ = model.partition("/")
     return prefix if slash and prefix in CATALOG else DEFAULT_ENGINE
 
 
 @dataclass(frozen=True)
 class EngineModels:
-    """An engine and the models that it has."""
+    """An engine and its models."""
 
     engine: str
     address: str
     models: Sequence[ModelInfo]
-    problem: str = ""  # why it has none
-    advice: str = ""  # what to do then
+    problem: str = ""  # why its models can't be listed
+    advice: str = ""  # what to do if it has no models
 
 
 class Engines:
-    """The engines of one run, each opened once."""
+    """The engines of one run, each opened on first use."""
 
     def __init__(self, options: Options, settings: Settings) -> None:
         self._options = options
@@ -84,14 +84,14 @@ class Engines:
         return self.named(engine_name(model))
 
     def offered(self) -> Iterator[EngineModels]:
-        """The engines that a user may choose from, one after the other: asking each for its models takes time."""
+        """Yield the engines that a user may choose from, one by one: listing the models of each takes time."""
         for name in CATALOG:
-            found = self.models_of(name)
-            if found:
-                yield found
+            models = self.models_of(name)
+            if models:
+                yield models
 
     def models_of(self, name: str) -> EngineModels | None:
-        """An engine with its models, or with what is wrong; None for an engine that is not offered."""
+        """Return an engine with its models or its problem; None if the engine is not offered."""
         try:
             engine = self.named(name)
         except TipbenchError as error:

@@ -1,7 +1,7 @@
-"""llama.cpp in this process: a real model without any server. It holds one model at a time.
+"""llama.cpp in this process: a real model without a server. It holds one model at a time.
 
-A model stays for its block of cells, because loading it anew for each call would cost more than it saves: here
-nothing else can load a second one beside it.
+A model stays loaded for all its cells: reloading it for each call would cost more than it saves, since nothing else can
+load a second model in this process.
 """
 
 import threading
@@ -22,10 +22,10 @@ DEFAULT_MODEL = "embedded/smollm2:135m"
 
 
 class EmbeddedEngine:
-    """The models under `TIPBENCH_HOME/weights`, and any GGUF file by its path."""
+    """Runs the models under `TIPBENCH_HOME/weights`, and any GGUF file given by path."""
 
     name = "embedded"
-    at_once = 1
+    default_concurrency = 1
     exclusive = True
     address = IN_PROCESS
     offered = True
@@ -34,7 +34,7 @@ class EmbeddedEngine:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._loaded: tuple[str, Any] | None = None
-        self._one_at_a_time = threading.Lock()
+        self._lock = threading.Lock()
         self._described: dict[str, ModelInfo] = {}
 
     def describe(self, model: str) -> ModelInfo:
@@ -60,7 +60,7 @@ class EmbeddedEngine:
         return [self.describe(f"embedded/{name}") for name in KNOWN if weights_path(self._folder, name).is_file()]
 
     def generate(self, request: GenerationRequest) -> Generation:
-        with self._one_at_a_time:
+        with self._lock:
             return self._generate(request)
 
     def _generate(self, request: GenerationRequest) -> Generation:
@@ -71,12 +71,12 @@ class EmbeddedEngine:
             "temperature": request.temperature,
             "seed": request.seed,
             "max_tokens": request.max_tokens,
-            "cache_prompt": False,  # or an answer would depend on the request before it
+            "cache_prompt": False,  # or an answer would depend on the previous request
             **response_format(request),
         }
         try:
             reply = server.handle_chat_completions(body)
-        except (RuntimeError, ValueError) as error:  # ValueError: a JSON schema that makes no grammar
+        except (RuntimeError, ValueError) as error:  # ValueError: a JSON schema that can't become a grammar
             raise GenerationFailed(f"llama.cpp refused the request: {printable(str(error), 300)}") from error
         if "error" in reply:
             raise GenerationFailed(f"llama.cpp refused the request: {printable(str(reply['error']), 300)}")
@@ -99,7 +99,7 @@ class EmbeddedEngine:
         name = bare_name(model, self.name)
         if name.endswith(".gguf"):
             path = Path(name)
-            with suppress(RuntimeError):  # the home folder of a user whom nobody knows
+            with suppress(RuntimeError):  # the home folder of an unknown user
                 path = path.expanduser()
             if not path.is_file():
                 raise ModelMissing(f"{model}: there is no file {path}")
@@ -114,7 +114,7 @@ class EmbeddedEngine:
     def _load(self, model: str) -> tuple[Any, float]:
         if self._loaded and self._loaded[0] == model:
             return self._loaded[1], 0.0
-        self._loaded = None  # the old model leaves before the new one comes
+        self._loaded = None  # free the old model before loading the new one
         info = self.describe(model)
         llama_cpp = _llama_cpp()
         params = llama_cpp.CommonParams()

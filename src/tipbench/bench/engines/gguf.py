@@ -1,4 +1,4 @@
-"""Reads what a GGUF file says about itself: its metadata, and the exact number of parameters from its tensors."""
+"""Reads the metadata of a GGUF file, and the exact number of parameters from its tensors."""
 
 import hashlib
 import math
@@ -24,7 +24,7 @@ _SCALARS = {
     12: "<d",
 }
 _STRING, _ARRAY = 8, 9
-_MOST_ENTRIES = 1_000_000
+_MAX_ENTRIES = 1_000_000
 # llama.cpp's file types, as `general.file_type` numbers them.
 _FILE_TYPES = {
     0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K", 11: "Q3_K_S",
@@ -40,8 +40,9 @@ class GgufFacts(NamedTuple):
 
 
 def read_gguf(path: Path) -> GgufFacts:
+    """Read a GGUF file's header; raise EngineError if it can't be read or used."""
     try:
-        if not path.is_file():  # a pipe would be waited for
+        if not path.is_file():  # reading a pipe would block
             raise EngineError(f"{path} can't be read: there is no such file")
         with path.open("rb") as file:
             return _read(file)
@@ -60,7 +61,7 @@ def _read(file: BinaryIO) -> GgufFacts:
     if file.read(4) != _MAGIC:
         raise ValueError("it does not start with 'GGUF'")
     version, tensors, entries = struct.unpack("<IQQ", file.read(20))
-    if version < 2 or max(tensors, entries) > _MOST_ENTRIES:
+    if version < 2 or max(tensors, entries) > _MAX_ENTRIES:
         raise ValueError(f"version {version} with {tensors} tensors and {entries} entries")
     metadata: dict[str, Any] = {}
     for _ in range(entries):
@@ -97,12 +98,12 @@ def _string(file: BinaryIO) -> str:
 
 
 def _value(file: BinaryIO, kind: int) -> Any:
-    """A value; arrays (the vocabulary, mostly) are skipped over."""
+    """Read a value; arrays, mostly the vocabulary, are skipped and give None."""
     if kind == _STRING:
         return _string(file)
     if kind == _ARRAY:
         element, count = struct.unpack("<IQ", file.read(12))
-        if count > 50 * _MOST_ENTRIES:
+        if count > 50 * _MAX_ENTRIES:
             raise ValueError(f"a list of {count} values")
         if element in _SCALARS:
             file.seek(struct.calcsize(_SCALARS[element]) * count, 1)

@@ -1,4 +1,4 @@
-"""HTTP for engines: bounded retries on connection errors and 5xx, and foreign errors translated in one place."""
+"""HTTP for engines: bounded retries on connection errors and 5xx, and translation of foreign errors in one place."""
 
 import threading
 import time
@@ -12,12 +12,12 @@ from tipbench.core.http import UnusableAnswer, fetch, open_client
 from tipbench.core.untrusted import printable, without_credentials
 
 PAUSES_S = (0.5, 2.0)  # before the second and the third try
-_QUICK_TIMEOUT_S = 15.0  # for everything that is no generation
-_MOST_BYTES = 8_000_000  # of one answer
-_LONGEST_NAME = 200
+_QUICK_TIMEOUT_S = 15.0  # for all requests but generations
+_MAX_BYTES = 8_000_000  # of one response
+_MAX_NAME_LENGTH = 200
 _Result = TypeVar("_Result")
-_MOST_TRIES = 10
-_LONGEST_PAUSE_S = 60.0
+_MAX_TRIES = 10
+_MAX_PAUSE_S = 60.0
 
 
 class EngineHttp:
@@ -38,7 +38,7 @@ class EngineHttp:
         self._timeout_s = timeout_s
         self._sleep = sleep
         self._key = key
-        self._was_there = False  # who never answered is told at once; who did may be starting again
+        self._has_answered = False  # if it never answered, fail at once; if it did, it may be restarting
         headers = {"Authorization": f"Bearer {key}"} if key else None
         if not (key.isascii() and key.isprintable()):  # the HTTP library would repeat it in its error
             raise InvalidInput(f"the key for {self._what} has characters that no key has, like a line break")
@@ -54,18 +54,18 @@ class EngineHttp:
         return self._send("POST", path, body, self._timeout_s if generation else _QUICK_TIMEOUT_S)
 
     def json(self, response: httpx.Response, *, generation: bool = False) -> dict[str, Any]:
-        """The response's JSON object; an error status or anything else is a failed generation.
+        """Return the response's JSON object; raise GenerationFailed for an error status or anything else.
 
-        Only what a generation's error says is repeated: other requests may have been sent to an address that was meant
-        to make us read it aloud.
+        Only a generation's error text is repeated: other requests may go to an address that somebody chose in order to
+        have us reveal its content.
         """
         if response.has_redirect_location:
             raise GenerationFailed(
                 f"{self._what} sends us elsewhere ({response.status_code}); give the address where it answers itself"
             )
         if response.status_code >= 400:
-            said = f": {self._said(response)}" if generation else ""
-            raise GenerationFailed(f"{self._what} answered {response.status_code}{said}")
+            reason = f": {self._error_text(response)}" if generation else ""
+            raise GenerationFailed(f"{self._what} answered {response.status_code}{reason}")
         try:
             data = response.json()
         except (ValueError, RecursionError):
@@ -82,7 +82,13 @@ class EngineHttp:
         for pause in (*PAUSES_S, None):
             try:
                 response = fetch(
-                    self._client, method, path, most_bytes=_MOST_BYTES, within_s=timeout_s, json=body, timeout=timeout
+                    self._client,
+                    method,
+                    path,
+                    max_bytes=_MAX_BYTES,
+                    total_timeout_s=timeout_s,
+                    json=body,
+                    timeout=timeout,
                 )
             except httpx.TimeoutException as error:
                 if isinstance(error, httpx.ConnectTimeout):
@@ -90,7 +96,7 @@ class EngineHttp:
                 advice = "; TIPBENCH_ENGINE_TIMEOUT sets the limit" if timeout_s == self._timeout_s else ""
                 raise GenerationFailed(f"{self._what} gave no answer within {timeout_s:g} s{advice}") from error
             except httpx.ConnectError as error:
-                if pause is None or not self._was_there:
+                if pause is None or not self._has_answered:
                     raise self._unreachable(error) from error
             except UnicodeEncodeError as error:
                 raise GenerationFailed(f"the prompt holds a character that can't be sent: {error}") from error
@@ -98,11 +104,11 @@ class EngineHttp:
                 raise self._no_address() from error
             except UnusableAnswer as error:
                 raise GenerationFailed(f"{self._what} {error}") from error
-            except httpx.RequestError as error:  # cut off, or not HTTP as it should be
+            except httpx.RequestError as error:  # connection cut off, or invalid HTTP
                 if pause is None:
                     raise GenerationFailed(f"{self._what} broke the connection: {error}") from error
             else:
-                self._was_there = True
+                self._has_answered = True
                 if body and response.status_code in (429, 503):
                     raise EngineBusy(f"{self._what} is busy ({response.status_code})", _retry_after(response))
                 if response.status_code < 500 or pause is None:
@@ -110,7 +116,7 @@ class EngineHttp:
             self._sleep(pause)
         raise AssertionError("the last try returns or raises")
 
-    def _said(self, response: httpx.Response) -> str:
+    def _error_text(self, response: httpx.Response) -> str:
         return error_text(response, hidden=self._key)
 
     def _unreachable(self, error: Exception) -> EngineUnreachable:
@@ -121,7 +127,7 @@ class EngineHttp:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """The seconds that the server asks for; a date there is as good as nothing."""
+    """Return the seconds that the server asks us to wait; a date in the header is ignored."""
     try:
         seconds = float(response.headers.get("Retry-After", ""))
     except ValueError:
@@ -130,32 +136,32 @@ def _retry_after(response: httpx.Response) -> float | None:
 
 
 def short_text(value: Any) -> str | None:
-    """A name as a server told it, fit for a store; what is none is as good as untold."""
-    return printable(value, _LONGEST_NAME) if value and isinstance(value, str) else None
+    """Return a name that a server reported, made safe for a store; None if it is not a non-empty string."""
+    return printable(value, _MAX_NAME_LENGTH) if value and isinstance(value, str) else None
 
 
 def whole_number(value: Any) -> int | None:
-    """A count as a server told it; what is no count is as good as untold."""
-    told = amount(value)
-    return None if told is None else int(told)
+    """Return a count that a server reported; None if it is not a valid number."""
+    number = amount(value)
+    return None if number is None else int(number)
 
 
 def amount(value: Any) -> float | None:
-    """A number of something as a server told it; JSON lets NaN and endless numbers through."""
+    """Return a non-negative number that a server reported, else None; JSON lets NaN and infinity through."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**63:
         return None
     return value
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """A JSON object as a server told it; anything else is as good as an empty one."""
+    """Return a JSON object that a server reported; an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def error_text(response: httpx.Response, hidden: str = "") -> str:
-    """The error that an engine's server reports, short; some servers repeat the key that they were given.
+    """Return the error that an engine's server reports, shortened, without `hidden`: some servers repeat the API key.
 
-    A body of any other shape is not repeated: it may be another service's.
+    A body of any other shape is not repeated, because it may come from another service.
     """
     try:
         message = response.json()["error"]
@@ -163,53 +169,53 @@ def error_text(response: httpx.Response, hidden: str = "") -> str:
             message = message["message"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return "it says nothing of what was wrong"
-    told = str(message).replace(hidden, "…") if hidden else str(message)
-    return printable(told, 300) or "it says nothing of what was wrong"
+    text = str(message).replace(hidden, "…") if hidden else str(message)
+    return printable(text, 300) or "it says nothing of what was wrong"
 
 
-# How many requests an engine gets at once, and what happens when it says that it is busy.
+# Concurrency control: how many requests an engine gets at once, and retries when it is busy.
 
 
 class Throttle:
-    """How many may be on their way: half as many after each "busy", one more after a round without any."""
+    """Limits concurrent requests: halves the limit after each "busy", raises it by one after a round without any."""
 
-    def __init__(self, most: int, sleep: Callable[[float], None] = time.sleep) -> None:
-        self.limit = most
-        self._most = most
+    def __init__(self, max_limit: int, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.limit = max_limit
+        self._max_limit = max_limit
         self._sleep = sleep
         self._running = 0
-        self._good = 0
+        self._accepted = 0
         self._changed = threading.Condition()
 
     def run(self, work: Callable[[], _Result]) -> _Result:
-        """Does the work when it is its turn; tries again when the engine was busy, after as long as it asked for."""
-        for tried in range(_MOST_TRIES):
+        """Run the work once a slot is free; retry while the engine is busy, after the pause that it asks for."""
+        for attempt in range(_MAX_TRIES):
             self._enter()
             try:
                 result = work()
             except EngineBusy as busy:
-                self._leave(good=False)
-                self._sleep(min(busy.retry_after_s or 0.5 * 2**tried, _LONGEST_PAUSE_S))
+                self._leave(accepted=False)
+                self._sleep(min(busy.retry_after_s or 0.5 * 2**attempt, _MAX_PAUSE_S))
             except BaseException:
-                self._leave(good=True)
+                self._leave(accepted=True)
                 raise
             else:
-                self._leave(good=True)
+                self._leave(accepted=True)
                 return result
-        raise GenerationFailed(f"the engine was busy {_MOST_TRIES} times in a row")
+        raise GenerationFailed(f"the engine was busy {_MAX_TRIES} times in a row")
 
     def _enter(self) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._running < self.limit)
             self._running += 1
 
-    def _leave(self, good: bool) -> None:
+    def _leave(self, accepted: bool) -> None:
         with self._changed:
             self._running -= 1
-            if not good:
-                self.limit, self._good = max(1, self.limit // 2), 0
+            if not accepted:
+                self.limit, self._accepted = max(1, self.limit // 2), 0
             else:
-                self._good += 1
-                if self._good >= self.limit and self.limit < self._most:
-                    self.limit, self._good = self.limit + 1, 0
+                self._accepted += 1
+                if self._accepted >= self.limit and self.limit < self._max_limit:
+                    self.limit, self._accepted = self.limit + 1, 0
             self._changed.notify_all()

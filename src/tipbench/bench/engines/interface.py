@@ -1,12 +1,10 @@
-"""What every engine can do. Model names carry the engine's prefix, as the user wrote them."""
+"""The interface of engines. Model names include the engine's prefix, as the user wrote them."""
 
 from typing import Protocol
 
 from tipbench.bench.records import Generation, GenerationRequest, ModelInfo, ResidentModel
 
-CONTEXT_TOKENS = 4096  # asked for on every load: prompt and answer must fit, and memory stays predictable
-
-
+CONTEXT_TOKENS = 4096  # requested on every load: prompt and answer must fit, and memory use is predictable
 IN_PROCESS = "in process"
 
 
@@ -14,46 +12,46 @@ class Engine(Protocol):
     """A server or library that runs models."""
 
     name: str
-    address: str  # for people: a URL or IN_PROCESS
-    at_once: int  # requests at once, unless somebody says otherwise
-    exclusive: bool  # it loads models at our word, so that two collections at once would load two
-    offered: bool  # by `doctor` and by the form for a run: not if it is for tests, or if nobody has set it up
-    advice: str  # what to do where it has no models
+    address: str  # a URL to show, or IN_PROCESS
+    default_concurrency: int  # requests at once, unless the user sets it
+    exclusive: bool  # loads models on request, so two concurrent collections would load two
+    offered: bool  # whether `doctor` and the run form list it; False for test engines and if it is not set up
+    advice: str  # what to do if it has no models
 
     def describe(self, model: str) -> ModelInfo:
-        """What the model is. Raises ModelMissing, with what to do, when it isn't there."""
+        """Describe the model. Raises ModelMissing, with advice, if the engine does not have it."""
         ...
 
     def models(self) -> list[ModelInfo]:
-        """The models that are there to be used."""
+        """List the available models."""
         ...
 
     def generate(self, request: GenerationRequest) -> Generation:
-        """One answer. Raises EngineError when there is none."""
+        """Generate one answer. Raises EngineError if there is none."""
         ...
 
     def unload(self, model: str) -> None:
-        """Returns once the model is out of memory. Raises EngineError when it won't leave."""
+        """Unload the model and return once it is out of memory. Raises EngineError if that fails."""
         ...
 
     def resident(self) -> list[ResidentModel]:
-        """The models in memory now."""
+        """List the models that are in memory now."""
         ...
 
     def same_model(self, one: str, other: str) -> bool:
-        """Whether two names, without the engine's prefix, mean the same model here."""
+        """Whether two names, without the engine's prefix, mean the same model on this engine."""
         ...
 
     def close(self) -> None:
-        """Leaves nothing of ours behind."""
+        """Release all resources."""
         ...
 
 
 def loads_on_a_server(engine: Engine) -> bool:
-    """Whether the engine loads models into a server's memory, where other clients may have theirs."""
+    """Whether the engine loads models into the memory of a server that other clients may also use."""
     return engine.exclusive and engine.address != IN_PROCESS
 
 
 def bare_name(model: str, engine: str) -> str:
-    """The model's name without its engine's prefix."""
+    """Return the model's name without the engine's prefix."""
     return model.removeprefix(f"{engine}/")

@@ -1,4 +1,4 @@
-"""Ollama over its chat API. By default every call carries `keep_alive=0`: the model leaves memory with its answer."""
+"""Ollama, over its chat API. By default every call has `keep_alive=0`: the model is unloaded after each answer."""
 
 import time
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from tipbench.core.errors import EngineError, GenerationFailed, ModelMissing
 _NANO = 1e9
 _UNLOAD_LIMIT_S = 60.0
 _POLL_S = 0.05
-_HELD = "15m"  # longer than any pause between two cells; a bound, in case nobody is left to unload it
+_HOLD_KEEP_ALIVE = "15m"  # longer than any pause between cells; bounded, in case nobody is left to unload the model
 
 
 class OllamaEngine:
     """One Ollama server."""
 
     name = "ollama"
-    at_once = 1
+    default_concurrency = 1
     exclusive = True
     offered = True
     advice = "run 'ollama pull qwen2.5:0.5b'"
@@ -28,10 +28,10 @@ class OllamaEngine:
     def __init__(
         self, url: str, timeout_s: float, hold: bool = False, sleep: Callable[[float], None] = time.sleep
     ) -> None:
-        self._keep_alive: int | str = _HELD if hold else 0
+        self._keep_alive: int | str = _HOLD_KEEP_ALIVE if hold else 0
         self._sleep = sleep
-        to_reach_it = "start it with 'ollama serve', or give its address (ollama_url)"
-        self._http = EngineHttp(url, "Ollama", to_reach_it, timeout_s, sleep=sleep)
+        advice = "start it with 'ollama serve', or give its address (ollama_url)"
+        self._http = EngineHttp(url, "Ollama", advice, timeout_s, sleep=sleep)
         self.address = self._http.address
 
     def describe(self, model: str) -> ModelInfo:
@@ -79,14 +79,14 @@ class OllamaEngine:
         )
 
     def unload(self, model: str) -> None:
-        """Unloading is asynchronous: the server says done while the model is still listed, so it is polled."""
+        """Unload and poll until the model is gone: the server reports success while it still lists the model."""
         tag = bare_name(model, self.name)
         response = self._http.post("/api/generate", {"model": tag, "keep_alive": 0})
         if response.status_code >= 400 and response.status_code != 404:
             raise EngineError(f"Ollama at {self.address} does not unload {tag}: {error_text(response)}")
         waited = 0.0
         started = time.monotonic()
-        while any(self.same_model(held.name, tag) for held in self.resident()):
+        while any(self.same_model(loaded.name, tag) for loaded in self.resident()):
             if max(waited, time.monotonic() - started) > _UNLOAD_LIMIT_S:
                 raise EngineError(
                     f"{tag} is still in the memory of Ollama at {self.address} after {_UNLOAD_LIMIT_S:g} s; "
@@ -102,7 +102,10 @@ class OllamaEngine:
         ]
 
     def same_model(self, one: str, other: str) -> bool:
-        """`SmolLM2`, `library/smollm2` and `smollm2:latest` are one model, which is listed by its short name."""
+        """Compare full names: `SmolLM2`, `library/smollm2` and `smollm2:latest` are one model.
+
+        The server lists it by its short name.
+        """
         return _full_name(one) == _full_name(other)
 
     def close(self) -> None:
@@ -117,22 +120,22 @@ class OllamaEngine:
 
 def _model_info(model: str, shown: dict[str, Any], listed: dict[str, Any]) -> ModelInfo:
     details = mapping(shown.get("details"))
-    facts = mapping(shown.get("model_info"))
-    told = whole_number(facts.get("general.parameter_count")) or parameters_from_name(
+    metadata = mapping(shown.get("model_info"))
+    reported = whole_number(metadata.get("general.parameter_count")) or parameters_from_name(
         str(details.get("parameter_size") or "")
     )
-    named = parameters_from_name(model)
-    context = next((value for key, value in facts.items() if key.endswith(".context_length")), None)
+    from_name = parameters_from_name(model)
+    context = next((value for key, value in metadata.items() if key.endswith(".context_length")), None)
     return ModelInfo(
         name=model,
         engine="ollama",
-        parameters=told or named,
-        parameters_from="metadata" if told else "name" if named else "unknown",
+        parameters=reported or from_name,
+        parameters_from="metadata" if reported else "name" if from_name else "unknown",
         digest=short_text(listed.get("digest")),
         size_bytes=whole_number(listed.get("size")),
         quantization=short_text(details.get("quantization_level")),
         context_length=whole_number(context),
-        context_bytes_a_token=context_bytes_a_token(facts),
+        context_bytes_a_token=context_bytes_a_token(metadata),
     )
 
 
@@ -142,5 +145,5 @@ def _full_name(tag: str) -> str:
 
 
 def _seconds(nanoseconds: Any) -> float | None:
-    told = amount(nanoseconds)
-    return None if told is None else told / _NANO
+    reported = amount(nanoseconds)
+    return None if reported is None else reported / _NANO

@@ -1,6 +1,6 @@
-"""Any server that speaks OpenAI's chat API: llama.cpp's server, vLLM, LM Studio.
+"""Any server with an OpenAI-compatible chat API: llama.cpp's server, vLLM, LM Studio.
 
-Such servers hold their model for themselves: there is nothing to unload, and most don't tell a model's size.
+Such servers manage their models themselves: there is nothing to unload, and most don't report a model's size.
 """
 
 import time
@@ -16,21 +16,21 @@ class OpenAICompatibleEngine:
     """One OpenAI-compatible server."""
 
     name = "openai"
-    at_once = 16
+    default_concurrency = 16
     exclusive = False
     advice = "load a model in that server"
 
     def __init__(self, url: str, key: str, timeout_s: float, offered: bool = True) -> None:
         self.offered = offered
-        to_reach_it = "start the server, or set TIPBENCH_OPENAI_URL to its base URL (it usually ends in /v1)"
-        self._http = EngineHttp(url, "the OpenAI-compatible server", to_reach_it, timeout_s, key)
+        advice = "start the server, or set TIPBENCH_OPENAI_URL to its base URL (it usually ends in /v1)"
+        self._http = EngineHttp(url, "the OpenAI-compatible server", advice, timeout_s, key)
         self.address = self._http.address
 
     def describe(self, model: str) -> ModelInfo:
         listed = {info.name: info for info in self.models()}
         if model not in listed:
-            there = ", ".join(listed) or "none"
-            raise ModelMissing(f"{model}: the server at {self.address} does not have it; it has {there}")
+            available = ", ".join(listed) or "none"
+            raise ModelMissing(f"{model}: the server at {self.address} does not have it; it has {available}")
         return listed[model]
 
     def models(self) -> list[ModelInfo]:
@@ -55,7 +55,7 @@ class OpenAICompatibleEngine:
         return read_completion(reply, time.monotonic() - started)
 
     def unload(self, model: str) -> None:
-        """Nothing to do: the server decides what it holds."""
+        """Do nothing: the server decides which models it holds."""
 
     def resident(self) -> list[ResidentModel]:
         return []
@@ -68,7 +68,7 @@ class OpenAICompatibleEngine:
 
 
 def response_format(request: GenerationRequest) -> dict[str, Any]:
-    """How a request asks for JSON of one shape; nothing where the answer is free text."""
+    """Return the part of a request body that asks for JSON by a schema; empty if the answer is free text."""
     if request.json_schema is None:
         return {}
     schema = {"name": "answer", "schema": request.json_schema, "strict": True}
@@ -76,7 +76,7 @@ def response_format(request: GenerationRequest) -> dict[str, Any]:
 
 
 def read_completion(reply: dict[str, Any], elapsed_s: float, load_s: float | None = None) -> Generation:
-    """A chat completion as OpenAI shapes it; llama.cpp adds exact timings."""
+    """Read a chat completion in OpenAI's format, with the exact timings that llama.cpp adds."""
     try:
         choice = reply["choices"][0]
         message = choice["message"]
@@ -98,7 +98,7 @@ def read_completion(reply: dict[str, Any], elapsed_s: float, load_s: float | Non
 
 
 def _model_info(entry: dict[str, Any]) -> ModelInfo:
-    """llama.cpp's server tells a model's size in `meta`, vLLM its context in `max_model_len`."""
+    """Describe a listed model: llama.cpp's server reports its size in `meta`, vLLM its context in `max_model_len`."""
     meta = mapping(entry.get("meta"))
     parameters = whole_number(meta.get("n_params")) or None
     return ModelInfo(

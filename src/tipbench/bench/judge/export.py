@@ -1,4 +1,4 @@
-"""Export: pending candidates, anchors and repeats become a batch, shuffled and without any hint at what is what."""
+"""Exports pending candidates, anchors and repeats as a batch, shuffled and indistinguishable from each other."""
 
 import os
 import random
@@ -11,14 +11,14 @@ from typing import Any
 from tipbench.bench.judge.file import BatchItem, judge_file
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.sample import (
-    WHAT_FITS,
+    ONE_SITTING,
     BatchSize,
-    Blindfold,
+    Redactor,
     anchors_for,
     fitting_sample,
-    limited,
     repeats_for,
-    sampled,
+    sample_candidates,
+    take_cells,
 )
 from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.records import Batch, GoldItem, Slot, StoredCell
@@ -40,7 +40,7 @@ _SLOT_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 _SLOT_LENGTH = 8
 
 
-# One at a time: two that apply scores to one experiment at once do it one after the other.
+# Locking: processes apply scores to an experiment one after the other
 
 
 @contextmanager
@@ -50,16 +50,16 @@ def exclusive_judging(address: str, experiment: str, settings: Settings, say: Ca
         yield
 
 
-# What waits for a judge.
+# Pending runs
 
 
 def pending_runs(runs: Iterable[StoredRun], judge: str, rubric: Rubric) -> list[StoredRun]:
-    """Runs that this judge has not scored by this rubric; what it scored in a batch in quarantine waits again."""
+    """Return the runs that this judge has not scored by this rubric; scores in quarantine don't count as scored."""
     return [run for run in runs if awaits(stored_cell(run), judge, rubric.digest)]
 
 
 def waiting_runs(runs: Iterable[StoredRun], judge: str | None, rubric: Rubric) -> list[StoredRun]:
-    """Runs that wait for this judge; without one, for any judge that counts."""
+    """Return the runs that are pending for this judge; without one, for any judge that counts."""
     if judge is None:
         return [run for run in runs if stored_cell(run).awaits_judge(rubric.digest)]
     return pending_runs(runs, judge, rubric)
@@ -76,14 +76,14 @@ def awaits(cell: StoredCell, judge: str, rubric_digest: str) -> bool:
 
 @dataclass(frozen=True)
 class Exported:
-    """A batch's file, and what went into it."""
+    """A batch's file, and what it contains."""
 
     file: dict[str, Any]
     candidates: int
     anchors: int
     repeats: int
-    sample: int  # candidates of each cell, at most
-    left_out: int  # candidates of the same cells, or over the limit
+    sample: int  # maximum candidates per cell
+    left_out: int  # pending candidates that are not in the batch: not sampled, or over the limit
 
     @property
     def items(self) -> int:
@@ -98,44 +98,48 @@ def export_batch(
     seed: int,
     new_id: Callable[[], str],
     now_ms: int,
-    extent: BatchSize = WHAT_FITS,
+    size: BatchSize = ONE_SITTING,
     gold: Sequence[GoldItem] = (),
     keep_file: bool = False,
 ) -> Exported:
-    """Records a batch in MLflow and returns the judge file for it; `keep_file`: for a judge who comes for it later."""
-    finish_applying(store, experiment, now_ms)  # else what was judged would be exported again
+    """Record a batch in MLflow and return its judge file; raise NothingPending if there is nothing to judge.
+
+    `keep_file` stores the file in MLflow too, for a judge who fetches it later.
+    """
+    finish_applying(store, experiment, now_ms)  # otherwise judged candidates would be exported again
     batch_id, secret = new_id(), new_id()
-    drawn = random.Random(f"{seed}/{secret}")
+    rng = random.Random(f"{seed}/{secret}")
     runs = stored_runs(store, experiment)
-    blindfold = Blindfold({run.params["model"] for run in runs}, {run.params["prompt"] for run in runs})
+    redactor = Redactor({run.params["model"] for run in runs}, {run.params["prompt"] for run in runs})
 
-    def blind(text: str) -> bool:
-        return blindfold.over(text) == text
+    def is_blind(text: str) -> bool:
+        return redactor.redact(text) == text
 
-    pending = _pending_items(store, pending_runs(runs, judge.name, rubric), rubric, blindfold)
+    pending = _pending_items(store, pending_runs(runs, judge.name, rubric), rubric, redactor)
     if not pending:
         raise NothingPending(
             f"nothing in experiment '{experiment.name}' waits for judge '{judge.name}'; "
             f"'tipbench compare --experiment {experiment.name}' shows where it stands",
             judge.name,
         )
-    sample = extent.sample or fitting_sample([len(items) for items in pending.values()])
+    sample = size.sample or fitting_sample([len(items) for items in pending.values()])
     chosen = {
-        key: [items[number] for number in sampled(key, seed, len(items), sample)] for key, items in pending.items()
+        key: [items[number] for number in sample_candidates(key, seed, len(items), sample)]
+        for key, items in pending.items()
     }
-    candidates = limited(drawn, chosen, extent.limit)
+    candidates = take_cells(rng, chosen, size.limit)
     if not candidates:
-        raise InvalidInput(f"--limit {extent.limit} leaves no room for a cell's {sample} candidates; raise it")
-    anchors = _anchors(drawn, rubric, candidates, [anchor for anchor in gold if blind(anchor.candidate)])
-    names = _slot_names(drawn, len(candidates) + len(anchors) + repeats_for(len(candidates)))
+        raise InvalidInput(f"--limit {size.limit} leaves no room for a cell's {sample} candidates; raise it")
+    anchors = _anchors(rng, rubric, candidates, [anchor for anchor in gold if is_blind(anchor.candidate)])
+    names = _slot_names(rng, len(candidates) + len(anchors) + repeats_for(len(candidates)))
     items = [item._replace(slot=replace(item.slot, slot=name)) for item, name in zip(candidates, names, strict=False)]
-    repeats = [_repeated(item) for item in drawn.sample(items, repeats_for(len(candidates)))]
+    repeats = [_repeat_of(item) for item in rng.sample(items, repeats_for(len(candidates)))]
     others = [
         item._replace(slot=replace(item.slot, slot=name))
         for item, name in zip([*anchors, *repeats], names[len(candidates) :], strict=True)
     ]
     shuffled = [*items, *others]
-    drawn.shuffle(shuffled)
+    rng.shuffle(shuffled)
     batch = Batch(
         id=batch_id,
         judge=judge.name,
@@ -153,15 +157,15 @@ def export_batch(
 
 
 def _pending_items(
-    store: RunStore, runs: Sequence[StoredRun], rubric: Rubric, blindfold: Blindfold
+    store: RunStore, runs: Sequence[StoredRun], rubric: Rubric, redactor: Redactor
 ) -> dict[str, list[BatchItem]]:
-    """All candidates of the cells that wait, by the cell's key."""
+    """Return all candidates of the pending cells, by the cell's key."""
     found = {}
     for run in runs:
         stored = stored_candidates(store, run)
         items = []
         for number, written in enumerate(stored.texts):
-            text = blindfold.over(written)
+            text = redactor.redact(written)
             flags = rubric.checked_flags(written, stored.format_ok)
             slot = Slot("", run.run_id, number, text_digest(text), text_digest(stored.scenario), flags)
             items.append(BatchItem(slot, stored.scenario, text))
@@ -170,21 +174,21 @@ def _pending_items(
 
 
 def _anchors(
-    drawn: random.Random, rubric: Rubric, candidates: Sequence[BatchItem], gold: Sequence[GoldItem]
+    rng: random.Random, rubric: Rubric, candidates: Sequence[BatchItem], gold: Sequence[GoldItem]
 ) -> list[BatchItem]:
-    """As many as the batch can carry, a team's own and those of the batch's scenarios first.
+    """Return as many anchors as suit the batch, preferring a team's own and those of the batch's scenarios.
 
-    Whether the answer around an anchor kept to the contract is drawn from the candidates beside it.
+    An anchor has no answer around it, so its "contract" flag is copied from a random candidate of the batch.
     """
     scenarios = {item.scenario for item in candidates}
     order = list(gold)
-    drawn.shuffle(order)
+    rng.shuffle(order)
     order.sort(key=lambda anchor: (not anchor.private, anchor.scenario not in scenarios))
     contract = next((name for name, flag in rubric.flags.items() if flag.check == "contract"), "")
     items = []
     for anchor in order[: anchors_for(len(candidates))]:
-        beside = drawn.choice(candidates).slot.flags
-        flags = rubric.checked_flags(anchor.candidate, format_ok=beside.get(contract, True))
+        borrowed = rng.choice(candidates).slot.flags
+        flags = rubric.checked_flags(anchor.candidate, format_ok=borrowed.get(contract, True))
         slot = Slot(
             "",
             "",
@@ -200,24 +204,24 @@ def _anchors(
     return items
 
 
-def _repeated(item: BatchItem) -> BatchItem:
+def _repeat_of(item: BatchItem) -> BatchItem:
     return item._replace(slot=replace(item.slot, slot="", kind="repeat", of=item.slot.slot))
 
 
-def _slot_names(drawn: random.Random, count: int) -> list[str]:
+def _slot_names(rng: random.Random, count: int) -> list[str]:
     names: dict[str, None] = {}
     while len(names) < count:
-        names["".join(drawn.choices(_SLOT_LETTERS, k=_SLOT_LENGTH))] = None
+        names["".join(rng.choices(_SLOT_LETTERS, k=_SLOT_LENGTH))] = None
     return list(names)
 
 
-# The anchors for an experiment's batches: those of its suite, and a team's own.
+# Anchors for an experiment's batches: those of its suite, and a team's own
 
 
 def gold_items(
     experiment: Experiment, rubric: Rubric, suite: str | None, settings: Settings, say: Callable[[str], None]
 ) -> tuple[GoldItem, ...]:
-    """The anchors that fit the rubric; where there are none, `say` hears why."""
+    """Return the anchors that fit the rubric; if there are none, report why through `say`."""
     own = settings.get("TIPBENCH_ANCHORS")
     name = experiment.tags.get("tipbench.suite", "")
     remembered = remembered_suite(settings, experiment.name)

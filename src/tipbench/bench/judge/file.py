@@ -1,4 +1,4 @@
-"""The judge file: what a judge reads and fills in. It never names a model, a prompt version or a run.
+"""The judge file, which a judge reads and fills in. It never names a model, a prompt version or a run.
 
 {"$schema": "./NAME.schema.json", "format": "tipbench-judge/1", "batch": "…", "how_to": "…",
  "rubric": {"name": …, "digest": …, "text": …}, "scales": {criterion: {"min": …, "max": …}},
@@ -28,7 +28,7 @@ ITEM_KEYS = ("slot", "scenario", "candidate", "checked", "scores", "flags", "not
 
 
 class BatchItem(NamedTuple):
-    """A slot with what the judge gets to see."""
+    """A slot with the texts that the judge sees."""
 
     slot: Slot
     scenario: str
@@ -62,7 +62,7 @@ def _item(rubric: Rubric, slot: str, scenario: str, candidate: str, checked: Map
     }
 
 
-# The JSON Schema of a judge file, written next to it: editors complete by it and mark what can't be.
+# The JSON Schema of a judge file, written next to it for completion and validation in editors
 
 
 def schema_path(file: Path) -> Path:
@@ -70,7 +70,7 @@ def schema_path(file: Path) -> Path:
 
 
 def schema(rubric: Rubric, slots: int) -> dict[str, Any]:
-    """What a filled-in file looks like."""
+    """Return the JSON Schema of a filled-in file with this many items."""
     text = {"type": "string"}
     scores = {
         name: {
@@ -116,11 +116,11 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_export_path(path: Path) -> None:
-    """Raise InvalidInput if a judge file can't be written there; nobody's scores are ever overwritten."""
+    """Raise InvalidInput if a judge file can't be written there; existing scores are never overwritten."""
     if path.exists():
         raise InvalidInput(f"{path} exists and may hold somebody's scores; move it away or name another file")
     if not path.parent.is_dir():
         raise InvalidInput(f"{path} can't be written: there is no folder {path.parent}")
-    beside = schema_path(path)
-    if beside.is_file() and b'"tipbench-judge/' in read_start(beside):
-        raise InvalidInput(f"{beside}, where the schema goes, is a judge file; name another file to export to")
+    schema_file = schema_path(path)
+    if schema_file.is_file() and b'"tipbench-judge/' in read_start(schema_file):
+        raise InvalidInput(f"{schema_file}, where the schema goes, is a judge file; name another file to export to")

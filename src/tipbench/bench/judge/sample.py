@@ -1,17 +1,18 @@
-"""Which candidates, anchors and repeats go into a batch, so that a person gets through it in a sitting."""
+"""Chooses candidates, anchors and repeats for a batch, sized so that a person can judge it in one sitting."""
 
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-ANCHORS = 16  # a batch's; docs/decisions/0013 says what they can tell
+ANCHORS = 16  # per batch; docs/decisions/0013 says how much drift they can detect
 REPEATS = 8
-SECONDS_AN_ITEM = 45
+SECONDS_PER_ITEM = 45
 _SITTING_S = 2 * 3600
 _FEWEST_ANCHORS = 4
 _Item = TypeVar("_Item")
-MARK = "[…]"
+REDACTED = "[…]"
+# Model families by the names of models, with what such models call themselves and their makers.
 _FAMILIES = {
     "qwen": ("qwen", "tongyi", "alibaba"),
     "gemma": ("gemma", "gemini", "google", "deepmind"),
@@ -25,17 +26,18 @@ _FAMILIES = {
     "gpt": ("chatgpt", r"gpt-?", "openai"),
 }
 _SIZE = r"(?:[-.:]?\d(?:[\w.:-]*\w)?)?"  # as in qwen2.5-0.5B-Instruct
-_SELF = r"as an? (?:ai|artificial intelligence|(?:large )?language model)(?: (?:language )?(?:model|assistant))?,?"
+# What models of every family say about themselves.
+_AS_AN_AI = r"as an? (?:ai|artificial intelligence|(?:large )?language model)(?: (?:language )?(?:model|assistant))?,?"
 
 
 class BatchSize(NamedTuple):
     """How much of an experiment goes into a batch."""
 
-    sample: int | None = None  # candidates of each cell; None: as many as fit into two hours
-    limit: int | None = None  # candidates in all
+    sample: int | None = None  # candidates per cell; None for as many as can be judged in two hours
+    limit: int | None = None  # candidates in total
 
 
-WHAT_FITS = BatchSize()
+ONE_SITTING = BatchSize()
 EVERYTHING = BatchSize(sample=1_000_000)
 
 
@@ -48,12 +50,12 @@ def repeats_for(candidates: int) -> int:
 
 
 def seconds_for(items: int) -> int:
-    """About how long a person takes."""
-    return items * SECONDS_AN_ITEM
+    """Estimate how long a person takes for this many items."""
+    return items * SECONDS_PER_ITEM
 
 
 def fitting_sample(candidates_by_cell: Sequence[int]) -> int:
-    """The most candidates a cell that two hours leave time for; at least one."""
+    """Return the largest number of candidates per cell that can be judged in two hours; at least one."""
     most = max(candidates_by_cell, default=1)
     for sample in range(most, 1, -1):
         items = sum(min(sample, count) for count in candidates_by_cell)
@@ -62,16 +64,16 @@ def fitting_sample(candidates_by_cell: Sequence[int]) -> int:
     return 1
 
 
-def sampled(key: str, seed: int, count: int, sample: int) -> list[int]:
-    """The candidates of one cell. They depend on the cell and the seed alone: judges get the same ones."""
+def sample_candidates(key: str, seed: int, count: int, sample: int) -> list[int]:
+    """Sample the candidates of one cell. Depends only on cell and seed, so that all judges get the same ones."""
     return sorted(random.Random(f"{seed}/{key}").sample(range(count), min(sample, count)))
 
 
-def limited(drawn: random.Random, cells: Mapping[str, Sequence[_Item]], limit: int | None) -> list[_Item]:
-    """Whole cells, drawn until the limit is reached; a cell that does not fit any more is left for the next batch."""
+def take_cells(rng: random.Random, cells: Mapping[str, Sequence[_Item]], limit: int | None) -> list[_Item]:
+    """Draw whole cells up to the limit; a cell that no longer fits is left for the next batch."""
     order = sorted(cells)
     if limit is not None:
-        drawn.shuffle(order)
+        rng.shuffle(order)
     taken: list[_Item] = []
     for key in order:
         if limit is None or len(taken) + len(cells[key]) <= limit:
@@ -79,38 +81,34 @@ def limited(drawn: random.Random, cells: Mapping[str, Sequence[_Item]], limit: i
     return taken
 
 
-# Families by the names that models carry, with what such models call themselves and their makers.
-# Said of themselves by models of every family.
-
-
-# What a model says about itself is taken out of what a judge sees: its name, its makers, the prompt's version.
+# Redaction: what a model says about itself (its name, its makers, the prompt's version) is hidden from judges
 
 
 def families(model: str) -> frozenset[str]:
-    """The families that a model's name tells of."""
+    """Return the families that occur in a model's name."""
     return frozenset(family for family in _FAMILIES if family in model.lower())
 
 
 def families_shared(judge_model: str, candidate_models: Iterable[str]) -> frozenset[str]:
-    """Families that the judge has in common with the models it judges: models tend to like their own kind."""
+    """Return the families that the judge shares with the models it judges: models tend to favour their own family."""
     return families(judge_model) & frozenset(family for model in candidate_models for family in families(model))
 
 
-class Blindfold:
-    """Marks, in a text, whatever would tell which of these models wrote it, by which prompt."""
+class Redactor:
+    """Redacts anything in a text that would reveal which of these models wrote it, or with which prompt."""
 
     def __init__(self, models: Iterable[str], prompts: Iterable[str]) -> None:
-        # "v1" and "calm" stand in many texts that don't speak of prompts.
+        # "v1" and "calm" occur in many texts that aren't about prompts.
         names = {prompt for prompt in prompts if len(prompt) > 3 and re.search(r"[\d_-]", prompt)}
-        kin: set[str] = set()
+        family_names: set[str] = set()
         for model in models:
             bare = model.rpartition("/")[2]
             names |= {name for name in (model, bare, bare.partition(":")[0]) if len(name) > 2}
-            kin |= {word for family in families(model) for word in _FAMILIES[family]}
-        whole = [re.escape(name) for name in sorted(names, key=len, reverse=True)]
-        named = "|".join([*whole, *sorted(kin)])
-        tells = rf"(?:{named}){_SIZE}|{_SELF}" if named else _SELF
-        self._tells = re.compile(rf"(?<!\w)(?:{tells})(?!\w)", re.IGNORECASE)
+            family_names |= {word for family in families(model) for word in _FAMILIES[family]}
+        escaped = [re.escape(name) for name in sorted(names, key=len, reverse=True)]
+        named = "|".join([*escaped, *sorted(family_names)])
+        revealing = rf"(?:{named}){_SIZE}|{_AS_AN_AI}" if named else _AS_AN_AI
+        self._revealing = re.compile(rf"(?<!\w)(?:{revealing})(?!\w)", re.IGNORECASE)
 
-    def over(self, text: str) -> str:
-        return self._tells.sub(MARK, text)
+    def redact(self, text: str) -> str:
+        return self._revealing.sub(REDACTED, text)

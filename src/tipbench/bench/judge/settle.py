@@ -1,7 +1,7 @@
-"""What all applied batches together say about each run, written to the runs.
+"""Combines all applied batches into scores of each run, and writes them to the runs.
 
-The runs' scores follow from the batches alone, so that they can be written again at any time: after a kill, after
-another judge, after a batch was accepted. Only what differs is written.
+The runs' scores are derived from the batches only, so they can be written again at any time: after a kill, after
+another judge, after a batch was accepted. Only differences are written.
 """
 
 import logging
@@ -14,10 +14,10 @@ from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.bench.tracking.batches import (
     AppliedBatch,
     applied_batches,
-    batch_marks,
+    batch_fingerprints,
     batch_runs,
-    latest_rubric,
-    note_settled,
+    latest_rubric_digest,
+    mark_settled,
     unsettled_batches,
 )
 from tipbench.bench.tracking.interface import Experiment, StoredRun
@@ -25,42 +25,42 @@ from tipbench.bench.tracking.runs import CELL, JUDGED_BY, JUDGED_RUBRIC, KIND, P
 from tipbench.bench.tracking.store import RunChange, RunStore
 from tipbench.core.untrusted import printable
 
-ENOUGH_SHARED = 10  # candidates, to tell one judge's leaning from another's
-_ROUNDS = 200
-_SMALL = 1e-10
+ENOUGH_SHARED = 10  # shared candidates needed to compare two judges' leanings
+_MAX_ITERATIONS = 200
+_CONVERGED = 1e-10
 
 Item = tuple[str, int]  # run, candidate
-Given = Mapping[str, Mapping[Item, Mapping[str, float]]]  # judge → item → name → score
-_SAME = 1e-12
+ScoresByJudge = Mapping[str, Mapping[Item, Mapping[str, float]]]  # judge → item → name → score
+_EPSILON = 1e-12
 _log = logging.getLogger(__name__)
 
 
-# One score for a candidate from several judges, who may have seen different candidates.
+# Consensus: one score per candidate from several judges, who may have seen different candidates
 #
-# The model: a judge's score is the candidate's worth plus the judge's own leaning. Leanings are estimated, criterion
-# by criterion, from candidates that several judges scored, by least squares, and taken off before averaging: so a
-# cell is not better off for having met the lenient judge. Judges who share too few candidates can't be put on one
-# scale; they are taken as they are, and said to be so.
+# The model: a judge's score is the candidate's worth plus the judge's own leaning (leniency or severity). Leanings are
+# estimated by least squares, criterion by criterion, from candidates that several judges scored, and subtracted before
+# averaging, so that a cell does not gain from having met a lenient judge. Judges who share too few candidates can't be
+# put on one scale; their scores are used unadjusted, and the result says so.
 
 
 @dataclass(frozen=True)
 class Consensus:
-    """The scores of each candidate, and how each judge leans."""
+    """The combined scores of each candidate, and each judge's leaning."""
 
     scores: Mapping[Item, Mapping[str, float]]
-    leanings: Mapping[str, Mapping[str, float]]  # judge → name → points above the others
-    apart: tuple[tuple[str, ...], ...]  # groups of judges that share too little to be compared
+    leanings: Mapping[str, Mapping[str, float]]  # judge → criterion → points above the others
+    unlinked_groups: tuple[tuple[str, ...], ...]  # groups of judges that share too little to be compared
 
 
-def consensus(given: Given, names: Iterable[str]) -> Consensus:
-    groups = _groups(given)
-    leanings: dict[str, dict[str, float]] = {judge: {} for judge in given}
+def consensus(by_judge: ScoresByJudge, names: Iterable[str]) -> Consensus:
+    groups = _groups(by_judge)
+    leanings: dict[str, dict[str, float]] = {judge: {} for judge in by_judge}
     for name in names:
         for group in groups:
-            for judge, value in _leanings(group, given, name).items():
+            for judge, value in _leanings(group, by_judge, name).items():
                 leanings[judge][name] = value
     collected: dict[Item, list[Mapping[str, float]]] = {}
-    for judge, items in given.items():
+    for judge, items in by_judge.items():
         for item, scores in items.items():
             adjusted = {name: score - leanings[judge].get(name, 0.0) for name, score in scores.items()}
             collected.setdefault(item, []).append(adjusted)
@@ -68,93 +68,93 @@ def consensus(given: Given, names: Iterable[str]) -> Consensus:
     return Consensus(means, leanings, tuple(groups) if len(groups) > 1 else ())
 
 
-def _groups(given: Given) -> list[tuple[str, ...]]:
-    """Judges that are linked by enough shared candidates, directly or through others."""
+def _groups(by_judge: ScoresByJudge) -> list[tuple[str, ...]]:
+    """Group judges that are linked by enough shared candidates, directly or through other judges."""
     groups: list[set[str]] = []
-    for judge in sorted(given):
-        linked = [group for group in groups if any(_shared(given, judge, other) >= ENOUGH_SHARED for other in group)]
+    for judge in sorted(by_judge):
+        linked = [group for group in groups if any(_shared(by_judge, judge, other) >= ENOUGH_SHARED for other in group)]
         groups = [group for group in groups if group not in linked]
         groups.append({judge}.union(*linked))
     return sorted(tuple(sorted(group)) for group in groups)
 
 
-def _shared(given: Given, one: str, other: str) -> int:
-    return len(given[one].keys() & given[other].keys())
+def _shared(by_judge: ScoresByJudge, one: str, other: str) -> int:
+    return len(by_judge[one].keys() & by_judge[other].keys())
 
 
-def _leanings(group: tuple[str, ...], given: Given, name: str) -> dict[str, float]:
-    """Least squares of score = worth + leaning; leanings are measured from the mean of all scores of the group."""
+def _leanings(group: tuple[str, ...], by_judge: ScoresByJudge, name: str) -> dict[str, float]:
+    """Fit score = worth + leaning by least squares; leanings are relative to the mean of all scores of the group."""
     if len(group) == 1:
         return {group[0]: 0.0}
     by_item: dict[Item, dict[str, float]] = {}
     for judge in group:
-        for item, scores in given[judge].items():
+        for item, scores in by_judge[judge].items():
             by_item.setdefault(item, {})[judge] = scores[name]
     shared = [scores for scores in by_item.values() if len(scores) > 1]
     leaning = dict.fromkeys(group, 0.0)
-    for _ in range(_ROUNDS):
-        rests: dict[str, list[float]] = {judge: [] for judge in group}
+    for _ in range(_MAX_ITERATIONS):
+        residuals: dict[str, list[float]] = {judge: [] for judge in group}
         for scores in shared:
             worth = fmean(score - leaning[judge] for judge, score in scores.items())
             for judge, score in scores.items():
-                rests[judge].append(score - worth)
-        new = {judge: fmean(found) if found else 0.0 for judge, found in rests.items()}
-        moved = max(abs(new[judge] - leaning[judge]) for judge in group)
+                residuals[judge].append(score - worth)
+        new = {judge: fmean(found) if found else 0.0 for judge, found in residuals.items()}
+        change = max(abs(new[judge] - leaning[judge]) for judge in group)
         leaning = new
-        if moved < _SMALL:
+        if change < _CONVERGED:
             break
-    total = sum(len(given[judge]) for judge in group)
-    middle = sum(leaning[judge] * len(given[judge]) for judge in group) / total
-    return {judge: value - middle for judge, value in leaning.items()}
+    total = sum(len(by_judge[judge]) for judge in group)
+    mean = sum(leaning[judge] * len(by_judge[judge]) for judge in group) / total
+    return {judge: value - mean for judge, value in leaning.items()}
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What was written."""
+    """The result of `settle`."""
 
     runs: int
-    apart: tuple[tuple[str, ...], ...] = ()  # judges whose scores can't be put on one scale
-    gone: int = 0  # runs that were scored and are not in MLflow any more
+    unlinked_groups: tuple[tuple[str, ...], ...] = ()  # groups of judges whose scores can't be put on one scale
+    gone: int = 0  # scored runs that are no longer in MLflow
 
 
 @dataclass(frozen=True)
 class _Opinion:
-    """What one judge says about the candidates, and in which batch it said so."""
+    """One judge's scores of the candidates, and the batches they come from."""
 
     judge: str
     provisional: bool
     counted: bool
     scores: Mapping[Item, Mapping[str, float]]
-    batches: Mapping[str, str]  # run → the batch in which it was scored last
+    batches: Mapping[str, str]  # run → the last batch that scored it
 
 
 def settle(store: RunStore, experiment: Experiment, rubric: Rubric, now_ms: int) -> Settled:
-    """Brings the runs in line with the batches; again, when another batch was applied meanwhile.
+    """Update the runs to reflect the batches; repeat if another batch was applied meanwhile.
 
-    The runs carry the scores of one rubric, that of the batch which was applied last; others wait in their batches.
+    The runs hold the scores of a single rubric, that of the last applied batch; other scores stay in their batches.
     """
     written = 0
     found = batch_runs(store, experiment)
     while True:
-        if latest_rubric(found) not in (None, rubric.digest):
-            note_settled(store, found)
+        if latest_rubric_digest(found) not in (None, rubric.digest):
+            mark_settled(store, found)
             return Settled(written)
         batches = applied_batches(store, found, rubric.digest)
-        # By id, not by cell: the run that was judged gets the scores, even if another with its key counts by now.
+        # By id, not by cell: the judged run gets the scores, even if another run with the same key counts now.
         runs = {run.run_id: run for run in store.runs(experiment, {KIND: CELL})}
         changes, agreed, gone = changes_for(runs, batches, rubric)
         store.extend_runs(changes, at_ms=now_ms)
         written += len(changes)
         before, found = found, batch_runs(store, experiment)
-        if batch_marks(found) == batch_marks(before):
-            note_settled(store, found)
-            return Settled(written, agreed.apart, gone)
+        if batch_fingerprints(found) == batch_fingerprints(before):
+            mark_settled(store, found)
+            return Settled(written, agreed.unlinked_groups, gone)
 
 
 def finish_applying(store: RunStore, experiment: Experiment, now_ms: int) -> bool:
-    """Bring scores to their runs where an apply was cut off before it had; whether there were any.
+    """Complete interrupted applies by writing their scores to the runs; return whether there were any.
 
-    Another process that is applying right now writes the same, so both come to the same end.
+    Another process that is applying right now writes the same values, so both reach the same result.
     """
     left = unsettled_batches(store, experiment)
     if not left:
@@ -174,7 +174,7 @@ def finish_applying(store: RunStore, experiment: Experiment, now_ms: int) -> boo
 def changes_for(
     runs: Mapping[str, StoredRun], batches: Sequence[AppliedBatch], rubric: Rubric
 ) -> tuple[list[RunChange], Consensus, int]:
-    """What has to be written so that every run says what the batches say, and how many judged runs are gone."""
+    """Return the changes that make every run reflect the batches, the consensus, and how many judged runs are gone."""
     opinions = _opinions(batches)
     agreed = consensus({opinion.judge: opinion.scores for opinion in opinions if opinion.counted}, rubric.criteria)
     by_run: dict[str, list[tuple[_Opinion, list[Mapping[str, float]]]]] = {}
@@ -194,12 +194,12 @@ def changes_for(
 
 
 def _is_marked(run: StoredRun, rubric: Rubric) -> bool:
-    """Whether the run says that a judge scored it by this rubric."""
+    """Return whether the run is marked as scored by a judge with this rubric."""
     return run.tags.get(JUDGED_RUBRIC) == rubric.digest and run.tags.get(JUDGED_BY) != BY_RULE
 
 
 def _grouped(scores: Mapping[Item, Mapping[str, float]]) -> dict[str, list[Mapping[str, float]]]:
-    """By run."""
+    """Group the scores by run."""
     found: dict[str, list[Mapping[str, float]]] = {}
     for (run_id, _), one in sorted(scores.items()):
         found.setdefault(run_id, []).append(one)
@@ -207,20 +207,20 @@ def _grouped(scores: Mapping[Item, Mapping[str, float]]) -> dict[str, list[Mappi
 
 
 def effective_verdicts(batches: Sequence[AppliedBatch]) -> dict[str, dict[Item, Verdict]]:
-    """What each judge says of each candidate, the latest where it said several things."""
+    """Return each judge's latest verdict on each candidate."""
     return {
         judge: {
             (verdict.slot.run_id, verdict.slot.candidate): verdict
-            for batch in standing
+            for batch in own
             for verdict in batch.verdicts
             if verdict.slot.kind == "candidate"
         }
-        for judge, standing in _standing(batches).items()
+        for judge, own in _effective_batches(batches).items()
     }
 
 
-def _standing(batches: Sequence[AppliedBatch]) -> dict[str, list[AppliedBatch]]:
-    """Each judge's batches that count; where none does, all of them."""
+def _effective_batches(batches: Sequence[AppliedBatch]) -> dict[str, list[AppliedBatch]]:
+    """Return each judge's batches that count; all of its batches if none counts."""
     by_judge: dict[str, list[AppliedBatch]] = {}
     for batch in batches:
         by_judge.setdefault(batch.batch.judge, []).append(batch)
@@ -228,18 +228,18 @@ def _standing(batches: Sequence[AppliedBatch]) -> dict[str, list[AppliedBatch]]:
 
 
 def _opinions(batches: Sequence[AppliedBatch]) -> list[_Opinion]:
-    """Each judge's latest scores; scores in quarantine stand only where the judge has none that count."""
+    """Return each judge's latest scores; scores in quarantine are used only if the judge has none that count."""
     found = []
-    for judge, standing in _standing(batches).items():
+    for judge, own in _effective_batches(batches).items():
         scores: dict[Item, Mapping[str, float]] = {}
-        said_in: dict[str, str] = {}
-        for batch in standing:
+        scored_in: dict[str, str] = {}
+        for batch in own:
             for verdict in batch.verdicts:
                 if verdict.slot.kind == "candidate":
                     scores[verdict.slot.run_id, verdict.slot.candidate] = _numbers(verdict)
-                    said_in[verdict.slot.run_id] = batch.batch.id
-        last = standing[-1]
-        found.append(_Opinion(judge, last.batch.provisional, last.counted, scores, said_in))
+                    scored_in[verdict.slot.run_id] = batch.batch.id
+        last = own[-1]
+        found.append(_Opinion(judge, last.batch.provisional, last.counted, scores, scored_in))
     return found
 
 
@@ -265,20 +265,20 @@ def _desired(
         tags |= {PENDING: "false", JUDGED_RUBRIC: rubric.digest, JUDGED_BY: ", ".join(counted)}
     else:
         tags[PENDING] = "true"
-        if _is_marked(run, rubric):  # it counted before
+        if _is_marked(run, rubric):  # its scores counted before
             tags |= {JUDGED_RUBRIC: "", JUDGED_BY: ""}
     return tags, metrics
 
 
 def _on_scale(scores: Sequence[Mapping[str, float]], rubric: Rubric) -> list[dict[str, float]]:
-    """With leanings taken off, a score may come to lie beyond its scale's end."""
+    """Clamp scores to their scales: subtracting a leaning may move a score past the end."""
     return [
         {**one, **{name: min(max(one[name], c.min), c.max) for name, c in rubric.criteria.items()}} for one in scores
     ]
 
 
 def _means(scores: Sequence[Mapping[str, float]], rubric: Rubric) -> dict[str, float]:
-    """Over a run's candidates."""
+    """Average over a run's candidates, including the composite."""
     names = (*rubric.criteria, *rubric.flags)
     means = {name: fmean(one[name] for one in scores) for name in names}
     return {**means, "composite": rubric.composite(means, means)}
@@ -289,6 +289,8 @@ def _difference(run: StoredRun, tags: Mapping[str, str], metrics: Mapping[str, f
         tags = {key: value for key, value in tags.items() if key != PENDING}
     new_tags = {key: value for key, value in tags.items() if run.tags.get(key) != value}
     new_metrics = {
-        key: value for key, value in metrics.items() if key not in run.metrics or abs(run.metrics[key] - value) > _SAME
+        key: value
+        for key, value in metrics.items()
+        if key not in run.metrics or abs(run.metrics[key] - value) > _EPSILON
     }
     return RunChange(run, new_tags, new_metrics) if new_tags or new_metrics else None

@@ -1,4 +1,4 @@
-"""How the judges of an experiment stand: their drift over time, and how far they agree with each other."""
+"""The status of an experiment's judges: their drift over time, and how far they agree with each other."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.batches import AppliedBatch
 from tipbench.statistics.agreement import krippendorff_alpha, weighted_kappa
 
-_DISPUTED = 5
+_MAX_DISPUTED = 5
 Item = tuple[str, int]
 
 
@@ -31,7 +31,7 @@ class BatchLine:
 
 @dataclass(frozen=True)
 class PairKappa:
-    """Two judges on the candidates that both scored."""
+    """The agreement of two judges on the candidates that both scored."""
 
     judges: tuple[str, str]
     shared: int
@@ -40,7 +40,7 @@ class PairKappa:
 
 @dataclass(frozen=True)
 class Disputed:
-    """A candidate that judges see differently."""
+    """A candidate that judges scored differently."""
 
     item: Item
     spread: int
@@ -52,10 +52,10 @@ class JudgeStatus:
     """Everything about the judges of an experiment."""
 
     batches: tuple[BatchLine, ...]
-    alpha: Mapping[str, float | None]  # by criterion, over the judges that count; empty with fewer than two
+    alpha: Mapping[str, float | None]  # by criterion, over the judges that count; empty for fewer than two
     pairs: tuple[PairKappa, ...]
     disputed: tuple[Disputed, ...]
-    overruled: Mapping[str, tuple[int, int]]  # flag → how often judges overruled code, of how many
+    overruled: Mapping[str, tuple[int, int]]  # flag → (overruled, checked): how often judges overruled code
 
 
 def judge_status(batches: Sequence[AppliedBatch], rubric: Rubric) -> JudgeStatus:
@@ -66,7 +66,7 @@ def judge_status(batches: Sequence[AppliedBatch], rubric: Rubric) -> JudgeStatus
         batches=tuple(_line(batch) for batch in batches),
         alpha={name: _alpha(counting, name) for name in rubric.criteria} if len(counting) > 1 else {},
         pairs=tuple(_pair(one, other, verdicts, rubric) for one, other in combinations(sorted(verdicts), 2)),
-        disputed=_disputed(verdicts, rubric) if several else (),
+        disputed=_most_disputed(verdicts, rubric) if several else (),
         overruled=_overruled(verdicts, rubric),
     )
 
@@ -78,8 +78,8 @@ def _line(batch: AppliedBatch) -> BatchLine:
     elif batch.quarantine and batch.accepted:
         state = "accepted"
     candidates = sum(verdict.slot.kind == "candidate" for verdict in batch.verdicts)
-    told = (batch.quarantine, batch.accepted, batch.drift)
-    return BatchLine(batch.batch.judge, batch.batch.id, batch.applied_ms, candidates, state, *told)
+    details = (batch.quarantine, batch.accepted, batch.drift)
+    return BatchLine(batch.batch.judge, batch.batch.id, batch.applied_ms, candidates, state, *details)
 
 
 def _alpha(verdicts: Mapping[str, Mapping[Item, Verdict]], name: str) -> float | None:
@@ -103,7 +103,7 @@ def _pair(one: str, other: str, verdicts: Mapping[str, Mapping[Item, Verdict]], 
     return PairKappa((one, other), len(shared), kappa)
 
 
-def _disputed(verdicts: Mapping[str, Mapping[Item, Verdict]], rubric: Rubric) -> tuple[Disputed, ...]:
+def _most_disputed(verdicts: Mapping[str, Mapping[Item, Verdict]], rubric: Rubric) -> tuple[Disputed, ...]:
     found = []
     for item in sorted({item for own in verdicts.values() for item in own}):
         scores = {judge: dict(own[item].scores) for judge, own in sorted(verdicts.items()) if item in own}
@@ -114,11 +114,11 @@ def _disputed(verdicts: Mapping[str, Mapping[Item, Verdict]], rubric: Rubric) ->
             )
             if spread:
                 found.append(Disputed(item, spread, scores))
-    return tuple(sorted(found, key=lambda one: (-one.spread, one.item))[:_DISPUTED])
+    return tuple(sorted(found, key=lambda one: (-one.spread, one.item))[:_MAX_DISPUTED])
 
 
 def _overruled(verdicts: Mapping[str, Mapping[Item, Verdict]], rubric: Rubric) -> dict[str, tuple[int, int]]:
-    """How often judges saw a flag otherwise than code did."""
+    """Count for each flag how often judges overruled the code's check, and how often code checked it."""
     given = [verdict for own in verdicts.values() for verdict in own.values()]
     return {
         name: (sum(name in verdict.overruled for verdict in given), sum(name in v.slot.flags for v in given))

@@ -1,4 +1,4 @@
-"""Checks a filled-in judge file against the batch it answers: every problem with its place, before any write."""
+"""Checks a filled-in judge file against its batch before any write, and reports every problem with its location."""
 
 import json
 from collections import Counter
@@ -13,12 +13,12 @@ from tipbench.core.files import read_regular
 from tipbench.core.identity import text_digest
 from tipbench.core.untrusted import shown
 
-_SHOWN = 20
-MOST_BYTES = 50_000_000  # of a judge file, from wherever it comes
+_MAX_SHOWN = 20
+MOST_BYTES = 50_000_000  # of a judge file from any source
 
 
 def read_judge_file(path: Path) -> dict[str, Any]:
-    """The file's JSON, as far as needed to find its batch."""
+    """Read the file's JSON and check only what is needed to find its batch; raise InvalidInput if it is unusable."""
     try:
         content = read_regular(path, MOST_BYTES)
     except OSError as error:
@@ -27,9 +27,9 @@ def read_judge_file(path: Path) -> dict[str, Any]:
 
 
 def read_judge_data(content: bytes, what: str) -> dict[str, Any]:
-    """The same from anywhere; `what` begins the sentence where it can't be used."""
+    """Parse a judge file's content like `read_judge_file`; `what` is the subject of error messages."""
     try:
-        data = json.loads(content.decode("utf-8-sig"), object_pairs_hook=without_doubles)
+        data = json.loads(content.decode("utf-8-sig"), object_pairs_hook=reject_duplicate_keys)
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{what} is not UTF-8 text: {error}") from None
     except (ValueError, RecursionError) as error:
@@ -42,19 +42,19 @@ def read_judge_data(content: bytes, what: str) -> dict[str, Any]:
     return data
 
 
-def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """JSON lets a name stand twice in an object and keeps the last; a score must not vanish that way."""
+def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a JSON object; raise ValueError for duplicate keys, of which JSON would silently drop all but the last."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        doubled = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
-        raise ValueError(f"the name {shown(doubled[0])} stands twice in one object")
+        duplicates = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+        raise ValueError(f"the name {shown(duplicates[0])} stands twice in one object")
     return found
 
 
 def verify(data: dict[str, Any], batch: Batch, rubric: Rubric, partial: bool = False) -> list[Verdict]:
-    """The verdicts of a file, one a slot of the batch; raises with everything that is wrong.
+    """Return the verdicts of a file, one per slot of the batch; raise JudgeFileError with every problem.
 
-    With `partial`, items that nobody touched are no problem: the runs that are scored completely are taken.
+    With `partial`, untouched items are allowed, and only runs that are completely scored are returned.
     """
     problems: list[str] = []
     stated = data.get("rubric")
@@ -68,38 +68,38 @@ def verify(data: dict[str, Any], batch: Batch, rubric: Rubric, partial: bool = F
     if not isinstance(items, list):
         raise JudgeFileError("the judge file can't be applied, nothing was written:", [*problems, "items: no list"])
     slots = {slot.slot: slot for slot in batch.slots}
-    given = [_slot_name(item) for item in items]
-    counted = Counter(given)
+    names = [_slot_name(item) for item in items]
+    counted = Counter(names)
     problems += [f"slot {name}: is missing from the file" for name in slots if not counted[name]]
     verdicts = []
-    untouched = [name for item, name in zip(items, given, strict=True) if _is_untouched(item)]
+    untouched = [name for item, name in zip(items, names, strict=True) if _is_untouched(item)]
     if untouched and not partial:
         problems.append(f"{len(untouched)} of {len(items)} items are not filled in, slot {untouched[0]} is the first")
-    for index, (item, name) in enumerate(zip(items, given, strict=True)):
-        place = f"items[{index}]"
+    for index, (item, name) in enumerate(zip(items, names, strict=True)):
+        location = f"items[{index}]"
         if name is None or name not in slots:
-            problems.append(f"{place}.slot: {shown(name)} is no slot of batch {batch.id}")
+            problems.append(f"{location}.slot: {shown(name)} is no slot of batch {batch.id}")
         elif counted[name] > 1:
-            problems.append(f"{place}.slot: {name} stands {counted[name]} times in the file")
+            problems.append(f"{location}.slot: {name} stands {counted[name]} times in the file")
         elif not _is_untouched(item):
             found: list[str] = []
             verdict = _verdict(item, slots[name], rubric, found)
-            problems += [f"{place} (slot {name}): {problem}" for problem in found]
+            problems += [f"{location} (slot {name}): {problem}" for problem in found]
             if verdict:
                 verdicts.append(verdict)
     problems += [f"{shown(key)}: is no part of a judge file; a typo?" for key in data if key not in FILE_KEYS]
     if problems:
-        raise JudgeFileError("the judge file can't be applied, nothing was written:", _shortened(problems))
-    return _whole_runs(verdicts, batch) if partial else verdicts
+        raise JudgeFileError("the judge file can't be applied, nothing was written:", _abbreviate(problems))
+    return _complete_runs(verdicts, batch) if partial else verdicts
 
 
-def _whole_runs(verdicts: list[Verdict], batch: Batch) -> list[Verdict]:
-    """Those of runs whose candidates all have their scores, and whatever was scored of anchors and repeats."""
+def _complete_runs(verdicts: list[Verdict], batch: Batch) -> list[Verdict]:
+    """Return the verdicts of completely scored runs, their repeats, and all scored anchors."""
     scored = Counter(verdict.slot.run_id for verdict in verdicts if verdict.slot.kind == "candidate")
     wanted = Counter(slot.run_id for slot in batch.slots if slot.kind == "candidate")
-    whole = {run_id for run_id, count in wanted.items() if scored[run_id] == count}
-    taken = [verdict for verdict in verdicts if verdict.slot.kind == "anchor" or verdict.slot.run_id in whole]
-    if not whole:
+    complete = {run_id for run_id, count in wanted.items() if scored[run_id] == count}
+    taken = [verdict for verdict in verdicts if verdict.slot.kind == "anchor" or verdict.slot.run_id in complete]
+    if not complete:
         raise JudgeFileError(
             "the judge file can't be applied, nothing was written:",
             ["no run is scored completely yet; --partial takes those that are"],
@@ -138,14 +138,14 @@ def _verdict(item: dict[str, Any], slot: Slot, rubric: Rubric, problems: list[st
         problems.append("note: is no text")
     if problems:
         return None
-    whole = {name: int(scores[name]) for name in rubric.criteria}
-    return Verdict(slot, whole, flags, overruled, rubric.composite(whole, flags), note)
+    checked_scores = {name: int(scores[name]) for name in rubric.criteria}
+    return Verdict(slot, checked_scores, flags, overruled, rubric.composite(checked_scores, flags), note)
 
 
 def _flags(
     given: dict[str, Any], slot: Slot, rubric: Rubric, problems: list[str]
 ) -> tuple[dict[str, bool], tuple[str, ...]]:
-    """The flags that count: the judge's where given, else what code checked."""
+    """Return the effective flags (the judge's value if given, else the checked one) and the names of overruled ones."""
     problems += [f"flags.{shown(key)}: is no flag" for key in given if key not in rubric.flags]
     flags: dict[str, bool] = {}
     overruled = []
@@ -178,6 +178,6 @@ def _slot_name(item: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _shortened(problems: list[str]) -> list[str]:
-    rest = len(problems) - _SHOWN
-    return problems if rest <= 0 else [*problems[:_SHOWN], f"… and {rest} more"]
+def _abbreviate(problems: list[str]) -> list[str]:
+    rest = len(problems) - _MAX_SHOWN
+    return problems if rest <= 0 else [*problems[:_MAX_SHOWN], f"… and {rest} more"]

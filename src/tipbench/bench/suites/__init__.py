@@ -1,1 +1,1 @@
-"""A suite is a folder of data: scenarios, prompts, a rubric and an output contract. Here it is loaded and checked."""
+"""Loading and checking of suites: folders of data with scenarios, prompts, a rubric and an output contract."""

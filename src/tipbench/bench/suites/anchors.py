@@ -1,5 +1,7 @@
-"""Anchors: gold items with reference scores, by which a judge's drift is told. A suite's are published with it; a
-team's own file stays on its machine."""
+"""Anchors: gold items with reference scores, for measuring a judge's drift.
+
+A suite's anchors are published with it; a team's own file stays on its machine.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,7 +33,7 @@ class AnchorEntry(BaseModel):
 def read_anchors(
     text: str, name: str, scenarios: Mapping[str, Scenario], rubric: Rubric, problems: list[str], private: bool = False
 ) -> tuple[GoldItem, ...]:
-    """The anchors of a file; what is wrong with it is added to the problems, by line."""
+    """Read the anchors of a file; add everything that is wrong with it to `problems`, by line."""
     located = load_located(text)
     entries = validated(TypeAdapter(list[AnchorEntry]), located, name, problems)
     found = []
@@ -47,7 +49,7 @@ def read_anchors(
 
 
 def read_private_anchors(path: Path, scenarios: Mapping[str, Scenario], rubric: Rubric) -> tuple[GoldItem, ...]:
-    """A team's own file, in the suite's format."""
+    """Read a team's own file, in the suite's format. Raises InvalidInput or SuiteError."""
     problems: list[str] = []
     try:
         found = read_anchors(read_text(path), path.name, scenarios, rubric, problems, private=True)
@@ -71,8 +73,8 @@ def _problems(
     for name, criterion in rubric.criteria.items():
         score = entry.scores.get(name)
         if score is None or not criterion.min <= score <= criterion.max:
-            given = "is missing" if score is None else f"{score} is outside {criterion.min}–{criterion.max}"
-            found.append(("scores", f"{name}: {given}"))
+            problem = "is missing" if score is None else f"{score} is outside {criterion.min}–{criterion.max}"
+            found.append(("scores", f"{name}: {problem}"))
     found += [("scores", f"{name}: is no criterion") for name in entry.scores if name not in rubric.criteria]
     return found
 

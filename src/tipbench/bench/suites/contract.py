@@ -1,4 +1,4 @@
-"""The output contract: what an answer must look like, and how candidates are still found when it doesn't."""
+"""The output contract: the required format of an answer, and tolerant readers for answers that break it."""
 
 import json
 import re
@@ -10,17 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _THOUGHT_END = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
-# One that never ends is matched as such (third group), so that it is not tried again from each quote inside it.
+# An unterminated string is matched as such (third group), so that it is not retried from each quote inside it.
 _JSON_STRING = re.compile(r'"((?:[^"\\]|\\.)*)(?:"(\s*:)?|(\\?\Z))', re.DOTALL)
 _ARRAY_OPENED = re.compile(r"\[\s*[\"{]")
 _LIST_ITEM = re.compile(r"^\s{0,8}(?:\(?\d{1,3}[.):]|[-*•–—+])\s+(\S.*)$")
 _BETWEEN = re.compile(r"[\s,]*")
-_BRACKETS_TRIED = 20
-_LONGEST_READ = 200_000  # characters; what a model writes beyond that is no list of short texts
+_MAX_BRACKETS = 20
+_MAX_READ = 200_000  # characters; no list of short texts is longer
 
 
 class ReadAnswer(NamedTuple):
-    """What was read from a raw answer."""
+    """The candidates read from a raw answer, and how they were found."""
 
     candidates: tuple[str, ...]
     found: int
@@ -37,9 +37,9 @@ class Contract(BaseModel):
     max_tokens: int = Field(512, ge=1, le=32_768)
 
     def read(self, raw: str, n: int) -> ReadAnswer:
-        """The first `n` candidates of an answer, found strictly if it keeps the contract, else tolerantly."""
+        """Read the first `n` candidates of an answer: strictly if it keeps the contract, else with tolerant readers."""
         text = raw.strip()
-        if self.format != "json_array" or _strict_json(text) is None:  # a candidate may itself speak of <think>
+        if self.format != "json_array" or _strict_json(text) is None:  # a candidate may itself mention <think>
             text = without_thoughts(text).strip()
         if self.format == "text":
             return ReadAnswer((text,) if text else (), int(bool(text)), bool(text), "contract" if text else "nothing")
@@ -47,7 +47,7 @@ class Contract(BaseModel):
         if strict is not None and len(strict) == n:
             return ReadAnswer(tuple(strict), n, True, "contract")
         for name, reader in _TOLERANT:
-            found = [item for item in (_clean(item) for item in reader(text[:_LONGEST_READ])) if item]
+            found = [item for item in (_clean(item) for item in reader(text[:_MAX_READ])) if item]
             if found:
                 return ReadAnswer(tuple(found[:n]), len(found), False, name)
         if self.format == "lines" and text:
@@ -57,7 +57,7 @@ class Contract(BaseModel):
 
 
 def without_thoughts(raw: str) -> str:
-    """The answer without a reasoning model's thinking; some chat templates leave the opening tag out."""
+    """Remove a reasoning model's thinking from the answer; some chat templates omit the opening tag."""
     return _THOUGHT_END.sub("", _THOUGHT.sub("", raw))
 
 
@@ -79,19 +79,19 @@ def _strict_lines(text: str) -> list[str] | None:
 
 
 def _json_anywhere(text: str) -> list[str]:
-    """A JSON array or object somewhere in the answer: in a fence, or after some words."""
+    """Find a JSON array or object anywhere in the answer: in a code fence, or after other text."""
     decoder = json.JSONDecoder()
     for part in [*_FENCE.findall(text), text]:
-        starts = [match.start() for match in re.finditer(r"[\[{]", part)][:_BRACKETS_TRIED]
+        starts = [match.start() for match in re.finditer(r"[\[{]", part)][:_MAX_BRACKETS]
         for start in starts:
-            data = _values_in_a_row(decoder, part, start)
+            data = _consecutive_values(decoder, part, start)
             if found := _strings(data[0] if len(data) == 1 else data):
                 return found
     return []
 
 
-def _values_in_a_row(decoder: json.JSONDecoder, text: str, start: int) -> list[Any]:
-    """The value that starts there; if it is a plain object, also those after it: JSON lines, or a cut-off array."""
+def _consecutive_values(decoder: json.JSONDecoder, text: str, start: int) -> list[Any]:
+    """Decode the value at `start`; if it is a plain object, also those after it: JSON lines, or a cut-off array."""
     values: list[Any] = []
     while text.startswith(("{", "["), start):
         try:
@@ -107,7 +107,7 @@ def _values_in_a_row(decoder: json.JSONDecoder, text: str, start: int) -> list[A
 
 
 def _strings(data: Any) -> list[str]:
-    """The candidates in decoded JSON: strings, or the longest string of each object, or a list inside an object."""
+    """Return the candidates in decoded JSON: strings, the longest string of each object, or a list inside an object."""
     if isinstance(data, dict):
         lists = [value for value in data.values() if isinstance(value, list)]
         if lists:
@@ -125,7 +125,7 @@ def _strings(data: Any) -> list[str]:
 
 
 def _json_cut_off(text: str) -> list[str]:
-    """The complete strings of an array that breaks off or is broken; keys of objects are left out."""
+    """Return the complete strings of an array that is cut off or malformed; keys of objects are skipped."""
     opened = _ARRAY_OPENED.search(text)
     if not opened:
         return []
@@ -143,7 +143,7 @@ def _json_cut_off(text: str) -> list[str]:
 
 
 def _single_quoted(text: str) -> list[str]:
-    """An array with single quotes, as Python prints lists."""
+    """Read an array with single quotes, as Python prints lists."""
     start = text.find("['")
     if start < 0:
         return []
@@ -153,7 +153,7 @@ def _single_quoted(text: str) -> list[str]:
 
 
 def _list_items(text: str) -> list[str]:
-    """Numbered or bulleted lines; a line without a mark continues the item above it."""
+    """Read numbered or bulleted lines; a line without a marker continues the item above it."""
     items: list[str] = []
     open_item = False
     for line in text.splitlines():
@@ -169,7 +169,7 @@ def _list_items(text: str) -> list[str]:
 
 
 def _clean(item: str) -> str:
-    """Without what belongs to the list and not to the text: quotes around it, bold marks, a trailing comma."""
+    """Remove what belongs to the list and not to the text: surrounding quotes, bold markers, a trailing comma."""
     item = item.strip()
     item = re.sub(r'^["“]([^"“”]*)["”],?$', r"\1", item).strip()
     return re.sub(r"^\*\*(.+?)\*\*", r"\1", item).strip()

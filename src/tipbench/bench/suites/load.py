@@ -1,4 +1,4 @@
-"""Loads a suite's folder and tells everything that is wrong with it, by file and line, in one go."""
+"""Loads a suite from its folder; all problems are reported together, by file and line."""
 
 import os
 import re
@@ -29,20 +29,20 @@ _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 
 
 def built_in_suites() -> dict[str, Path]:
-    """The suites that ship with the package, by name."""
+    """Return the folders of the suites that ship with the package, by name."""
     data = Path(str(files("tipbench.bench.suites") / "data"))
     return {folder.name: folder for folder in sorted(data.iterdir()) if (folder / "suite.yaml").is_file()}
 
 
 def load_suite(name_or_path: str) -> Suite:
-    """A built-in suite by its name, or one from a folder."""
+    """Load a built-in suite by its name, or one from a folder. Raises SuiteError with every problem."""
     built_in = built_in_suites()
     if name_or_path in built_in:
         return _Loader(built_in[name_or_path], TextTemplate).load()
     folder = Path(name_or_path)
-    with suppress(RuntimeError):  # the home folder of a user whom nobody knows
+    with suppress(RuntimeError):  # the home folder of an unknown user
         folder = folder.expanduser()
-    if not os.path.isdir(folder):  # noqa: PTH112 - the other one raises for a name that is too long
+    if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         raise InvalidInput(
             f"there is no suite '{printable(name_or_path, 200)}': it is neither built in ({', '.join(built_in)}) nor a "
             "folder; 'tipbench suite new NAME' makes one"
@@ -55,7 +55,7 @@ class _Loader:
         self.folder = folder
         self.problems: list[str] = []
         self._make_template = make_template
-        self._gave_up = False  # one template took too long, which is enough
+        self._gave_up = False  # after one template took too long, no others are tried
 
     def load(self) -> Suite:
         suite_file, located = self._suite_file()
@@ -136,7 +136,7 @@ class _Loader:
         return tuple(scenarios)
 
     def _anchors(self, scenarios: tuple[Scenario, ...], rubric: Rubric | None) -> tuple[GoldItem, ...]:
-        """A suite may go without; then nothing can be told about a judge's drift."""
+        """Read the anchors, which are optional; without them, a judge's drift can't be measured."""
         if rubric is None or not (self.folder / ANCHORS).exists():
             return ()
         text = self._text(ANCHORS)
@@ -146,7 +146,7 @@ class _Loader:
     def _variables(
         self, suite_file: SuiteFile, entry: ScenarioEntry, located: LocatedData, index: int
     ) -> dict[str, Any] | None:
-        """What templates can use for one scenario; None where its factors or details don't fit."""
+        """Return the template variables of one scenario; None if its factors or details are invalid."""
         problems: list[tuple[DataPath, str]] = [
             (("factors",), f"factor '{factor}' has no level here")
             for factor in suite_file.factors
@@ -212,7 +212,7 @@ class _Loader:
         return Prompt(version, front.description, system, user, text_digest(text))
 
     def _check_renders(self, name: str, template: Template, line: int, scenarios: tuple[Scenario, ...]) -> None:
-        """Renders the template for every scenario, so that no typo is left for the middle of a run."""
+        """Render the template for every scenario, so that no error is left to surface in the middle of a run."""
         for scenario in scenarios:
             for n_tips, diversity in ((1, False), (5, True)):
                 values = {
@@ -233,7 +233,7 @@ class _Loader:
             return None
 
     def _rendered(
-        self, name: str, template: Template, first_line: int, values: dict[str, Any], what: str
+        self, name: str, template: Template, first_line: int, values: dict[str, Any], subject: str
     ) -> str | None:
         if self._gave_up:
             return None
@@ -241,17 +241,17 @@ class _Loader:
             return template.render(values)
         except TemplateProblem as problem:
             self._gave_up |= isinstance(problem, TemplateTooCostly)
-            message = f"{name}:{first_line + problem.line - 1}: {problem} (for {what})"
+            message = f"{name}:{first_line + problem.line - 1}: {problem} (for {subject})"
             if not any(known.startswith(message.split(" (for ")[0]) for known in self.problems):
                 self.problems.append(message)
             return None
 
 
-# A small working suite for somebody to change into their own.
+# The starter: a small working suite that users adapt to their own task.
 
 
 def write_starter(folder: Path) -> Path:
-    """Writes the starter into a folder that does not exist yet."""
+    """Write the starter suite into a folder that must not exist yet; return the folder. Raises InvalidInput."""
     name = folder.name
     if not _SLUG.fullmatch(name):
         raise InvalidInput(f"'{name}' is no name for a suite; take small letters, digits and dashes, such as 'blurbs'")

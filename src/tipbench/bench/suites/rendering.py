@@ -1,7 +1,7 @@
-"""Templates of a suite that somebody else may have written: compiled and rendered in a process with limits.
+"""Untrusted templates: a suite's templates are compiled and rendered in a child process with limits.
 
-A template can loop for ever or fill the memory with a few letters, at compile time too, where Jinja computes what is
-constant. So the process has a limit of memory, and ends by itself when one template takes too long.
+A few characters of template can loop for ever or fill the memory, even at compile time, when Jinja evaluates constants.
+So the process has a memory limit, and a timer ends it if one template takes too long.
 """
 
 import atexit
@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 from tipbench.bench.suites.templates import TemplateProblem, TextTemplate
 from tipbench.core.processes import module_command, start_process
 
-SECONDS = 2.0  # for one template and one scenario
+SECONDS = 2.0  # time limit for one template and one scenario
 _BYTES = 512_000_000
 LONGEST_TEXT = 1_000_000  # characters
 _TOO_MUCH = f"template error: it takes more than {SECONDS:g} s or {_BYTES // 1_000_000} MB; make its loops shorter"
@@ -30,11 +30,11 @@ _LENGTH = struct.Struct("!I")
 
 
 class TemplateTooCostly(TemplateProblem):
-    """A template that was given up for the time or the memory that it takes."""
+    """A template exceeded the time or memory limit."""
 
 
 class GuardedTemplate:
-    """Like a TextTemplate, rendered in the process with limits."""
+    """Like TextTemplate, but compiled and rendered in the process with limits."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -45,7 +45,7 @@ class GuardedTemplate:
 
 
 class _RenderingProcess:
-    """Started when it is needed, one for all threads; one that ended is started again."""
+    """The child process that renders: started on demand, shared by all threads, restarted if it has ended."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
@@ -54,10 +54,10 @@ class _RenderingProcess:
         atexit.register(self.close)
 
     def ask(self, source: str, values: Mapping[str, Any] | None) -> str:
-        """The rendered text; only checks the template where there are no values. Raises TemplateProblem."""
+        """Render the template; without values, only compile it and return "". Raises TemplateProblem."""
         request = pickle.dumps((source, None if values is None else dict(values)))
         with self._lock:
-            line = self._answer(request)
+            line = self._exchange(request)
         if not line:
             raise TemplateTooCostly(1, _TOO_MUCH)
         answer = json.loads(line)
@@ -65,12 +65,14 @@ class _RenderingProcess:
             raise TemplateProblem(answer["line"], answer["problem"])
         return str(answer["text"])
 
-    def _answer(self, request: bytes) -> bytes:
-        """One line; nothing if the process ended instead."""
+    def _exchange(self, request: bytes) -> bytes:
+        """Send a request and return the answer, one line; empty if the process ended instead."""
         if self._child is None or self._child.poll() is not None:
             self.close()
             command = module_command("tipbench.bench.suites.rendering", str(self._seconds))
-            self._child = start_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # ends with its input
+            self._child = start_process(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )  # ends when its stdin closes
         assert self._child.stdin
         assert self._child.stdout
         try:
@@ -78,7 +80,7 @@ class _RenderingProcess:
                 self._child.stdin.write(_LENGTH.pack(len(request)) + request)
                 self._child.stdin.flush()
             line = self._child.stdout.readline()
-        except BaseException:  # interrupted: its answer must not be taken for that to the next request
+        except BaseException:  # interrupted: the pending answer must not be read as that of the next request
             self.close()
             raise
         if not line.endswith(b"\n"):
@@ -99,12 +101,12 @@ os.register_at_fork(after_in_child=lambda: globals().update(_process=_RenderingP
 
 
 def _serve(requests: BinaryIO, answers: BinaryIO, seconds: float) -> None:
-    with suppress(ValueError, OSError):  # not every system has it; the timer holds anyway
+    with suppress(ValueError, OSError):  # not supported everywhere; the timer still applies
         resource.setrlimit(resource.RLIMIT_AS, (_BYTES, _BYTES))
     template = lru_cache(64)(TextTemplate)
     while header := requests.read(_LENGTH.size):
-        source, values = pickle.loads(requests.read(*_LENGTH.unpack(header)))  # of our own parent
-        signal.setitimer(signal.ITIMER_REAL, seconds)  # nobody handles its signal: it ends this process
+        source, values = pickle.loads(requests.read(*_LENGTH.unpack(header)))  # trusted: sent by our parent
+        signal.setitimer(signal.ITIMER_REAL, seconds)  # its signal has no handler, so it kills this process
         try:
             compiled = template(source)
             text = "" if values is None else compiled.render(values)
@@ -115,7 +117,7 @@ def _serve(requests: BinaryIO, answers: BinaryIO, seconds: float) -> None:
             answer = {"line": problem.line, "problem": str(problem)[:500]}
         except MemoryError:
             answer = {"line": 1, "problem": _TOO_MUCH}
-        except Exception as error:  # noqa: BLE001 - whatever a template can make of Jinja
+        except Exception as error:  # noqa: BLE001 - a template can make Jinja raise anything
             answer = {"line": 1, "problem": f"template error: {error}"[:500]}
         signal.setitimer(signal.ITIMER_REAL, 0)
         answers.write(json.dumps(answer).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""The rubric: the anchor of every judge. A Markdown file that describes itself in its front matter."""
+"""The rubric that judges score by: a Markdown file with criteria, flags and weights in its front matter."""
 
 import re
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from tipbench.core.errors import SuiteError
 from tipbench.core.identity import text_digest
 from tipbench.core.located_yaml import load_located
 
-_HEAVIEST = 1_000.0
+_MAX_WEIGHT = 1_000.0
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
-# Columns that stand beside the scores wherever those are shown or exported.
+# Names of other columns, wherever scores are shown or exported.
 _RESERVED = {
     "composite", "rank", "model", "prompt", "prompt_digest", "scenario", "repeat", "run_id", "scored", "judged",
     "pending", "failed", "empty", "generate_s", "wall_s", "candidates", "output_tokens", "diversity", "judge",
@@ -30,29 +30,29 @@ class Criterion(BaseModel):
 
     min: int = Field(ge=-100, le=100)
     max: int = Field(ge=-100, le=100)
-    weight: float = Field(1.0, ge=-_HEAVIEST, le=_HEAVIEST)
+    weight: float = Field(1.0, ge=-_MAX_WEIGHT, le=_MAX_WEIGHT)
     question: str = ""
-    lexical: Literal["overlap", "concrete", "calm"] = "overlap"  # the rule that the lexical judge goes by
+    lexical: Literal["overlap", "concrete", "calm"] = "overlap"  # the rule that the lexical judge applies
 
     @model_validator(mode="after")
-    def _scale(self) -> "Criterion":
+    def _check_scale(self) -> "Criterion":
         if not self.min < self.max <= self.min + 20:
             raise ValueError(f"a scale must rise by 1 to 20 steps; this one goes from {self.min} to {self.max}")
         return self
 
 
 class Flag(BaseModel):
-    """A yes or no that code checks where it can; without a check the judge must answer it."""
+    """A yes/no property, checked by code where possible; without a check, the judge must answer it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    weight: float = Field(ge=-_HEAVIEST, le=_HEAVIEST)
+    weight: float = Field(ge=-_MAX_WEIGHT, le=_MAX_WEIGHT)
     check: Literal["contract", "max_chars", "max_words"] | None = None
     limit: int | None = Field(None, ge=1)
     question: str = ""
 
     @model_validator(mode="after")
-    def _limit_fits(self) -> "Flag":
+    def _check_limit(self) -> "Flag":
         if (self.check in ("max_chars", "max_words")) != (self.limit is not None):
             raise ValueError("'limit' goes with the checks max_chars and max_words, and only with them")
         return self
@@ -87,7 +87,7 @@ class RubricFront(BaseModel):
     tolerances: Tolerances = Tolerances()
 
     @model_validator(mode="after")
-    def _names_apart(self) -> "RubricFront":
+    def _check_names_and_weights(self) -> "RubricFront":
         doubled = sorted(self.criteria.keys() & self.flags.keys())
         if doubled:
             raise ValueError(f"the names {', '.join(doubled)} stand for two things; rename one of each")
@@ -101,7 +101,7 @@ class RubricFront(BaseModel):
 
 
 class Rubric:
-    """Criteria, flags and their weights, and the text that judges read."""
+    """Criteria and flags with their weights, and the text that judges read."""
 
     def __init__(self, text: str, front: RubricFront, body: str) -> None:
         self.text = text
@@ -114,7 +114,7 @@ class Rubric:
 
     @property
     def score_names(self) -> tuple[str, ...]:
-        """Everything a verdict holds a number for, the composite last."""
+        """The names of all numbers in a verdict, the composite last."""
         return (*self.criteria, *self.flags, "composite")
 
     def composite(self, scores: Mapping[str, float], flags: Mapping[str, float]) -> float:
@@ -123,7 +123,7 @@ class Rubric:
         )
 
     def lowest(self) -> dict[str, float]:
-        """The rubric's minimum: what an answer without a usable candidate scores."""
+        """Return the rubric's minimum, the scores of an answer without a usable candidate."""
         scores = {name: float(c.min if c.weight >= 0 else c.max) for name, c in self.criteria.items()}
         flags = {name: float(f.worst) for name, f in self.flags.items()}
         return {**scores, **flags, "composite": self.composite(scores, flags)}
@@ -133,7 +133,7 @@ class Rubric:
         return self.composite(scores, {name: float(not f.worst) for name, f in self.flags.items()})
 
     def checked_flags(self, candidate: str, format_ok: bool) -> dict[str, bool]:
-        """The flags that code can tell about a candidate."""
+        """Return the flags that code can check for a candidate."""
         checked: dict[str, bool] = {}
         for name, flag in self.flags.items():
             if flag.check == "contract":
@@ -146,22 +146,22 @@ class Rubric:
 
 
 class Gap(NamedTuple):
-    """What a rubric's body does not explain."""
+    """Something that the rubric's body should explain but does not."""
 
     criterion: str
-    heading: int | None  # the line of the criterion's section in the body, from 0; None where it has none
+    heading: int | None  # line of the criterion's heading in the body, from 0; None if it has no section
     message: str
 
 
 class Section(NamedTuple):
-    """What stands under a `##` heading."""
+    """The text under a `##` heading."""
 
-    line: int  # of the heading in the body, from 0
+    line: int  # line of the heading in the body, from 0
     text: str
 
 
 def missing_levels(front: RubricFront, body: str) -> list[Gap]:
-    """Criteria without a `##` section, and levels of a scale without a `###` heading in it."""
+    """Find criteria without a `##` section, and levels of their scales without a `###` heading in it."""
     gaps = []
     found = sections(body)
     for name, criterion in front.criteria.items():
@@ -179,7 +179,7 @@ def missing_levels(front: RubricFront, body: str) -> list[Gap]:
 
 
 def sections(body: str) -> dict[str, Section]:
-    """A body's sections by their headings, in small letters."""
+    """Return the body's sections by their headings in lower case."""
     headings = list(re.finditer(r"^## +(\S.*)$", body, re.MULTILINE))
     ends = [*(heading.start() for heading in headings), len(body)][1:]
     return {
@@ -188,11 +188,11 @@ def sections(body: str) -> dict[str, Section]:
     }
 
 
-# A rubric from its text, with everything that is wrong with it by line.
+# Parsing: problems are reported by line.
 
 
 def parse_rubric(text: str, source: str = "rubric.md") -> Rubric:
-    """A rubric from its text, as it was stored with a run."""
+    """Parse a rubric's text, such as one stored with a run. Raises SuiteError with every problem."""
     problems: list[str] = []
     rubric = read_rubric(text, source, problems)
     if rubric is None or problems:
@@ -201,6 +201,7 @@ def parse_rubric(text: str, source: str = "rubric.md") -> Rubric:
 
 
 def read_rubric(text: str, name: str, problems: list[str]) -> Rubric | None:
+    """Parse a rubric and add everything that is wrong with it to `problems`; None if it can't be parsed."""
     split = split_front_matter(text)
     if split is None:
         problems.append(f"{name}:1: the front matter is missing: YAML between two '---' lines at the top")

@@ -1,4 +1,4 @@
-"""A loaded suite: everything about a task that the code itself must not know."""
+"""A loaded suite: everything specific to a task, which the code itself must not know."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,9 +37,9 @@ class Suite:
     contract: Contract
     anchors: tuple[GoldItem, ...] = ()
 
-    def fit(self, options: Options) -> Options:
-        """The options with this suite's own defaults."""
-        return options.fitted(self.experiment_prefix, tuple(self.prompts), self.contract.format == "text")
+    def apply_defaults(self, options: Options) -> Options:
+        """Return the options with this suite's defaults for whatever was not given."""
+        return options.with_suite_defaults(self.experiment_prefix, tuple(self.prompts), self.contract.format == "text")
 
     def prompt(self, version: str) -> Prompt:
         if version not in self.prompts:
@@ -49,7 +49,7 @@ class Suite:
         return self.prompts[version]
 
     def first_scenarios(self, n: int) -> tuple[Scenario, ...]:
-        """The first `n` scenarios, all of them for 0."""
+        """Return the first `n` scenarios, or all of them if `n` is 0; raise InvalidInput if there are fewer."""
         if n > len(self.scenarios):
             raise InvalidInput(
                 f"--n-scenarios {n} is more than suite '{self.name}' has: {len(self.scenarios)} (0 takes all)"
@@ -57,7 +57,7 @@ class Suite:
         return self.scenarios[:n] if n else self.scenarios
 
     def messages(self, prompt: Prompt, scenario: Scenario, n_tips: int, diversity: bool) -> tuple[Message, ...]:
-        """The prompt as it is sent."""
+        """Render the prompt as it is sent. Raises InvalidInput if a template fails."""
         values = {**scenario.variables, "scenario": scenario.text, "n_tips": n_tips, "diversity": diversity}
         try:
             system = prompt.system.render(values) if prompt.system else ""

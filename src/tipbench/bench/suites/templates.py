@@ -1,4 +1,4 @@
-"""Templates of a suite: Jinja2, sandboxed because a suite may come from somebody else, and strict."""
+"""Templates of suites: Jinja2, strict, and sandboxed because a suite may come from somebody else."""
 
 import traceback
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ _ENVIRONMENT = ImmutableSandboxedEnvironment(
     keep_trailing_newline=False,
     autoescape=False,
 )
-# A template must give the same text each time, or no cell would be found again.
+# Rendering must be deterministic, or no stored cell would be found again.
 del _ENVIRONMENT.filters["random"], _ENVIRONMENT.globals["lipsum"]
-# What an expression in a template can raise; RuntimeError holds RecursionError, of a macro that calls itself.
+# What an expression in a template can raise; RuntimeError includes RecursionError, from a macro that calls itself.
 _RENDER_ERRORS = (
     TemplateError,
     ArithmeticError,
@@ -30,7 +30,7 @@ _RENDER_ERRORS = (
 
 
 class TemplateProblem(Exception):
-    """What is wrong in a template, and in which line of it."""
+    """An error in a template, with its line."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class TemplateProblem(Exception):
 
 
 class Template(Protocol):
-    """A template; rendering it with the same values gives the same text. Both calls raise TemplateProblem."""
+    """A template with deterministic rendering. Compiling and rendering raise TemplateProblem."""
 
     source: str
 
@@ -48,7 +48,7 @@ class Template(Protocol):
 
 
 class TextTemplate:
-    """A template that is compiled and rendered here: one of ours, or within a process with limits."""
+    """A template compiled and rendered in this process: a trusted one, or in the rendering process with limits."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -56,7 +56,7 @@ class TextTemplate:
             self._template = _ENVIRONMENT.from_string(source)
         except TemplateSyntaxError as error:
             raise TemplateProblem(error.lineno, f"template error: {error.message}") from None
-        except (RecursionError, SyntaxError, ValueError) as error:  # nested too deep; a number of thousands of digits
+        except (RecursionError, SyntaxError, ValueError) as error:  # nested too deeply; a number of thousands of digits
             raise TemplateProblem(1, f"template error: {error}") from None
 
     def render(self, values: Mapping[str, Any]) -> str:
@@ -68,7 +68,7 @@ class TextTemplate:
             raise TemplateProblem(line, f"template error: {str(error) or type(error).__name__}") from None
 
 
-# Markdown files with YAML between two `---` lines at the top.
+# Front matter: YAML between two `---` lines at the top of a Markdown file.
 
 
 class FrontMatter(NamedTuple):
@@ -79,7 +79,7 @@ class FrontMatter(NamedTuple):
 
 
 def split_front_matter(text: str) -> FrontMatter | None:
-    """The YAML part and the body with the lines where they start; None without a closed front matter."""
+    """Split a text into its YAML and body, with their first lines; None if there is no closed front matter."""
     lines = text.splitlines(keepends=True)
     if not lines or lines[0].strip() != "---":
         return None

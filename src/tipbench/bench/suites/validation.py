@@ -1,4 +1,4 @@
-"""Checks what a file holds against its shape, and says what is wrong by line."""
+"""Validation of a suite's files against their models; problems are reported by line."""
 
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -13,6 +13,7 @@ VariableName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 
 
 def validated(adapter: TypeAdapter[_Model], located: LocatedData, name: str, problems: list[str]) -> _Model | None:
+    """Validate the data and add every problem to `problems`; return None if there is any."""
     problems.extend(f"{name}:{line}: {message}" for line, message in located.problems)
     if located.problems and located.data is None:
         return None
@@ -32,7 +33,7 @@ def validated(adapter: TypeAdapter[_Model], located: LocatedData, name: str, pro
         return None
 
 
-# The shapes of a suite's files, checked strictly: an unknown key is a typo until proven otherwise.
+# Models of a suite's files, validated strictly: an unknown key is treated as a typo.
 
 
 class SuiteFile(BaseModel):
@@ -45,7 +46,7 @@ class SuiteFile(BaseModel):
     title: str = ""
     experiment_prefix: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
     factors: dict[VariableName, Annotated[dict[Slug, dict[str, Any]], Field(min_length=1)]] = Field(min_length=1)
-    cluster: VariableName | None = None  # scenarios with the same level of this factor are not independent
+    cluster: VariableName | None = None  # scenarios that share a level of this factor are not independent
     output: Contract
 
 

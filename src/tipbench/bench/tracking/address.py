@@ -1,5 +1,5 @@
-"""Which MLflow to use. What the user names is used and never anything else; without that, a server on this
-machine or a database of our own, and one line that says so."""
+"""Chooses which MLflow to use: exactly the one that the user names; by default a server on this machine or a database
+of our own, with a one-line notice about the choice."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,7 @@ DEFAULT_SERVER = "http://localhost:5000"
 
 class OpenedStore(NamedTuple):
     store: RunStore
-    notice: str  # what a user should know about the choice; empty when they made it
+    notice: str  # what the user should know about the choice; empty if they made it
 
 
 def open_store(
@@ -30,53 +30,54 @@ def open_store(
     create: bool = False,
     busy_s: float = COMMAND_BUSY_S,
 ) -> OpenedStore:
-    """The store at the URL, or at $MLFLOW_TRACKING_URI, or where it falls back to without both.
+    """Open the store at the URL, at $MLFLOW_TRACKING_URI, or at the default location.
 
-    A database file that isn't there is made only with `create`; one that is locked is waited for so long.
+    A missing database file is created only with `create`; `busy_s` is how long to wait for a locked one. Raises
+    InvalidInput if the experiment was last collected into another store than the default one.
     """
     named = url or settings.get("MLFLOW_TRACKING_URI")
     if named:
         return OpenedStore(RunStore(_open(named, settings, create, busy_s)), "")
-    kept_at = _kept_at(settings, experiment) if experiment else None
-    if kept_at not in (None, DEFAULT_SERVER, own_database(settings)):
+    address = _last_address(settings, experiment) if experiment else None
+    if address not in (None, DEFAULT_SERVER, own_database_url(settings)):
         raise InvalidInput(
-            f"experiment '{experiment}' was last collected into {kept_at}; add --mlflow-url {kept_at}, or name another "
-            f"place where it is, such as --mlflow-url {own_database(settings)}"
+            f"experiment '{experiment}' was last collected into {address}; add --mlflow-url {address}, or name another "
+            f"place where it is, such as --mlflow-url {own_database_url(settings)}"
         )
     opened = _fallback(settings, create)
-    if kept_at not in (None, opened.store.address):
+    if address not in (None, opened.store.address):
         opened.store.close()
         raise InvalidInput(
-            f"experiment '{experiment}' is kept at {kept_at}, and no address was given, so that "
-            f"{opened.store.address} would be used; make {kept_at} reachable, or say which you mean with --mlflow-url"
+            f"experiment '{experiment}' is kept at {address}, and no address was given, so that "
+            f"{opened.store.address} would be used; make {address} reachable, or say which you mean with --mlflow-url"
         )
     return opened
 
 
-def remember(settings: Settings, experiment: str, address: str, suite: str) -> None:
-    """Notes where an experiment is kept, so that it is never silently continued elsewhere, and of which suite it is."""
+def remember_experiment(settings: Settings, experiment: str, address: str, suite: str) -> None:
+    """Record where an experiment is stored, so that it is never silently continued elsewhere, and its suite."""
     path = experiment_note_path(settings.home, experiment)
     make_private_folder(path.parent)
     atomic_write(path, json.dumps({"experiment": experiment, "kept_at": address, "suite": suite}))
 
 
 def remembered_suite(settings: Settings, experiment: str) -> str | None:
-    """The folder of the suite that the experiment was last collected with on this machine."""
+    """Return the suite folder of the experiment's last collection on this machine; None if unknown."""
     try:
         found = json.loads(experiment_note_path(settings.home, experiment).read_text()).get("suite")
     except (OSError, ValueError, AttributeError):
-        return None  # it only saves somebody a flag
+        return None  # not an error: it only saves the user a flag
     return found if isinstance(found, str) else None
 
 
-def own_database(settings: Settings) -> str:
+def own_database_url(settings: Settings) -> str:
     return f"{SCHEME}{database_path(settings.home)}"
 
 
 def _fallback(settings: Settings, create: bool) -> OpenedStore:
     client = _server(DEFAULT_SERVER, settings)
     try:
-        client.find_experiment("Default")  # an API route: a server's health says nothing about its host check
+        client.find_experiment("Default")  # an API route, because /health skips the host check
     except TrackingUnreachable:
         reason = f"No MLflow server at {DEFAULT_SERVER}"
     except TrackingError as error:
@@ -86,13 +87,13 @@ def _fallback(settings: Settings, create: bool) -> OpenedStore:
     client.close()
     if create:
         make_private_folder(settings.home)
-    store = RunStore(EmbeddedMlflow(own_database(settings), create, is_own=True))
+    store = RunStore(EmbeddedMlflow(own_database_url(settings), create, is_own=True))
     verb = "go to" if create else "are read from"
     return OpenedStore(store, f"{reason}: results {verb} tipbench's own database, {store.address}")
 
 
 def _server(url: str, settings: Settings) -> MlflowApi:
-    from tipbench.bench.tracking.mlflow_client import MlflowClient  # brings an HTTP client, which a file does without
+    from tipbench.bench.tracking.mlflow_client import MlflowClient  # imports httpx, which a file does not need
 
     return MlflowClient(url, settings)
 
@@ -111,8 +112,8 @@ def _open(url: str, settings: Settings, create: bool, busy_s: float) -> MlflowAp
     )
 
 
-def _kept_at(settings: Settings, experiment: str) -> str | None:
-    """Where the experiment was collected last; None when it never was."""
+def _last_address(settings: Settings, experiment: str) -> str | None:
+    """Return the address of the store of the experiment's last collection; None if there was none."""
     path = experiment_note_path(settings.home, experiment)
     if not path.is_file():
         return None

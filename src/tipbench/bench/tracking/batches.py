@@ -1,7 +1,7 @@
-"""What a judge's batch looks like as an MLflow run, and back. Only the manifest knows which slot is what.
+"""Converts a judge's batch to an MLflow run, and back. Only the manifest maps slots to candidates.
 
-A batch's scores are kept in a file that is named by its content; the tag `tipbench.scores` names the one that stands,
-so that replacing scores is one step, and the old ones stay.
+A batch's scores are stored in a file named by a digest of its content; the tag `tipbench.scores` names the current
+file. So replacing scores is a single step, and the old ones remain.
 """
 
 import json
@@ -19,17 +19,17 @@ from tipbench.core.identity import text_digest
 from tipbench.core.untrusted import json_text
 
 BATCH = "batch"
-_FILE = "judge.json"  # as the judge gets it, nothing filled in
+_FILE = "judge.json"  # as the judge receives it, without scores
 _SCORES = "tipbench.scores"
-_QUARANTINE = "tipbench.quarantine"  # why the batch does not count; empty: it does
-_ACCEPTED = "tipbench.drift_accepted"  # by whom and why it counts all the same
-_KAPPAS = "tipbench.kappas"  # how far the judge agrees with the anchors, by criterion
-_SETTLED = "tipbench.settled"  # "false" from the moment that scores stand until all runs say the same
+_QUARANTINE = "tipbench.quarantine"  # why the batch does not count; empty if it does
+_ACCEPTED = "tipbench.drift_accepted"  # who accepted the batch despite its drift, and why
+_KAPPAS = "tipbench.kappas"  # the judge's agreement with the anchors, by criterion
+_SETTLED = "tipbench.settled"  # "false" from the time scores are stored until all runs reflect them
 
 
 @dataclass(frozen=True)
 class AppliedBatch:
-    """A batch with the scores that stand, and whether they count."""
+    """A batch with its current scores, and whether they count."""
 
     run: StoredRun
     batch: Batch
@@ -46,7 +46,7 @@ class AppliedBatch:
 
 @dataclass(frozen=True)
 class BatchSummary:
-    """What a comparison tells of an applied batch; nothing of what was judged, and nothing that is secret."""
+    """What a comparison reports about an applied batch; contains neither judged texts nor the batch's secret."""
 
     run_id: str
     batch: str
@@ -54,7 +54,7 @@ class BatchSummary:
     rubric_digest: str
     applied_ms: int
     counted: bool
-    kappas: Mapping[str, float | None]  # of the judge with the anchors, by criterion; empty where it could not be told
+    kappas: Mapping[str, float | None]  # agreement with the anchors, by criterion; empty if it could not be computed
 
 
 def write_batch(
@@ -65,9 +65,9 @@ def write_batch(
     rubric_text: str,
     file: Mapping[str, Any] | None = None,
 ) -> None:
-    """Records the batch; from then on its file can be applied.
+    """Record the batch, after which its file can be applied.
 
-    With the judge's file in it, it can be judged wherever MLflow can be reached.
+    If `file`, the judge's file, is stored with it, the batch can be judged wherever MLflow can be reached.
     """
     slots = [
         {
@@ -116,13 +116,13 @@ def batch_runs(store: RunStore, experiment: Experiment) -> list[StoredRun]:
 
 
 def counts(run: StoredRun) -> bool:
-    """Whether an applied batch's scores count: neither provisional, nor in quarantine without somebody's word."""
+    """Return whether a batch's scores count: not provisional, and not in quarantine unless somebody accepted them."""
     in_quarantine = run.tags.get(_QUARANTINE) and not run.tags.get(_ACCEPTED)
     return run.tags.get("tipbench.provisional") == "false" and not in_quarantine
 
 
 def summaries(store: RunStore, runs: Iterable[StoredRun]) -> tuple[BatchSummary, ...]:
-    """Of these batches those that hold scores, in the order of their applying."""
+    """Summarize those of the batches that have scores, in the order in which they were applied."""
     found = [_summary(store, run) for run in runs if run.tags.get(_SCORES)]
     return tuple(sorted(found, key=lambda one: (one.applied_ms, one.batch)))
 
@@ -130,12 +130,12 @@ def summaries(store: RunStore, runs: Iterable[StoredRun]) -> tuple[BatchSummary,
 def _summary(store: RunStore, run: StoredRun) -> BatchSummary:
     tags = run.tags
     try:
-        found = json.loads(tags[_KAPPAS]) if _KAPPAS in tags else _kappas(_scores_text(store, run)["drift"])
-        told = {str(name): None if value is None else float(value) for name, value in found.items()}
-        if not all(value is None or -1 <= value <= 1 for value in told.values()):
-            raise ValueError(f"a kappa that is none: {told}")
-        what = (tags["tipbench.batch"], tags["tipbench.judge"], tags["tipbench.rubric_digest"])
-        return BatchSummary(run.run_id, *what, int(tags["tipbench.applied_ms"]), counts(run), told)
+        found = json.loads(tags[_KAPPAS]) if _KAPPAS in tags else _kappas(_read_scores(store, run)["drift"])
+        kappas = {str(name): None if value is None else float(value) for name, value in found.items()}
+        if not all(value is None or -1 <= value <= 1 for value in kappas.values()):
+            raise ValueError(f"a kappa that is none: {kappas}")
+        identity = (tags["tipbench.batch"], tags["tipbench.judge"], tags["tipbench.rubric_digest"])
+        return BatchSummary(run.run_id, *identity, int(tags["tipbench.applied_ms"]), counts(run), kappas)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoredDataDamaged(f"the batch in run {run.run_id} can't be read: {error!r}") from error
 
@@ -144,14 +144,14 @@ def _kappas(drift: Mapping[str, Any]) -> dict[str, float | None]:
     return {name: figures["kappa"]["value"] for name, figures in drift.get("criteria", {}).items()}
 
 
-def latest_rubric(runs: Sequence[StoredRun]) -> str | None:
-    """The rubric of the batch that was applied last, of those that count; None when there is none."""
+def latest_rubric_digest(runs: Sequence[StoredRun]) -> str | None:
+    """Return the rubric digest of the last applied batch that counts; None if no batch counts."""
     newest = deciding_batch(runs)
     return newest.tags.get("tipbench.rubric_digest") if newest and counts(newest) else None
 
 
 def deciding_batch(runs: Iterable[StoredRun]) -> StoredRun | None:
-    """The batch that says by which rubric an experiment is judged: the newest that counts, else the newest."""
+    """Return the batch whose rubric an experiment is judged by: the newest that counts, else the newest."""
     applied = [run for run in runs if is_applied(run)]
     return max(
         applied, key=lambda run: (counts(run), _applied_ms(run), run.tags.get("tipbench.batch", "")), default=None
@@ -166,10 +166,10 @@ def _applied_ms(run: StoredRun) -> int:
 
 
 def find_batch(store: RunStore, experiment: Experiment, batch_id: str) -> StoredRun:
-    return batch_among(store.runs(experiment, {KIND: BATCH, "tipbench.batch": batch_id}), store, experiment, batch_id)
+    return select_batch(store.runs(experiment, {KIND: BATCH, "tipbench.batch": batch_id}), store, experiment, batch_id)
 
 
-def batch_among(runs: Sequence[StoredRun], store: RunStore, experiment: Experiment, batch_id: str) -> StoredRun:
+def select_batch(runs: Sequence[StoredRun], store: RunStore, experiment: Experiment, batch_id: str) -> StoredRun:
     for run in runs:
         if run.tags.get("tipbench.batch") == batch_id:
             return run
@@ -205,7 +205,7 @@ def read_batch(store: RunStore, run: StoredRun) -> Batch:
 
 
 def batch_file(store: RunStore, run: StoredRun) -> dict[str, Any]:
-    """The batch's file as the judge gets it."""
+    """Return the batch's file as the judge receives it; raise InvalidInput if it was not stored."""
     text = store.text(run, _FILE)
     if text is None:
         raise InvalidInput(
@@ -236,7 +236,7 @@ def write_verdicts(
     accepted: str,
     at_ms: int,
 ) -> None:
-    """The scores stand from the moment that the tags are written; those before them stay as they were."""
+    """Store a batch's scores. They take effect when the tags are written; earlier scores remain in their files."""
     entry: dict[str, Any] = {
         "applied_ms": at_ms,
         "judge": run.tags["tipbench.judge"],
@@ -244,7 +244,7 @@ def write_verdicts(
     }
     entry |= {"rubric_digest": run.tags["tipbench.rubric_digest"], "quarantine": quarantine, "accepted": accepted}
     entry["drift"] = drift
-    text = json_text({**entry, "scores": [_score(verdict) for verdict in verdicts]})
+    text = json_text({**entry, "scores": [_score_entry(verdict) for verdict in verdicts]})
     name = f"scores-{text_digest(text)[:12]}.json"
     tags = {
         _SCORES: name,
@@ -263,43 +263,43 @@ def accept_drift(store: RunStore, run: StoredRun, accepted: str) -> None:
 
 
 def is_settled(run: StoredRun) -> bool:
-    """Whether the runs say what the batch says; one of an earlier version does not tell, and is taken at its word."""
+    """Return whether the runs reflect the batch's scores; assumed for earlier versions, which did not record it."""
     return run.tags.get(_SETTLED) != "false"
 
 
 def unsettled_batches(store: RunStore, experiment: Experiment) -> list[StoredRun]:
-    """Batches whose scores stand and may not have reached all runs: they are being applied, or that was cut off."""
+    """Return batches whose scores may not have reached all runs: applying them is in progress or was interrupted."""
     return store.runs(experiment, {KIND: BATCH, _SETTLED: "false"})
 
 
-def note_settled(store: RunStore, runs: Iterable[StoredRun]) -> None:
+def mark_settled(store: RunStore, runs: Iterable[StoredRun]) -> None:
     for run in runs:
         if not is_settled(run):
             store.extend_run(run, {_SETTLED: "true"})
 
 
 def applied_batches(store: RunStore, runs: Sequence[StoredRun], rubric_digest: str) -> list[AppliedBatch]:
-    """Of these batches all by one rubric that hold scores, in the order of their applying."""
+    """Return those of the batches that have scores by this rubric, in the order in which they were applied."""
     by_rubric = [run for run in runs if run.tags.get("tipbench.rubric_digest") == rubric_digest]
     found = [applied for run in by_rubric if (applied := applied_batch(store, run))]
     return sorted(found, key=lambda batch: (batch.applied_ms, batch.batch.id))
 
 
-def batch_marks(runs: Sequence[StoredRun]) -> list[tuple[str, ...]]:
-    """What changes whenever a batch is applied, replaced or accepted."""
+def batch_fingerprints(runs: Sequence[StoredRun]) -> list[tuple[str, ...]]:
+    """Return values that change whenever a batch is applied, replaced or accepted."""
     keys = ("tipbench.batch", _SCORES, _QUARANTINE, _ACCEPTED)
     return sorted(tuple(run.tags.get(key, "") for key in keys) for run in runs)
 
 
 def applied_batch(store: RunStore, run: StoredRun) -> AppliedBatch | None:
-    """The batch with its scores; None before it has some."""
+    """Return the batch with its scores; None if it has none yet."""
     name = run.tags.get(_SCORES)
     if name is None:
         return None
     batch = read_batch(store, run)
     slots = {slot.slot: slot for slot in batch.slots}
     try:
-        data = _scores_text(store, run)
+        data = _read_scores(store, run)
         verdicts = tuple(
             Verdict(slots[e["slot"]], e["scores"], e["flags"], tuple(e["overruled"]), e["composite"], e["note"])
             for e in data["scores"]
@@ -312,11 +312,11 @@ def applied_batch(store: RunStore, run: StoredRun) -> AppliedBatch | None:
     return AppliedBatch(run, batch, verdicts, applied_ms, drift, quarantine, accepted)
 
 
-def _scores_text(store: RunStore, run: StoredRun) -> Any:
+def _read_scores(store: RunStore, run: StoredRun) -> Any:
     return json.loads(store.text(run, run.tags[_SCORES]) or "")
 
 
-def _score(verdict: Verdict) -> dict[str, Any]:
+def _score_entry(verdict: Verdict) -> dict[str, Any]:
     return {
         "slot": verdict.slot.slot,
         "run_id": verdict.slot.run_id,

@@ -1,4 +1,4 @@
-"""MLflow's database in one SQLite file, used in this process: no server and no port, and `mlflow ui` reads the file."""
+"""MLflow's database in one SQLite file, used in this process: no server, no port, and `mlflow ui` can read the file."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, RunStatus, StoredRun
-from tipbench.bench.tracking.mlflow_store import MlflowStore, is_mlflows
+from tipbench.bench.tracking.mlflow_store import MlflowStore, is_mlflow_error
 from tipbench.bench.tracking.new_database import NewDatabase
 from tipbench.bench.tracking.tables import COMMAND_BUSY_S, TESTED_SCHEMAS, SqliteTables, schema_of
 from tipbench.core.errors import DatabaseBusy, NothingStored, TrackingError, TrackingUnreachable
@@ -24,13 +24,13 @@ from tipbench.core.sqlite import database_busy
 from tipbench.core.untrusted import printable
 
 SCHEME = "sqlite:///"
-_READ_AS_SOMETHING_ELSE = re.compile(r"\?|%[0-9A-Fa-f]{2}")  # in a database's URL
+_SPECIAL_IN_URL = re.compile(r"\?|%[0-9A-Fa-f]{2}")  # not part of the path in a database URL
 
 
 class EmbeddedMlflow:
-    """The MLflow database in one SQLite file; its artifacts lie in a folder beside it.
+    """An MLflow database in one SQLite file, with its artifacts in a folder next to it.
 
-    A new one is made in the background: until it is there, nothing is found in it, and whoever writes waits.
+    A new database is created in the background: until it exists, reads find nothing and writes wait.
     """
 
     is_shared = False
@@ -38,41 +38,41 @@ class EmbeddedMlflow:
     def __init__(self, url: str, create: bool = True, is_own: bool = False, busy_s: float = COMMAND_BUSY_S) -> None:
         self._busy_s = busy_s
         path = Path(url.removeprefix(SCHEME))
-        with suppress(RuntimeError):  # the home folder of a user whom nobody knows
+        with suppress(RuntimeError):  # the home folder of an unknown user
             path = path.expanduser()
         self.path = path.absolute()
         self.address = f"{SCHEME}{self.path}"
-        if _READ_AS_SOMETHING_ELSE.search(str(self.path)):
+        if _SPECIAL_IN_URL.search(str(self.path)):
             raise TrackingError(f"the path {self.path} can't be part of {SCHEME}…, for its '?' or '%'; take another")
         if not self.path.parent.is_dir() and (create or not is_own):
             raise TrackingError(f"the folder {self.path.parent} of {self.address} does not exist; make it first")
         if not create and not self.path.exists():
             raise NothingStored(f"there are no results yet: {self.address} does not exist; 'tipbench collect' makes it")
-        self._artifacts = artifacts_beside(self.path)
+        self._artifacts = artifacts_folder(self.path)
         self._file_mode = 0o600 if self.path.parent.is_dir() and is_private(self.path.parent) else 0o644
-        self._opening = threading.RLock()
-        self._sql: SqliteTables | None = None  # where the schema is one that we know
-        self._mlflow: MlflowStore | None = None  # opened when it is needed
-        self._making: NewDatabase | None = None
+        self._open_lock = threading.RLock()
+        self._sql: SqliteTables | None = None  # if the schema is one that we know
+        self._mlflow: MlflowStore | None = None  # opened on demand
+        self._new_database: NewDatabase | None = None
         with self._translated():
             if not self.path.exists():
-                self._making = NewDatabase(self.path, self._artifacts, cache_folder(Settings().home))
-            if self._making is None or self._making.is_ready:
+                self._new_database = NewDatabase(self.path, self._artifacts, cache_folder(Settings().home))
+            if self._new_database is None or self._new_database.is_ready:
                 self._open()
 
     def version(self) -> str | None:
         with self._translated():
-            tables = None if self._is_being_made() else self._tables()
+            tables = None if self._is_being_created() else self._tables()
             return tables.version() if isinstance(tables, SqliteTables) else None
 
     def find_experiment(self, name: str) -> Experiment | None:
-        if self._is_being_made():
+        if self._is_being_created():
             return None
         with self._translated():
             return self._tables().find_experiment(name)
 
     def list_experiments(self, prefix: str) -> list[Experiment]:
-        if self._is_being_made():
+        if self._is_being_created():
             return []
         with self._translated():
             return self._tables().list_experiments(prefix)
@@ -83,11 +83,11 @@ class EmbeddedMlflow:
 
     def delete_experiment(self, experiment_id: str) -> None:
         with self._translated():
-            self._own_calls().delete_experiment(experiment_id)
+            self._mlflow_store().delete_experiment(experiment_id)
 
     def restore_experiment(self, experiment_id: str) -> None:
         with self._translated():
-            self._own_calls().restore_experiment(experiment_id)
+            self._mlflow_store().restore_experiment(experiment_id)
 
     def tag_experiment(self, experiment_id: str, key: str, value: str) -> None:
         with self._translated():
@@ -99,7 +99,7 @@ class EmbeddedMlflow:
 
     def create_run(self, experiment_id: str, name: str, started_ms: int, tags: Mapping[str, str]) -> tuple[str, str]:
         with self._translated():
-            return self._own_calls().create_run(experiment_id, name, started_ms, tags)
+            return self._mlflow_store().create_run(experiment_id, name, started_ms, tags)
 
     def log_batch(
         self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
@@ -121,15 +121,15 @@ class EmbeddedMlflow:
             tables.insert_runs(experiment, runs)
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         with self._translated():
             tables = self._tables()
-            with tables.writing() if isinstance(tables, SqliteTables) else nullcontext():
+            with tables.transaction() if isinstance(tables, SqliteTables) else nullcontext():
                 yield
 
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None:
         with self._translated():
-            self._own_calls().end_run(run_id, status, ended_ms)
+            self._mlflow_store().end_run(run_id, status, ended_ms)
 
     def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
         with self._translated():
@@ -137,7 +137,7 @@ class EmbeddedMlflow:
 
     def delete_run(self, run_id: str) -> None:
         with self._translated():
-            self._own_calls().delete_run(run_id)
+            self._mlflow_store().delete_run(run_id)
 
     def can_store_files(self, artifact_uri: str) -> bool:
         return _local_folder(artifact_uri) is not None
@@ -145,7 +145,7 @@ class EmbeddedMlflow:
     def put_files(self, artifact_uri: str, files: Mapping[str, bytes]) -> None:
         folder = self._folder(artifact_uri)
         try:
-            os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - thousands of small files: pathlib took a third of it
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - for many small files, pathlib took a third of the time
             for name, content in files.items():
                 atomic_write(f"{folder}/{name}", content, mode=self._file_mode)
         except OSError as error:
@@ -159,36 +159,36 @@ class EmbeddedMlflow:
             raise TrackingError(f"{path} can't be read: {error.strerror or error}") from error
 
     def close(self) -> None:
-        if self._making:
-            self._making.abandon()
+        if self._new_database:
+            self._new_database.abandon()
         for opened in (self._sql, self._mlflow):
             if opened:
                 opened.close()
 
-    def _is_being_made(self) -> bool:
-        return self._making is not None and not self._making.is_ready
+    def _is_being_created(self) -> bool:
+        return self._new_database is not None and not self._new_database.is_ready
 
     def _tables(self) -> SqliteTables | MlflowStore:
-        with self._opening:
+        with self._open_lock:
             if not (self._sql or self._mlflow):
                 self._open()
-            return self._sql or self._own_calls()
+            return self._sql or self._mlflow_store()
 
     def _open(self) -> None:
-        with self._opening:
-            if self._making:
-                self._making.finish()
-                self._making = None
+        with self._open_lock:
+            if self._new_database:
+                self._new_database.finish()
+                self._new_database = None
             if schema_of(self.path, self._busy_s) in TESTED_SCHEMAS:
                 self._sql = SqliteTables(self.path, self._artifacts, self._busy_s)
             else:
-                self._own_calls()
+                self._mlflow_store()
 
-    def _own_calls(self) -> MlflowStore:
-        """MLflow's own store; it makes the tables of an empty file, and says what it thinks of an old one."""
-        with self._opening:
+    def _mlflow_store(self) -> MlflowStore:
+        """Open MLflow's own store on demand; it creates the tables of an empty file, and rejects an old schema."""
+        with self._open_lock:
             if self._mlflow is None:
-                # MLflow may make tables: two that do it at once leave a broken database
+                # MLflow may create tables: two processes doing so at once leave a broken database
                 with file_lock(self.path.with_name(f".{self.path.name}.lock")):
                     self._mlflow = MlflowStore(self.address, self._artifacts)
             return self._mlflow
@@ -208,11 +208,11 @@ class EmbeddedMlflow:
         except (sqlite3.Error, OSError) as error:
             raise TrackingError(f"{self.path} can't be used as an MLflow database: {_first_line(error)}") from error
         except Exception as error:
-            if is_mlflows(error):
-                raise self._ours(error) from error
+            if is_mlflow_error(error):
+                raise self._to_tracking_error(error) from error
             raise
 
-    def _ours(self, error: Exception) -> TrackingError:
+    def _to_tracking_error(self, error: Exception) -> TrackingError:
         message = _first_line(error)
         if "database is locked" in str(error):
             return TrackingUnreachable(str(database_busy(self.path)))
@@ -221,14 +221,14 @@ class EmbeddedMlflow:
         return TrackingError(f"the MLflow database {self.path}: {message}")
 
 
-def artifacts_beside(database: Path) -> Path:
+def artifacts_folder(database: Path) -> Path:
     return database.with_name(database.stem + "-artifacts")
 
 
 def _new_run_id() -> str:
-    """As MLflow's own, and beginning with the time: runs that are written together then lie together in every index.
+    """Return an id in MLflow's format that starts with the time, so that runs written together are adjacent in indexes.
 
-    With ids at random, each row of a large database is written to a page of its own, which takes four times as long.
+    With random ids, each row goes to a different page of a large database, which takes four times as long.
     """
     return f"{time.time_ns() // 1_000_000:012x}{uuid.uuid4().hex[12:]}"
 

@@ -1,4 +1,4 @@
-"""The few calls that tipbench needs of MLflow, answered by a server (`mlflow_client`) or in process (`embedded`)."""
+"""The subset of MLflow's API that tipbench uses, served over REST (`mlflow_client`) or in process (`embedded`)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 RunStatus = Literal["RUNNING", "FINISHED", "FAILED"]
-# How tags and metrics begin that a brief reading may leave out: texts, and what nobody compares by.
+# Prefixes of tags and metrics that a brief read may omit: texts, and values that no comparison uses.
 NOT_IN_BRIEF = ("artifact:", "tipbench.text:", "mlflow.", "ram/")
 
 
@@ -24,7 +24,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Metric:
-    """One value of a metric. MLflow shows the one with the highest step."""
+    """One value of a metric. MLflow shows the value with the highest step."""
 
     key: str
     value: float
@@ -34,7 +34,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run that is over and not in MLflow yet; its texts are files already, or among the tags."""
+    """A finished run that is not in MLflow yet; its texts are already written as files, or are among the tags."""
 
     run_id: str
     artifact_uri: str
@@ -49,7 +49,7 @@ class FinishedRun:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """An MLflow run as it was read; of each metric the latest value and its step."""
+    """An MLflow run as read from the store, with the latest value and step of each metric."""
 
     run_id: str
     status: str
@@ -63,15 +63,15 @@ class StoredRun:
 
 
 class MlflowApi(Protocol):
-    """MLflow's calls; errors are already ours. Keys and values fit MLflow's limits, the caller sees to that."""
+    """MLflow's calls; foreign errors are already translated. The caller ensures that values fit MLflow's limits."""
 
-    address: str  # for people, without credentials
-    is_shared: bool  # a server: other hosts may write too
+    address: str  # for display, without credentials
+    is_shared: bool  # True for a server: other hosts may write too
 
     def find_experiment(self, name: str) -> Experiment | None: ...
 
     def create_experiment(self, name: str, tags: Mapping[str, str]) -> Experiment | None:
-        """None when the name is taken by now."""
+        """Create the experiment and return it; None if the name is already taken."""
         ...
 
     def list_experiments(self, prefix: str) -> list[Experiment]: ...
@@ -83,11 +83,11 @@ class MlflowApi(Protocol):
     def tag_experiment(self, experiment_id: str, key: str, value: str) -> None: ...
 
     def untag_experiment(self, experiment_id: str, key: str) -> None:
-        """Some refuse it where there is no such tag."""
+        """Remove a tag. Some implementations raise an error if there is no such tag."""
         ...
 
     def create_run(self, experiment_id: str, name: str, started_ms: int, tags: Mapping[str, str]) -> tuple[str, str]:
-        """The new run's id and its artifact URI."""
+        """Create a run and return its id and artifact URI."""
         ...
 
     def log_batch(
@@ -95,30 +95,31 @@ class MlflowApi(Protocol):
     ) -> None: ...
 
     def reserve_run(self, experiment: Experiment) -> tuple[str, str] | None:
-        """Id and artifact URI of a run that `insert_runs` will write; None when this API has no such way."""
+        """Return the id and artifact URI for a run that `insert_runs` will write; None if this API can't do that."""
         ...
 
     def insert_runs(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
-        """Many finished runs at once, all or none."""
+        """Insert finished runs in one transaction, all or none."""
         ...
 
-    def together(self) -> AbstractContextManager[None]:
-        """What is logged in the block is written at once, all or none, where this API has a way for that."""
+    def transaction(self) -> AbstractContextManager[None]:
+        """Write everything logged in the block in one transaction, if this API supports transactions."""
         ...
 
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None: ...
 
     def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
-        """The runs with these tags, the oldest first, each run once; read as they are asked for.
+        """Yield the runs with these tags lazily, oldest first, each run once.
 
-        Brief: for whoever reads no texts and writes nothing; what begins as in NOT_IN_BRIEF may be left out, and steps.
+        `brief` is for callers that neither read texts nor write: keys that start with NOT_IN_BRIEF, and steps, may be
+        omitted.
         """
         ...
 
     def delete_run(self, run_id: str) -> None: ...
 
     def can_store_files(self, artifact_uri: str) -> bool:
-        """Whether files below this URI can be written and read through this API."""
+        """Return whether files below this URI can be written and read through this API."""
         ...
 
     def put_files(self, artifact_uri: str, files: Mapping[str, bytes]) -> None: ...
@@ -126,12 +127,12 @@ class MlflowApi(Protocol):
     def get_file(self, artifact_uri: str, name: str) -> bytes: ...
 
     def version(self) -> str | None:
-        """Another one after every write, whoever wrote; None where that can't be told at once."""
+        """Return a value that changes with every write, by any writer; None if finding out is not cheap."""
         ...
 
     def close(self) -> None: ...
 
 
 def tag_filter(tags: Mapping[str, str]) -> str:
-    """MLflow's words for "has these tags"."""
+    """Return the MLflow search filter for runs with all of these tags."""
     return " AND ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())

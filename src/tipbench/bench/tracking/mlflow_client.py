@@ -1,4 +1,4 @@
-"""A thin REST client for an MLflow server. Its errors become ours here, with what to do next."""
+"""A thin REST client for an MLflow server. Translates its errors to TrackingError, with advice on what to do."""
 
 import re
 import ssl
@@ -26,22 +26,22 @@ from tipbench.core.untrusted import printable, without_credentials
 
 _API = "/api/2.0/mlflow"
 _ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
-_PAGE = 500  # runs, with 5 MB of JSON; larger pages are no quicker
-_AT_PAST_THE_HOST = re.compile(r"://[^/?#]*[/?#].*@", re.DOTALL)
+_PAGE = 500  # runs, about 5 MB of JSON; larger pages are no faster
+_AT_AFTER_HOST = re.compile(r"://[^/?#]*[/?#].*@", re.DOTALL)
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
-_WITHIN_S = 120.0  # for a request and its whole answer
-_MOST_JSON_BYTES = 32_000_000
-_MOST_FILE_BYTES = 128_000_000  # a batch of 48 cells has 0.2 MB
+_WITHIN_S = 120.0  # for a request and its complete response
+_MAX_JSON_BYTES = 32_000_000
+_MAX_FILE_BYTES = 128_000_000  # a batch of 48 cells takes 0.2 MB
 
 
 class MlflowClient:
-    """An MLflow server behind a URL; a path in the URL is the server's `--static-prefix`."""
+    """An MLflow server at a URL; a path in the URL is the server's `--static-prefix`."""
 
     is_shared = True
 
     def __init__(self, url: str, settings: Settings, transport: httpx.BaseTransport | None = None) -> None:
         self.address = without_credentials(url)
-        if _AT_PAST_THE_HOST.search(url):
+        if _AT_AFTER_HOST.search(url):
             raise TrackingUnreachable(
                 f"the address of the MLflow server {self.address} has an @ after a '/', '?' or '#'; in a name or a "
                 f"password these are written as %2F, %3F and %23"
@@ -63,7 +63,7 @@ class MlflowClient:
         response = self._send("GET", f"{_API}/experiments/get-by-name", params={"experiment_name": name})
         if response.status_code == 404 and _error_code(response) == "RESOURCE_DOES_NOT_EXIST":
             return None
-        with self._understood():
+        with self._parsing():
             return _experiment(self._json(response)["experiment"])
 
     def create_experiment(self, name: str, tags: Mapping[str, str]) -> Experiment | None:
@@ -75,7 +75,7 @@ class MlflowClient:
 
     def list_experiments(self, prefix: str) -> list[Experiment]:
         found = self._pages(f"{_API}/experiments/search", "experiments", {"max_results": 1_000})
-        with self._understood():
+        with self._parsing():
             return [_experiment(entry) for entry in found if entry["name"].startswith(prefix)]
 
     def delete_experiment(self, experiment_id: str) -> None:
@@ -97,7 +97,7 @@ class MlflowClient:
             "start_time": started_ms,
             "tags": _pairs(tags),
         }
-        with self._understood():
+        with self._parsing():
             info = self._post("runs/create", body)["run"]["info"]
             return info["run_id"], info["artifact_uri"]
 
@@ -113,19 +113,19 @@ class MlflowClient:
         self._post("runs/log-batch", body)
 
     def reserve_run(self, experiment: Experiment) -> tuple[str, str] | None:  # noqa: ARG002
-        return None  # no call of MLflow's spans runs
+        return None  # no MLflow call spans several runs
 
     def insert_runs(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
         raise NotImplementedError("reserve_run gives no place to insert a run at")
 
-    def together(self) -> AbstractContextManager[None]:
-        return nullcontext()  # no call of MLflow's spans runs
+    def transaction(self) -> AbstractContextManager[None]:
+        return nullcontext()  # no MLflow call spans several runs
 
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None:
         self._post("runs/update", {"run_id": run_id, "status": status, "end_time": ended_ms})
 
     def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
-        # Oldest first: runs added meanwhile come last and shift no page that is still to be read.
+        # Oldest first: runs added meanwhile come last and don't shift the pages that are still to be read.
         query = {
             "experiment_ids": [experiment_id],
             "filter": tag_filter(tags),
@@ -133,10 +133,10 @@ class MlflowClient:
             "order_by": ["attributes.start_time ASC"],
         }
         seen: set[str] = set()
-        left_out = NOT_IN_BRIEF if brief else ()
+        omitted = NOT_IN_BRIEF if brief else ()
         for entry in self._pages(f"{_API}/runs/search", "runs", query):
-            with self._understood():
-                run = _stored_run(entry, left_out)
+            with self._parsing():
+                run = _stored_run(entry, omitted)
             if run.run_id not in seen:
                 seen.add(run.run_id)
                 yield run
@@ -154,13 +154,13 @@ class MlflowClient:
                 self._refuse(response)
 
     def get_file(self, artifact_uri: str, name: str) -> bytes:
-        response = self._send("GET", _artifact_path(artifact_uri, name), most_bytes=_MOST_FILE_BYTES)
+        response = self._send("GET", _artifact_path(artifact_uri, name), max_bytes=_MAX_FILE_BYTES)
         if response.status_code >= 300:
             self._refuse(response)
         return response.content
 
     def version(self) -> str | None:
-        return None  # a server does not tell
+        return None  # a server has no such call
 
     def close(self) -> None:
         self._http.close()
@@ -177,9 +177,9 @@ class MlflowClient:
             if not token:
                 return
 
-    def _send(self, method: str, path: str, most_bytes: int = _MOST_JSON_BYTES, **arguments: Any) -> httpx.Response:
+    def _send(self, method: str, path: str, max_bytes: int = _MAX_JSON_BYTES, **arguments: Any) -> httpx.Response:
         try:
-            return fetch(self._http, method, path, most_bytes=most_bytes, within_s=_WITHIN_S, **arguments)
+            return fetch(self._http, method, path, max_bytes=max_bytes, total_timeout_s=_WITHIN_S, **arguments)
         except UnusableAnswer as error:
             raise TrackingError(f"MLflow at {self.address} {error}; is it an MLflow server?") from error
         except httpx.RequestError as error:
@@ -198,18 +198,18 @@ class MlflowClient:
         except (ValueError, RecursionError):
             data = None
         if not isinstance(data, dict):
-            raise self._no_mlflow()
+            raise self._not_mlflow()
         return data
 
     @contextmanager
-    def _understood(self) -> Iterator[None]:
-        """Some servers answer everything with JSON of their own."""
+    def _parsing(self) -> Iterator[None]:
+        """Raise TrackingError if JSON read in the block is not MLflow's: some servers answer any path with JSON."""
         try:
             yield
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise self._no_mlflow() from error
+            raise self._not_mlflow() from error
 
-    def _no_mlflow(self) -> TrackingError:
+    def _not_mlflow(self) -> TrackingError:
         return TrackingError(
             f"what answers at {self.address} is no MLflow server; a server with --static-prefix wants it in the URL"
         )
@@ -248,7 +248,7 @@ def _headers(settings: Settings, with_token: bool) -> dict[str, str]:
         ("MLFLOW_TRACKING_TOKEN", "Authorization", "Bearer {}"),
     ):
         value = settings.get(setting)
-        if not (value.isascii() and value.isprintable()):  # the HTTP library would repeat it in its error
+        if not (value.isascii() and value.isprintable()):  # the HTTP library's error would reveal it
             raise TrackingRefused(f"{setting} has characters that can't be sent, like a line break")
         if value and (header == "Host" or with_token):
             headers[header] = form.format(value)
@@ -267,13 +267,13 @@ def _tls(settings: Settings) -> ssl.SSLContext | bool:
     if settings.is_true("MLFLOW_TRACKING_INSECURE_TLS"):
         return False
     trusted = settings.get("MLFLOW_TRACKING_SERVER_CERT_PATH")
-    own = settings.get("MLFLOW_TRACKING_CLIENT_CERT_PATH")
-    if not trusted and not own:
+    client_cert = settings.get("MLFLOW_TRACKING_CLIENT_CERT_PATH")
+    if not trusted and not client_cert:
         return tls_context()
     try:
         context = ssl.create_default_context(cafile=trusted or None)
-        if own:
-            context.load_cert_chain(own)
+        if client_cert:
+            context.load_cert_chain(client_cert)
     except (OSError, ssl.SSLError) as error:
         raise TrackingRefused(
             f"the certificate in MLFLOW_TRACKING_SERVER_CERT_PATH or MLFLOW_TRACKING_CLIENT_CERT_PATH "
@@ -312,8 +312,8 @@ def _experiment(entry: dict[str, Any]) -> Experiment:
     )
 
 
-def _stored_run(run: dict[str, Any], left_out: tuple[str, ...]) -> StoredRun:
-    """Of the same few keys in all runs, each is held once (`intern`)."""
+def _stored_run(run: dict[str, Any], omitted: tuple[str, ...]) -> StoredRun:
+    """Convert a run from JSON. Keys are interned, because all runs have the same few."""
     info, data = run["info"], run.get("data", {})
     return StoredRun(
         run_id=info["run_id"],
@@ -323,7 +323,7 @@ def _stored_run(run: dict[str, Any], left_out: tuple[str, ...]) -> StoredRun:
         tags={
             intern(tag["key"]): tag.get("value", "")
             for tag in data.get("tags", [])
-            if not tag["key"].startswith(left_out)
+            if not tag["key"].startswith(omitted)
         },
         params={intern(param["key"]): param.get("value", "") for param in data.get("params", [])},
         metrics={intern(metric["key"]): float(metric["value"]) for metric in data.get("metrics", [])},

@@ -1,4 +1,4 @@
-"""MLflow's own store in this process: for databases of a schema that `tables` does not know, and for rare calls."""
+"""MLflow's own store, used in this process for databases whose schema `tables` does not know, and for rare calls."""
 
 import logging
 import os
@@ -17,9 +17,9 @@ _PAGE = 10_000
 
 
 class MlflowStore:
-    """MLflow's SqlAlchemyStore on one database; it makes the tables where there are none.
+    """MLflow's SqlAlchemyStore on one database; it creates missing tables.
 
-    Its errors are MLflow's, for the caller to translate.
+    Raises MLflow's errors, which the caller translates.
     """
 
     def __init__(self, url: str, artifacts: Path) -> None:
@@ -110,7 +110,7 @@ class MlflowStore:
 
 
 class _Mlflow:
-    """The parts of MLflow that are used; importing them takes seconds, so only whoever needs them does."""
+    """The parts of MLflow that are used, imported on demand because that takes seconds."""
 
     def __init__(self, store: Any, entities: Any, error: type[Exception]) -> None:
         self.store = store
@@ -119,7 +119,7 @@ class _Mlflow:
 
     @classmethod
     def load(cls) -> "_Mlflow":
-        # MLflow reports usage to its makers unless told not to; a bench has no business on the network.
+        # MLflow sends telemetry unless disabled; a bench should make no network calls of its own.
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         for name in ("mlflow", "alembic"):
             logging.getLogger(name).setLevel(logging.ERROR)
@@ -134,8 +134,8 @@ class _Mlflow:
         return cls(SqlAlchemyStore, mlflow.entities, MlflowException)
 
 
-def is_mlflows(error: Exception) -> bool:
-    """Whether MLflow, or the library that it keeps its tables with, raised this; told without importing them."""
+def is_mlflow_error(error: Exception) -> bool:
+    """Return whether the error is MLflow's or SQLAlchemy's, without importing either."""
     return any(kind.__module__.partition(".")[0] in ("mlflow", "sqlalchemy") for kind in type(error).__mro__)
 
 

@@ -1,7 +1,7 @@
-"""A new database, made by MLflow itself in a process of its own, while the first cells are generated already.
+"""Creates a new database with MLflow itself, in a subprocess, while the first cells are already being generated.
 
-Making the tables takes MLflow some seconds, importing it included. So an empty database is made once for each version
-of MLflow and kept; a new one is a copy of it.
+MLflow takes some seconds to import and to create its tables. So an empty database is created once for each version of
+MLflow and cached; a new database is a copy of it.
 """
 
 import os
@@ -24,7 +24,7 @@ from tipbench.core.untrusted import printable
 
 
 class NewDatabase:
-    """A database that is being made; it stands at its path once `finish` has returned."""
+    """A database that is being created; it exists at its path once `finish` has returned."""
 
     def __init__(self, path: Path, artifacts: Path, cache: Path) -> None:
         self._path = path
@@ -32,7 +32,7 @@ class NewDatabase:
         self._empty = cache / f"mlflow-{_version()}.db"
         self._failure = ""
         self._maker: subprocess.Popen[bytes] | None = None
-        if not _is_whole(self._empty):
+        if not _is_complete(self._empty):
             command = module_command("tipbench.bench.tracking.new_database", str(self._empty))
             self._maker = start_process(command, stderr=subprocess.PIPE)
 
@@ -41,7 +41,7 @@ class NewDatabase:
         return self._maker is None or self._maker.poll() is not None
 
     def abandon(self) -> None:
-        """Nobody needs it any more; what is being made is kept for the next one."""
+        """Wait without creating the database; the empty one that is being made stays cached."""
         self._wait()
 
     def finish(self) -> None:
@@ -52,28 +52,28 @@ class NewDatabase:
 
     def _wait(self) -> None:
         if self._maker:
-            _, said = self._maker.communicate()
+            _, stderr = self._maker.communicate()
             if self._maker.returncode:
                 self._failure = (
-                    said.decode(errors="replace").strip().splitlines() or [f"exit status {self._maker.returncode}"]
+                    stderr.decode(errors="replace").strip().splitlines() or [f"exit status {self._maker.returncode}"]
                 )[-1]
             self._maker = None
 
 
 def make_empty(path: Path) -> None:
-    """The empty database that new ones are copied from; once, however many want it at the same time."""
+    """Create the empty database that new ones are copied from; concurrent callers create it only once."""
     make_private_folder(path.parent)
     with file_lock(path.with_name(f".{path.name}.lock")):
-        if _is_whole(path):
+        if _is_complete(path):
             return
         scratch = path.with_name(f".{path.name}.part")
-        scratch.unlink(missing_ok=True)  # of somebody who was killed
+        scratch.unlink(missing_ok=True)  # left by a process that was killed
         MlflowStore(f"sqlite:///{scratch}", path.with_suffix("")).close()
         scratch.replace(path)
 
 
-def _is_whole(path: Path) -> bool:
-    """Something else than an empty file, or one that was cut off, as a full disk leaves it."""
+def _is_complete(path: Path) -> bool:
+    """Return whether the file is a complete database, not empty or truncated, as a full disk leaves it."""
     try:
         return path.exists() and schema_of(path) is not None
     except (sqlite3.Error, DatabaseBusy, TrackingError):
@@ -81,16 +81,16 @@ def _is_whole(path: Path) -> bool:
 
 
 def _copy(empty: Path, path: Path, artifacts: Path) -> None:
-    """The whole database, or none; whoever else made one at the same time, theirs is taken."""
+    """Copy the database atomically; if another process created one meanwhile, that one is used."""
     scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         shutil.copyfile(empty, scratch)
         if is_private(scratch.parent):
             scratch.chmod(0o600)
-        with closing(sqlite3.connect(scratch)) as made:
-            made.execute("UPDATE experiments SET artifact_location = ? || '/' || experiment_id", (str(artifacts),))
-            made.commit()
-            made.execute("PRAGMA journal_mode = WAL")  # whoever reads, as MLflow's pages do, holds up no writer
+        with closing(sqlite3.connect(scratch)) as database:
+            database.execute("UPDATE experiments SET artifact_location = ? || '/' || experiment_id", (str(artifacts),))
+            database.commit()
+            database.execute("PRAGMA journal_mode = WAL")  # readers, such as MLflow's pages, don't block writers
         try:
             os.link(scratch, path)
         except FileExistsError:

@@ -1,4 +1,4 @@
-"""What a cell looks like as an MLflow run, and back."""
+"""Converts a cell to an MLflow run, and back."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,10 +22,10 @@ from tipbench.core.errors import StoredDataDamaged
 from tipbench.core.identity import SHORT
 from tipbench.core.untrusted import json_text, printable
 
-SCHEMA = "1"  # of everything stored; raise it when old data would be misread
+SCHEMA = "1"  # of all stored data; increase it when old data would be misread
 KIND = "tipbench.kind"
 CELL = "cell"
-SUPERSEDED = "tipbench.superseded"  # set on runs that count no more: started over, or generated twice
+SUPERSEDED = "tipbench.superseded"  # set on runs that no longer count: regenerated, or generated twice
 _JUDGE = "tipbench.judge:"
 PENDING = "judge_pending"
 JUDGED_RUBRIC = "tipbench.judged_rubric"
@@ -43,7 +43,7 @@ def cell_draft(
     span_ms: tuple[int, int],
     memory: Mapping[str, float] | None = None,
 ) -> RunDraft:
-    """A finished cell as a run: settings as params, identity as tags, figures as metrics, texts as files."""
+    """Return a finished cell as a run: settings as params, identity as tags, figures as metrics, texts as files."""
     cell = outcome.cell
     request = cell.request
     params = {
@@ -99,52 +99,55 @@ def cell_draft(
 
 
 def stored_runs(store: RunStore, experiment: Experiment) -> list[StoredRun]:
-    """The cells' runs, each cell once: of several with one key an answer goes before a failure, then the oldest."""
-    return _each_once(store.each_run(experiment, {KIND: CELL}))
+    """Return one run per cell: of several with the same key, an answer precedes a failure, then the oldest counts."""
+    return _one_per_cell(store.iter_runs(experiment, {KIND: CELL}))
 
 
 def stored_cells(store: RunStore, experiment: Experiment) -> tuple[StoredCell, ...]:
-    """The same as cells; quicker, because their texts stay unread."""
-    return tuple(stored_cell(run) for run in _each_once(store.each_run(experiment, {KIND: CELL}, brief=True)))
+    """Return the same runs as cells; faster, because their texts are not read."""
+    return tuple(stored_cell(run) for run in _one_per_cell(store.iter_runs(experiment, {KIND: CELL}, brief=True)))
 
 
-def _each_once(runs: Iterable[StoredRun]) -> list[StoredRun]:
-    """Whatever order they come in."""
+def _one_per_cell(runs: Iterable[StoredRun]) -> list[StoredRun]:
+    """Return the run that counts for each cell, oldest first; the order of the input does not matter."""
     counting: dict[str, StoredRun] = {}
     for run in runs:
         if run.status not in DONE or SUPERSEDED in run.tags:
             continue
         key = run.tags.get("tipbench.cell_key", run.run_id)
         known = counting.get(key)
-        if known is None or _goes_first(run) < _goes_first(known):
+        if known is None or _precedence(run) < _precedence(known):
             counting[key] = run
     return sorted(counting.values(), key=lambda run: (run.started_ms, run.run_id))
 
 
-def _goes_first(run: StoredRun) -> tuple[bool, int, str]:
+def _precedence(run: StoredRun) -> tuple[bool, int, str]:
     return run.status == "FAILED", run.started_ms, run.run_id
 
 
-def supersede_later(store: RunStore, experiment: Experiment) -> int:
-    """Tags all answers of a cell but the oldest, where hosts that share a server collected at the same time."""
+def supersede_duplicates(store: RunStore, experiment: Experiment) -> int:
+    """Tag all but the oldest answer of each cell as superseded; return how many.
+
+    There are several if hosts that share a server collected at the same time.
+    """
     oldest: dict[str, tuple[int, str]] = {}
     later: list[str] = []
-    for run in store.each_run(experiment, {KIND: CELL}):
+    for run in store.iter_runs(experiment, {KIND: CELL}):
         if run.status == "FINISHED" and SUPERSEDED not in run.tags:
             key, age = run.tags.get("tipbench.cell_key", run.run_id), (run.started_ms, run.run_id)
-            kept = oldest.setdefault(key, age)
-            if kept != age:
-                oldest[key] = min(kept, age)
-                later.append(max(kept, age)[1])
+            known = oldest.setdefault(key, age)
+            if known != age:
+                oldest[key] = min(known, age)
+                later.append(max(known, age)[1])
     with store.session():
         for run_id in later:
             store.tag_run(experiment, run_id, {SUPERSEDED: "true", "judge_pending": "false"})
     return len(later)
 
 
-def each_cell(store: RunStore, experiment: Experiment) -> Iterator[StoredCell]:
-    """The cells as they are read, however many there are; of one key there may be several."""
-    for run in store.each_run(experiment, {KIND: CELL}):
+def iter_cells(store: RunStore, experiment: Experiment) -> Iterator[StoredCell]:
+    """Yield the cells as they are read, in constant memory; several may have the same key."""
+    for run in store.iter_runs(experiment, {KIND: CELL}):
         if run.status in DONE and SUPERSEDED not in run.tags:
             yield stored_cell(run)
 
@@ -175,22 +178,22 @@ def stored_cell(run: StoredRun) -> StoredCell:
             repeat=int(params.get("repeat", "0")),
             settings={"model_digest": tags["tipbench.model_digest"], **{key: params[key] for key in _SETTINGS}},
             cluster=tags.get("tipbench.cluster"),
-            model_bytes=_known(tags.get("tipbench.model_bytes")),
-            parameters=_known(tags.get("tipbench.parameters")),
+            model_bytes=_int_or_none(tags.get("tipbench.model_bytes")),
+            parameters=_int_or_none(tags.get("tipbench.parameters")),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise StoredDataDamaged(f"run {run.run_id} is no whole cell: {error!r} is missing or not a number") from error
 
 
 def _finite(metrics: Mapping[str, float]) -> Mapping[str, float]:
-    """Somebody may have logged what is no number; MLflow keeps infinity as the largest one that there is."""
+    """Drop NaN and infinity, which others may have logged; MLflow stores infinity as the largest float."""
     values = metrics.values()
     if not metrics or (all(map(isfinite, values)) and max(values) < _LARGEST and min(values) > -_LARGEST):
         return metrics
     return {key: value for key, value in metrics.items() if -_LARGEST < value < _LARGEST}
 
 
-def _known(number: str | None) -> int | None:
+def _int_or_none(number: str | None) -> int | None:
     return int(number) if number and number.isdecimal() else None
 
 
@@ -211,7 +214,7 @@ def stored_rubric(store: RunStore, run: StoredRun) -> str:
 
 
 def judge_tag(note: JudgeNote) -> dict[str, str]:
-    """The tag by which a run remembers that a judge scored it."""
+    """Return the tag that records on a run that a judge scored it."""
     data = {
         "rubric": note.rubric_digest,
         "batch": note.batch,
@@ -226,7 +229,7 @@ def _judge_notes(tags: Mapping[str, str]) -> tuple[JudgeNote, ...]:
     return tuple(sorted(notes, key=lambda note: (note.judge, note.rubric_digest)))
 
 
-@lru_cache(maxsize=1_000)  # all runs of a batch carry the same
+@lru_cache(maxsize=1_000)  # all runs of a batch have the same tag
 def _judge_note(key: str, value: str) -> JudgeNote:
     data = json.loads(value)
     judge, provisional = key.removeprefix(_JUDGE).rpartition(":")[0], data["provisional"]
@@ -240,7 +243,7 @@ def _answer_tags(answer: Answer, rubric: RubricText) -> dict[str, str]:
         "tipbench.read_as": answer.read_as,
     }
     if not answer.candidates:
-        # Nothing to judge in an answer without a candidate: it scores the rubric's minimum by rule.
+        # An answer without a candidate can't be judged: it scores the rubric's minimum by rule.
         tags |= {"tipbench.judged_rubric": rubric.digest, "tipbench.judged_by": BY_RULE}
     return tags
 

@@ -1,4 +1,4 @@
-"""Whole runs and whole texts over MLflow's calls, kept within MLflow's limits."""
+"""Stores complete runs and their texts through MLflow's calls, within MLflow's limits."""
 
 import json
 import math
@@ -9,19 +9,19 @@ from typing import Literal
 
 from tipbench.bench.tracking import texts
 from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, MlflowApi, StoredRun
-from tipbench.bench.tracking.write_markers import Marks, writers
+from tipbench.bench.tracking.write_markers import WriteMarkers, writers
 from tipbench.core.errors import InvalidInput, TrackingError, TrackingUnreachable
 from tipbench.core.untrusted import printable, shown, storable
 
-DONE = ("FINISHED", "FAILED")  # the statuses of a run that is all there
-_TAGS_A_BATCH = 90  # MLflow takes 100
-_CHARS_A_BATCH = 900_000  # MLflow takes 1 MB
-_LONGEST_VALUE = 5_000  # of a tag or param that is no text of ours; MLflow would cut it silently
+DONE = ("FINISHED", "FAILED")  # statuses of a completely written run
+_TAGS_PER_BATCH = 90  # MLflow accepts 100
+_BYTES_PER_BATCH = 900_000  # MLflow accepts 1 MB
+_MAX_VALUE_LENGTH = 5_000  # of a tag or param other than our texts; MLflow would truncate it silently
 
 
 @dataclass(frozen=True)
 class RunDraft:
-    """A run that is over, as it shall stand in MLflow."""
+    """A finished run to be written to MLflow."""
 
     name: str
     started_ms: int
@@ -35,7 +35,7 @@ class RunDraft:
 
 @dataclass(frozen=True)
 class RunChange:
-    """What is to be added to a run."""
+    """Tags and metrics to add to a run."""
 
     run: StoredRun
     tags: Mapping[str, str]
@@ -43,12 +43,12 @@ class RunChange:
 
 
 class RunStore:
-    """What the stages use: experiments, runs and their texts. Every write leaves its mark on the experiment."""
+    """The store that all stages use: experiments, runs and texts. Every write updates the experiment's markers."""
 
     def __init__(self, api: MlflowApi) -> None:
         self._api = api
-        self._marks = Marks(api)
-        self.files_refused = ""  # why texts went into tags after a file was refused; for the user to see
+        self._markers = WriteMarkers(api)
+        self.files_refused = ""  # the error that made texts go into tags instead of files; shown to the user
 
     @property
     def address(self) -> str:
@@ -56,31 +56,31 @@ class RunStore:
 
     @property
     def is_shared(self) -> bool:
-        """Whether other hosts may write into it too."""
+        """Whether other hosts may write to this store too."""
         return self._api.is_shared
 
     def close(self) -> None:
         self._api.close()
 
     def version(self) -> str | None:
-        """Another one after every write, whoever wrote; None where that can't be told at once."""
+        """Return a value that changes with every write, by any writer; None if finding out is not cheap."""
         return self._api.version()
 
     def session(self) -> AbstractContextManager[None]:
-        """Around many writes: they leave one mark together (`marks`), where each alone would cost three requests."""
-        return self._marks.session()
+        """Share one write marker among all writes in the block; set separately, each would cost three requests."""
+        return self._markers.session()
 
-    def forget_writers(self, experiment: Experiment, marks: Iterable[str]) -> None:
-        """Takes away the marks of writers that are known to be gone."""
-        self._marks.take_away(experiment, marks)
+    def forget_writers(self, experiment: Experiment, markers: Iterable[str]) -> None:
+        """Remove the markers of writers that are known to be gone."""
+        self._markers.remove(experiment, markers)
 
     def find_experiment(self, name: str) -> Experiment | None:
-        """The experiment, unless there is none or it is deleted."""
+        """Return the experiment; None if it does not exist or is deleted."""
         found = self._api.find_experiment(name)
         return None if found is None or found.deleted else found
 
     def experiment(self, name: str) -> Experiment:
-        """The experiment, or an error that says which ones there are."""
+        """Return the experiment; raise InvalidInput if it does not exist or is deleted."""
         found = self._api.find_experiment(name)
         if found is None:
             raise InvalidInput(
@@ -90,7 +90,7 @@ class RunStore:
         return self._not_deleted(found)
 
     def ensure_experiment(self, name: str, tags: Mapping[str, str]) -> Experiment:
-        """The experiment, made if need be; whoever else makes it at the same time, there is one."""
+        """Return the experiment, creating it if necessary; safe when several processes create it at once."""
         found = self._api.find_experiment(name) or self._api.create_experiment(name, tags)
         found = found or self._api.find_experiment(name)
         if found is None:
@@ -98,7 +98,7 @@ class RunStore:
         return self._not_deleted(found)
 
     def foreign_runs(self, experiment: Experiment) -> int:
-        """How many runs in the experiment are not tipbench's."""
+        """Return how many runs in the experiment were not written by tipbench."""
         if "tipbench.suite" in experiment.tags:
             return 0
         return sum("tipbench.kind" not in run.tags for run in self._api.search_runs(experiment.id, {}))
@@ -107,7 +107,7 @@ class RunStore:
         return sorted(self._api.list_experiments(prefix), key=lambda e: (e.created_ms, len(e.id), e.id))
 
     def delete_experiment(self, experiment: Experiment) -> None:
-        with self._marks.writing(experiment.id):
+        with self._markers.writing(experiment.id):
             self._api.delete_experiment(experiment.id)
 
     def restore_experiment(self, name: str) -> None:
@@ -115,21 +115,21 @@ class RunStore:
         if found is None or not found.deleted:
             raise InvalidInput(f"there is no deleted experiment '{name}' in {self.address}")
         self._api.restore_experiment(found.id)
-        self._marks.take_away(found, writers(found))  # of whoever deleted it: MLflow let nobody take that mark away
-        with self._marks.writing(found.id):  # MLflow restores runs that were deleted one by one, too
+        self._markers.remove(found, writers(found))  # of the deleting process: MLflow allows no untagging once deleted
+        with self._markers.writing(found.id):  # MLflow also restores runs that were deleted individually
             pass
 
     def write_run(self, experiment: Experiment, draft: RunDraft) -> str:
-        """Stores a whole run; until its last step the run is RUNNING and no reader takes it for a result."""
-        with self._marks.writing(experiment.id):
+        """Store a run and return its id; until the last step it is RUNNING, and no reader takes it for a result."""
+        with self._markers.writing(experiment.id):
             return self._write_run(experiment, draft)
 
     def _write_run(self, experiment: Experiment, draft: RunDraft) -> str:
-        place = self._api.reserve_run(experiment)
-        if place:
-            self._api.insert_runs(experiment, [self._finished(place, draft)])
-            return place[0]
-        tags, params = _fitting(draft.tags), _fitting(draft.params)
+        reserved = self._api.reserve_run(experiment)
+        if reserved:
+            self._api.insert_runs(experiment, [self._finished(reserved, draft)])
+            return reserved[0]
+        tags, params = _checked_values(draft.tags), _checked_values(draft.params)
         metrics = _metrics(draft.metrics, draft.ended_ms, step=0)
         name = printable(draft.name, 200)
         run_id, artifact_uri = self._api.create_run(experiment.id, name, draft.started_ms, tags)
@@ -139,22 +139,22 @@ class RunStore:
         return run_id
 
     def write_runs(self, experiment: Experiment, drafts: Sequence[RunDraft]) -> None:
-        """Stores whole runs, in one transaction where the store has a way for that."""
+        """Store complete runs, in one transaction if the store supports that."""
         finished = []
         with self.session():
             for draft in drafts:
-                place = self._api.reserve_run(experiment)
-                if place is None:
+                reserved = self._api.reserve_run(experiment)
+                if reserved is None:
                     self.write_run(experiment, draft)
                 else:
-                    finished.append(self._finished(place, draft))
+                    finished.append(self._finished(reserved, draft))
             if finished:
-                with self._marks.writing(experiment.id):
+                with self._markers.writing(experiment.id):
                     self._api.insert_runs(experiment, finished)
 
-    def _finished(self, place: tuple[str, str], draft: RunDraft) -> FinishedRun:
-        run_id, artifact_uri = place
-        tags, params = _fitting(draft.tags), _fitting(draft.params)
+    def _finished(self, reserved: tuple[str, str], draft: RunDraft) -> FinishedRun:
+        run_id, artifact_uri = reserved
+        tags, params = _checked_values(draft.tags), _checked_values(draft.params)
         metrics = _metrics(draft.metrics, draft.ended_ms, step=0)
         return FinishedRun(
             run_id=run_id,
@@ -176,8 +176,8 @@ class RunStore:
         new_texts: Mapping[str, str] | None = None,
         at_ms: int = 0,
     ) -> None:
-        """Adds to a run; a metric takes a step above its last one, or MLflow would go on showing the higher value."""
-        with self._marks.writing(run.experiment_id):
+        """Add to a run. A metric gets the step after its last one, or MLflow would keep showing the old value."""
+        with self._markers.writing(run.experiment_id):
             self._extend_run(run, tags, metrics, new_texts, at_ms)
 
     def _extend_run(
@@ -188,81 +188,83 @@ class RunStore:
         new_texts: Mapping[str, str] | None,
         at_ms: int,
     ) -> None:
-        plain_tags = _fitting(tags)
+        plain_tags = _checked_values(tags)
         stepped = [
             metric
             for key, value in (metrics or {}).items()
             for metric in _metrics({key: value}, at_ms, run.steps.get(key, -1) + 1)
         ]
         text_tags = self._write_texts(run.artifact_uri, new_texts or {})
-        if text_tags and len(list(_pieces({**text_tags, **plain_tags}.items()))) > 1:
-            self._log(run.run_id, (), {}, text_tags)  # what the plain tags speak of is there before them, and they
-            text_tags = {}  # come in one piece
+        if text_tags and len(list(_chunks({**text_tags, **plain_tags}.items()))) > 1:
+            # Texts first, so that they exist before the plain tags refer to them, and those are written in one call.
+            self._log(run.run_id, (), {}, text_tags)
+            text_tags = {}
         self._log(run.run_id, stepped, {}, {**text_tags, **plain_tags})
 
     def extend_runs(self, changes: Sequence[RunChange], at_ms: int = 0) -> None:
-        """Many runs; in one transaction where the store has a way for that."""
+        """Add to many runs, in one transaction if the store supports that."""
         with ExitStack() as stack:
             for experiment_id in sorted({change.run.experiment_id for change in changes}):
-                stack.enter_context(self._marks.writing(experiment_id))  # before the transaction, so that it stands
-            stack.enter_context(self._api.together())
+                # Before the transaction begins, so that others see the marker.
+                stack.enter_context(self._markers.writing(experiment_id))
+            stack.enter_context(self._api.transaction())
             for change in changes:
                 self.extend_run(change.run, change.tags, change.metrics, at_ms=at_ms)
 
     def tag_run(self, experiment: Experiment, run_id: str, tags: Mapping[str, str]) -> None:
-        with self._marks.writing(experiment.id):
-            self._api.log_batch(run_id, (), {}, _fitting(tags))
+        with self._markers.writing(experiment.id):
+            self._api.log_batch(run_id, (), {}, _checked_values(tags))
 
     def runs(self, experiment: Experiment, tags: Mapping[str, str]) -> list[StoredRun]:
-        """The finished runs with these tags, oldest first."""
-        return [run for run in self.every_run(experiment, tags) if run.status in DONE]
+        """Return the finished runs with these tags, oldest first."""
+        return [run for run in self.all_runs(experiment, tags) if run.status in DONE]
 
-    def every_run(self, experiment: Experiment, tags: Mapping[str, str]) -> list[StoredRun]:
-        """The runs with these tags, oldest first, also those that are being written or were left half-written."""
-        return sorted(self.each_run(experiment, tags), key=lambda run: (run.started_ms, run.run_id))
+    def all_runs(self, experiment: Experiment, tags: Mapping[str, str]) -> list[StoredRun]:
+        """Return all runs with these tags, oldest first, including those still or only partly written."""
+        return sorted(self.iter_runs(experiment, tags), key=lambda run: (run.started_ms, run.run_id))
 
-    def each_run(self, experiment: Experiment, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
-        """The same one by one, as they are read; brief: for whoever reads no texts of them."""
+    def iter_runs(self, experiment: Experiment, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
+        """Yield the runs with these tags as they are read; `brief` is for callers that don't read their texts."""
         return self._api.search_runs(experiment.id, tags, brief)
 
     def remove_run(self, run: StoredRun) -> None:
-        with self._marks.writing(run.experiment_id):
+        with self._markers.writing(run.experiment_id):
             self._api.delete_run(run.run_id)
 
     def text(self, run: StoredRun, name: str) -> str | None:
-        """A text of the run, character for character; None when it has no such text."""
+        """Return a text of the run exactly as it was written; None if the run has no such text."""
         note = texts.read_note(name, run.tags)
         if note is None:
             return None
-        if note.kept_in == "tags":
+        if note.stored_in == "tags":
             return texts.from_tags(name, note, run.tags)
         return texts.from_file(name, note, self._api.get_file(run.artifact_uri, name))
 
-    def _write_texts(self, artifact_uri: str, named: Mapping[str, str]) -> dict[str, str]:
-        """Writes the texts as files where that works; the tags that are still to be logged."""
+    def _write_texts(self, artifact_uri: str, named_texts: Mapping[str, str]) -> dict[str, str]:
+        """Write the texts as files if possible; return the tags that the caller has to log."""
         tags: dict[str, str] = {}
-        if named and not self.files_refused and self._api.can_store_files(artifact_uri):
+        if named_texts and not self.files_refused and self._api.can_store_files(artifact_uri):
             files = {}
-            for name, text in named.items():
+            for name, text in named_texts.items():
                 files[name], note = texts.as_file(name, text)
                 tags.update(note)
             try:
                 self._api.put_files(artifact_uri, files)
             except TrackingUnreachable:
                 raise
-            except TrackingError as error:  # a server without its artifact store
+            except TrackingError as error:  # a server without an artifact store
                 self.files_refused = str(error)
             else:
                 return tags
-        for name, text in named.items():
+        for name, text in named_texts.items():
             tags.update(texts.as_tags(name, text))
         return tags
 
     def _log(self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]) -> None:
-        pieces = list(_pieces(tags.items())) or [()]
-        for number, piece in enumerate(pieces):
+        chunks = list(_chunks(tags.items())) or [()]
+        for number, chunk in enumerate(chunks):
             first = number == 0
-            self._api.log_batch(run_id, metrics if first else (), params if first else {}, dict(piece))
+            self._api.log_batch(run_id, metrics if first else (), params if first else {}, dict(chunk))
 
     def _not_deleted(self, experiment: Experiment) -> Experiment:
         if experiment.deleted:
@@ -280,25 +282,25 @@ def _metrics(values: Mapping[str, float], at_ms: int, step: int) -> list[Metric]
     return [Metric(key, float(value), at_ms, step) for key, value in values.items()]
 
 
-def _fitting(values: Mapping[str, str]) -> dict[str, str]:
-    """Tags and params that MLflow holds whole; nothing that long is ever meant to be one."""
+def _checked_values(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the tags or params unchanged; raise TrackingError for a value that MLflow would truncate or refuse."""
     for key, value in values.items():
-        if len(value) > _LONGEST_VALUE:
+        if len(value) > _MAX_VALUE_LENGTH:
             raise TrackingError(f"the value of {key} has {len(value)} characters; MLflow would cut it")
-        if storable(value).escaped:  # in a file it would stay, PostgreSQL refuses it when half of the run is written
+        if storable(value).escaped:  # SQLite would store it, PostgreSQL fails halfway through the run
             raise TrackingError(f"the value of {key} is {shown(value)}, with a character that no database holds")
     return dict(values)
 
 
-def _pieces(items: Iterable[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], ...]]:
-    piece: list[tuple[str, str]] = []
+def _chunks(items: Iterable[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], ...]]:
+    chunk: list[tuple[str, str]] = []
     size = 0
     for key, value in items:
         cost = len(json.dumps(value, ensure_ascii=False).encode("utf-8")) + len(key) + 40
-        if piece and (len(piece) >= _TAGS_A_BATCH or size + cost > _CHARS_A_BATCH):
-            yield tuple(piece)
-            piece, size = [], 0
-        piece.append((key, value))
+        if chunk and (len(chunk) >= _TAGS_PER_BATCH or size + cost > _BYTES_PER_BATCH):
+            yield tuple(chunk)
+            chunk, size = [], 0
+        chunk.append((key, value))
         size += cost
-    if piece:
-        yield tuple(piece)
+    if chunk:
+        yield tuple(chunk)

@@ -1,9 +1,9 @@
-"""MLflow's tables in a SQLite file, read and written by plain SQL.
+"""Reads and writes MLflow's tables in a SQLite file with plain SQL.
 
-MLflow's own store commits several times a run, and importing it takes two seconds and 150 MB. So the few tables that
-tipbench needs are used as MLflow's own definitions made them in the file: many finished runs to a transaction, and
-reading without the import. Only for the schema versions that this was tested with; for any other, `mlflow_store` calls
-MLflow itself.
+MLflow's own store commits several times per run, and importing it takes two seconds and 150 MB. This module uses the
+few tables that tipbench needs directly, as MLflow created them: it writes many finished runs in one transaction, and
+reads without the import. It does so only for the schema versions it was tested with; for any other version,
+`mlflow_store` calls MLflow itself.
 """
 
 import json
@@ -21,8 +21,8 @@ from tipbench.core.sqlite import ConnectionLock, connect
 
 # The alembic revisions that tests/bench/tracking/test_tables.py has passed with.
 TESTED_SCHEMAS = frozenset({"dc11669786a5"})
-# The columns that are written, all that these tables have; a test holds them against MLflow's own definitions.
-WRITTEN = {
+# The columns that are written: all columns of these tables. A test compares them with MLflow's own definitions.
+WRITTEN_COLUMNS = {
     "experiments": (
         *("experiment_id", "name", "artifact_location", "lifecycle_stage", "creation_time", "last_update_time"),
         "workspace",
@@ -37,12 +37,12 @@ WRITTEN = {
     "metrics": ("key", "value", "timestamp", "step", "is_nan", "run_uuid"),
     "latest_metrics": ("key", "value", "timestamp", "step", "is_nan", "run_uuid"),
 }
-COMMAND_BUSY_S = 60.0  # that a command waits for somebody else who is writing
-_RUNS_AT_ONCE = 500  # SQLite takes 999 values a statement everywhere
+COMMAND_BUSY_S = 60.0  # how long a command waits for another writer
+_RUNS_AT_ONCE = 500  # every SQLite build accepts 999 values per statement
 
 
 def schema_of(path: Path, busy_s: float = COMMAND_BUSY_S) -> str | None:
-    """The schema version of the file; None when it is empty. Something else than MLflow's database is refused."""
+    """Return the file's schema version; None if it is empty. Raise TrackingError if it isn't an MLflow database."""
     with ConnectionLock(path), closing(connect(path, busy_s)) as probe:
         tables = {name for (name,) in probe.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not tables:
@@ -54,7 +54,7 @@ def schema_of(path: Path, busy_s: float = COMMAND_BUSY_S) -> str | None:
 
 
 class SqliteTables:
-    """The tables of one file. Its errors are SQLite's and DatabaseBusy, for the caller to translate."""
+    """The tables of one file. Raises SQLite's errors and DatabaseBusy, which the caller translates."""
 
     def __init__(self, path: Path, artifacts: Path, busy_s: float = COMMAND_BUSY_S) -> None:
         self._artifacts = artifacts
@@ -62,11 +62,11 @@ class SqliteTables:
         self._connection = connect(path, busy_s)
 
     def close(self) -> None:
-        with suppress(DatabaseBusy), self._lock.with_timeout(1):  # a thread that waits for the file may have it
+        with suppress(DatabaseBusy), self._lock.with_timeout(1):  # a thread that waits for the file may hold the lock
             self._connection.close()
 
     def version(self) -> str:
-        """Others' writes change the one number, our own the other."""
+        """Return a value that changes with every write: other connections' writes change one number, ours the other."""
         with self._lock:
             (others,) = self._connection.execute("PRAGMA data_version").fetchone()
             return f"{others}/{self._connection.total_changes}"
@@ -77,7 +77,7 @@ class SqliteTables:
 
     def create_experiment(self, name: str, tags: Mapping[str, str]) -> Experiment | None:
         now = round(time.time() * 1000)
-        with self.writing() as run:
+        with self.transaction() as run:
             if run("SELECT 1 FROM experiments WHERE name = ?", (name,)).fetchone():
                 return None
             number = run(_insert("experiments"), (None, name, None, "active", now, now, "default")).lastrowid
@@ -88,12 +88,12 @@ class SqliteTables:
         return self.find_experiment(name)
 
     def tag_experiment(self, experiment_id: str, key: str, value: str) -> None:
-        with self.writing() as run:
+        with self.transaction() as run:
             statement = f"{_insert('experiment_tags')} ON CONFLICT DO UPDATE SET value = excluded.value"
             run(statement, (key, value, int(experiment_id)))
 
     def untag_experiment(self, experiment_id: str, key: str) -> None:
-        with self.writing() as run:
+        with self.transaction() as run:
             run("DELETE FROM experiment_tags WHERE experiment_id = ? AND key = ?", (int(experiment_id), key))
 
     def list_experiments(self, prefix: str) -> list[Experiment]:
@@ -101,7 +101,7 @@ class SqliteTables:
         return [experiment for experiment in found if experiment.name.startswith(prefix)]
 
     def insert_runs(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
-        """All of the runs, or none."""
+        """Insert all of the runs, or none."""
         metrics = [
             (metric.key, metric.value, metric.timestamp_ms, metric.step, 0, run.run_id)
             for run in runs
@@ -118,14 +118,14 @@ class SqliteTables:
             "metrics": metrics,
             "latest_metrics": metrics,
         }
-        with self.writing():
+        with self.transaction():
             for table, values in rows.items():
                 self._connection.executemany(_insert(table), values)
 
     def log_batch(
         self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
     ) -> None:
-        with self.writing() as run:
+        with self.transaction() as run:
             if not run("SELECT 1 FROM runs WHERE run_uuid = ? AND lifecycle_stage = 'active'", (run_id,)).fetchone():
                 raise TrackingError(f"there is no run {run_id}, or it was deleted")
             for key, value in params.items():
@@ -138,45 +138,45 @@ class SqliteTables:
                 run(_LATEST, row)
 
     def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
-        """Some hundred runs in memory at a time, however many there are."""
+        """Yield the runs, holding only some hundreds of them in memory at a time."""
         has_tag = (
             " AND EXISTS (SELECT 1 FROM tags WHERE tags.run_uuid = runs.run_uuid AND tags.key = ? AND tags.value = ?)"
         )
-        asked = (
+        query = (
             f"SELECT run_uuid FROM runs WHERE experiment_id = ? AND lifecycle_stage = 'active'{has_tag * len(tags)} "
             "ORDER BY start_time, run_uuid"
         )
         values = [part for pair in tags.items() for part in pair]
-        ids = [run_id for (run_id,) in self._read(asked, [int(experiment_id), *values])]
+        ids = [run_id for (run_id,) in self._read(query, [int(experiment_id), *values])]
         for start in range(0, len(ids), _RUNS_AT_ONCE):
             yield from self._runs(experiment_id, ids[start : start + _RUNS_AT_ONCE], brief)
 
     def _runs(self, experiment_id: str, ids: Sequence[str], brief: bool) -> Iterator[StoredRun]:
         among = f"run_uuid IN ({', '.join('?' * len(ids))})"
-        asked = among + ("".join(f" AND key NOT GLOB '{start}*'" for start in NOT_IN_BRIEF) if brief else "")
-        with self._lock:  # one state of the database for all four
+        wanted = among + ("".join(f" AND key NOT GLOB '{start}*'" for start in NOT_IN_BRIEF) if brief else "")
+        with self._lock:  # all four queries see one state of the database
             runs = self._read(f"SELECT run_uuid, status, start_time, artifact_uri FROM runs WHERE {among}", ids)
-            tags = self._texts("tags", asked, ids)
+            tags = self._texts("tags", wanted, ids)
             params = self._texts("params", among, ids)
-            metrics, steps = self._latest(asked, ids, brief)
+            metrics, steps = self._latest(wanted, ids, brief)
         found = {row[0]: row for row in runs}
         for run_id in ids:
             if run_id in found:
                 _, status, started_ms, artifact_uri = found[run_id]
-                of_run = (tags.get(run_id, {}), params.get(run_id, {}), metrics[run_id], steps[run_id])
-                yield StoredRun(run_id, status, started_ms or 0, artifact_uri, *of_run, experiment_id)
+                run_values = (tags.get(run_id, {}), params.get(run_id, {}), metrics[run_id], steps[run_id])
+                yield StoredRun(run_id, status, started_ms or 0, artifact_uri, *run_values, experiment_id)
 
     def _texts(self, table: str, condition: str, ids: Sequence[str]) -> dict[str, dict[str, str]]:
-        """By run. SQLite puts a run's rows together: a row for each of them would take half as long again."""
-        gathered = f"SELECT run_uuid, json_group_object(key, value) FROM {table} WHERE {condition} GROUP BY run_uuid"
-        rows = self._read(gathered, ids)
-        found = json.loads(f"[{','.join(texts for _, texts in rows)}]")  # at once: the same few keys are held once
+        """Return key-value pairs by run. SQLite aggregates a run's rows: fetching each row takes half as long again."""
+        query = f"SELECT run_uuid, json_group_object(key, value) FROM {table} WHERE {condition} GROUP BY run_uuid"
+        rows = self._read(query, ids)
+        found = json.loads(f"[{','.join(texts for _, texts in rows)}]")  # one call, so that equal keys share one string
         return {run_id: texts for (run_id, _), texts in zip(rows, found, strict=True)}
 
     def _latest(
         self, condition: str, ids: Sequence[str], brief: bool
     ) -> tuple[defaultdict[str, dict[str, float]], defaultdict[str, dict[str, int]]]:
-        """Metrics and, unless brief, steps, by run. As rows: in SQLite's JSON, numbers lose their last digits."""
+        """Return metrics and, unless brief, steps, by run. Read as rows: SQLite's JSON drops numbers' last digits."""
         metrics: defaultdict[str, dict[str, float]] = defaultdict(dict)
         steps: defaultdict[str, dict[str, int]] = defaultdict(dict)
         if brief:
@@ -185,8 +185,8 @@ class SqliteTables:
             ):
                 metrics[run_id][key] = value
             return metrics, steps
-        asked = f"SELECT run_uuid, key, value, step FROM latest_metrics WHERE {condition} AND is_nan = 0"
-        for run_id, name, value, step in self._connection.execute(asked, ids):
+        query = f"SELECT run_uuid, key, value, step FROM latest_metrics WHERE {condition} AND is_nan = 0"
+        for run_id, name, value, step in self._connection.execute(query, ids):
             key = intern(name)
             metrics[run_id][key] = value
             steps[run_id][key] = step
@@ -216,8 +216,8 @@ class SqliteTables:
             return self._connection.execute(statement, values).fetchall()
 
     @contextmanager
-    def writing(self) -> Iterator[Any]:
-        """A transaction: all of it, or nothing. Inside another one it is a part of that."""
+    def transaction(self) -> Iterator[Any]:
+        """Run the block as one transaction and yield its `execute`; a nested block joins the outer transaction."""
         with self._lock:
             if self._connection.in_transaction:
                 yield self._connection.execute
@@ -227,17 +227,17 @@ class SqliteTables:
                 yield self._connection.execute
                 self._connection.execute("COMMIT")
             except BaseException:
-                if self._connection.in_transaction:  # a full disk has ended it already
+                if self._connection.in_transaction:  # a full disk has already ended it
                     self._connection.execute("ROLLBACK")
                 raise
 
 
 def _insert(table: str) -> str:
-    columns = WRITTEN[table]
+    columns = WRITTEN_COLUMNS[table]
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
-# MLflow shows the value of the highest (step, timestamp, value).
+# MLflow shows the value with the highest (step, timestamp, value).
 _LATEST = (
     f"{_insert('latest_metrics')} ON CONFLICT DO UPDATE SET value = excluded.value, timestamp = excluded.timestamp, "
     "step = excluded.step, is_nan = excluded.is_nan WHERE (excluded.step, excluded.timestamp, excluded.value) > "
@@ -246,9 +246,9 @@ _LATEST = (
 
 
 def _run_row(experiment: Experiment, run: FinishedRun) -> tuple[Any, ...]:
-    made_by = ("UNKNOWN", "", "", "")
+    source = ("UNKNOWN", "", "", "")
     times = (run.started_ms, run.ended_ms, None)
-    return (run.run_id, run.name, *made_by, run.status, *times, "", "active", run.artifact_uri, int(experiment.id))
+    return (run.run_id, run.name, *source, run.status, *times, "", "active", run.artifact_uri, int(experiment.id))
 
 
 def _by_owner(rows: Any) -> defaultdict[Any, dict[str, Any]]:

@@ -1,1 +1,1 @@
-"""`tipbench recommend`: one file a subcommand."""
+"""`tipbench recommend`: one module per subcommand."""

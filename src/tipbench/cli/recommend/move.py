@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tipbench.cli.console import err, note, out
 from tipbench.core.errors import InvalidInput
 from tipbench.core.settings import Settings
-from tipbench.recommender.store.moving import STORES, Watcher, move, open_alone
+from tipbench.recommender.store.moving import STORES, Watcher, move, open_exclusive
 
 _NAMES = click.Choice(list(STORES))
 
@@ -32,10 +32,10 @@ def command(source: str, destination: str) -> int:
     if source == destination:
         raise InvalidInput(f"source and destination are both {source}; name two: {' and '.join(STORES)}")
     settings = Settings()
-    with closing(open_alone(source, settings)) as left, closing(open_alone(destination, settings)) as entered:
+    with closing(open_exclusive(source, settings)) as left, closing(open_exclusive(destination, settings)) as entered:
         note(f"Moving the states in {left.address} to {entered.address} …")
-        with _shown() as watch:
-            moved = move(left, entered, round(time.time() * 1000), watch)
+        with _progress_bar() as show:
+            moved = move(left, entered, round(time.time() * 1000), show)
         out.print(
             f"{moved.states} states of {moved.users} users are in {entered.address} now. Serve from there: set "
             f"TIPBENCH_STATE={destination}",
@@ -45,8 +45,8 @@ def command(source: str, destination: str) -> int:
 
 
 @contextmanager
-def _shown() -> Iterator[Watcher]:
-    """A bar on a terminal; nothing elsewhere, where the last line says all."""
+def _progress_bar() -> Iterator[Watcher]:
+    """Show a bar on a terminal; nothing elsewhere, where the final message is enough."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=16),

@@ -34,7 +34,7 @@ def command(form: str) -> None:
     if form == "json":
         click.echo(json_text({"live": live, "acts": [act.model_dump(by_alias=True) for act in acts]}))
         return
-    since = f" since {_moment(acts[-1])}" if acts else ", as in the beginning: nothing was promoted yet"
+    since = f" since {_time(acts[-1])}" if acts else ", as in the beginning: nothing was promoted yet"
     out.print(printable(f"{live} is live{since}."), style="bold", soft_wrap=True)
     for change in changed_since(acts):
         out.print(printable(f"It is not what was promoted: {change}."), style="yellow", soft_wrap=True)
@@ -43,13 +43,13 @@ def command(form: str) -> None:
 
 
 def _table(acts: Sequence[Act], home: Path) -> Table:
-    """Newest first."""
+    """Return the table of promotions and rollbacks, newest first."""
     table = empty_table("Promotions")
     for name in ("when", "act", "from", "to", "gate", "gain at least", "replay"):
         table.add_column(name, overflow="fold")
     for act in reversed(acts):
-        words = (_moment(act), act.act, act.left, act.to, act.gate or "–", _gain(act, home), act.replay or "–")
-        table.add_row(*map(printable, words))
+        texts = (_time(act), act.act, act.left, act.to, act.gate or "–", _gain(act, home), act.replay or "–")
+        table.add_row(*map(printable, texts))
     return table
 
 
@@ -64,5 +64,5 @@ def _gain(act: Act, home: Path) -> str:
         return "its record is not here"
 
 
-def _moment(act: Act) -> str:
+def _time(act: Act) -> str:
     return utc_minute(act.at_ms)

@@ -1,4 +1,4 @@
-"""`tipbench recommend rollback`: the policy before is live again."""
+"""`tipbench recommend rollback`: the previous policy goes live again."""
 
 import time
 from contextlib import closing

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tipbench.cli.console import note, out
-from tipbench.cli.listening import LOOPBACK, is_loopback, listening, url_of, uvicorn_options
+from tipbench.cli.listening import LOOPBACK, is_loopback, open_listener, url_of, uvicorn_options
 from tipbench.core.errors import InvalidInput, MissingExtra
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
@@ -14,7 +14,7 @@ from tipbench.core.untrusted import printable
 if TYPE_CHECKING:
     from tipbench.web.service_key import ServiceKey
 
-_MOST_WORKERS = 64
+_MAX_WORKERS = 64
 
 
 @click.command(
@@ -30,7 +30,7 @@ _MOST_WORKERS = 64
 @click.option("--port", type=click.IntRange(0, 65535), default=8766, show_default=True, help="0: any that is free.")
 @click.option(
     "--workers",
-    type=click.IntRange(1, _MOST_WORKERS),
+    type=click.IntRange(1, _MAX_WORKERS),
     default=1,
     show_default=True,
     help="Processes that answer; they share all states.",
@@ -54,41 +54,41 @@ def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind
     try:
         import uvicorn
 
-        from tipbench.cli.recommend.workers import serve_by_workers
-        from tipbench.recommender.service.app import checked_parts, service_key, serving_server
+        from tipbench.cli.recommend.workers import serve_with_workers
+        from tipbench.recommender.service.app import check_service, service_key, serving_server
         from tipbench.web.server import Server
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the service needs more: pip install 'tipbench[server]' ({error})") from error
-    running = uvicorn_options(behind_proxy)
-    with listening(host, port) as listener:
+    server_options = uvicorn_options(behind_proxy)
+    with open_listener(host, port) as listener:
         key = service_key(settings)
-        if not is_loopback(host) and not new_key and not key.is_there():
+        if not is_loopback(host) and not new_key and not key.exists():
             raise InvalidInput(
                 "there is no key yet, so only this machine may be served; set TIPBENCH_SERVING_KEY, or start once "
                 "without --host to get one"
             )
-        checked = checked_parts(settings, shadows)
+        checked = check_service(settings, shadows)
         for change in checked.changes:
             note(f"The live policy is not what was promoted: {printable(change)}. Hold a gate for it as it is now.")
         _show_key(key, new_key)
         out.print(f"tipbench recommend serves at {url_of(host, listener)} (Ctrl-C ends it)", soft_wrap=True)
-        out.print(checked.made_of, soft_wrap=True)
+        out.print(checked.summary, soft_wrap=True)
         if not is_loopback(host):
             note("Others can reach this address, and the key travels to it as it is; put a proxy with https before it.")
         out.file.flush()
         if workers > 1:
-            serve_by_workers(workers, listener, shadows, behind_proxy)
+            serve_with_workers(workers, listener, shadows, behind_proxy)
         else:
-            config = uvicorn.Config(serving_server(settings, shadows), **running)
-            with suppress(KeyboardInterrupt):  # how uvicorn passes Ctrl-C on, once everything is closed
+            config = uvicorn.Config(serving_server(settings, shadows), **server_options)
+            with suppress(KeyboardInterrupt):  # uvicorn re-raises Ctrl-C once everything is closed
                 Server(config).run(sockets=[listener])
     note("The service has ended. All states are kept.")
     return 0
 
 
 def _show_key(key: "ServiceKey", new_key: bool) -> None:
-    """Shown once, and kept nowhere but as a hash; not before it is sure that this service will serve."""
-    made = key.renew() if new_key else key.ensure()
-    if made:
-        out.print(f"Key, shown this once: {made}", soft_wrap=True)
+    """Print a new key, this once: only its hash is stored. Called once it is certain that the service will start."""
+    created = key.renew() if new_key else key.ensure()
+    if created:
+        out.print(f"Key, shown this once: {created}", soft_wrap=True)
         out.print("Send it as 'Authorization: Bearer …'. 'tipbench recommend serve --new-key' makes another.")

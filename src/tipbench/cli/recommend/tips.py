@@ -4,13 +4,12 @@ from typing import Any
 
 import click
 
-from tipbench.bench.compare.leaderboard import Leaderboard
-from tipbench.bench.compare.messages import row_label
+from tipbench.bench.compare.leaderboard import Leaderboard, row_label
 from tipbench.cli.console import bench_of, note
 from tipbench.cli.flags import gather, option_flags
 from tipbench.core.untrusted import json_text, printable
 from tipbench.recommender.records import MOST_CANDIDATES
-from tipbench.server.views.tips import Tips, best_rows, tips_of
+from tipbench.server.views.tips import Tips, best_row_indices, tips_of
 
 
 @click.command(
@@ -41,7 +40,7 @@ def command(top: int, model: str | None, prompt: str | None, category: str | Non
     options = gather(given)
     with bench_of(options) as bench:
         board = bench.compare()
-        tips = tips_of(bench.store, bench.experiment, board, best_rows(board, top, model, prompt), category)
+        tips = tips_of(bench.store, bench.experiment, board, best_row_indices(board, top, model, prompt), category)
     click.echo(
         json_text([{"candidate": tip.candidate.model_dump(exclude_none=True), "text": tip.text} for tip in tips.tips])
     )
@@ -51,9 +50,9 @@ def command(top: int, model: str | None, prompt: str | None, category: str | Non
 
 def _notes(board: Leaderboard, tips: Tips) -> list[str]:
     rows = ", ".join(row_label(board, row) for row in tips.rows)
-    told = [f"{len(tips.tips)} tips of {rows}; left out: {tips.failed} failed cells, {tips.empty} empty ones."]
+    notes = [f"{len(tips.tips)} tips of {rows}; left out: {tips.failed} failed cells, {tips.empty} empty ones."]
     if board.provisional:
-        told.append("The leaderboard is provisional: no counted judge has scored anything yet.")
+        notes.append("The leaderboard is provisional: no counted judge has scored anything yet.")
     if len(tips.tips) > MOST_CANDIDATES:
-        told.append(f"A request takes up to {MOST_CANDIDATES} candidates; send a selection of these.")
-    return told
+        notes.append(f"A request takes up to {MOST_CANDIDATES} candidates; send a selection of these.")
+    return notes

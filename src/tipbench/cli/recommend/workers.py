@@ -1,6 +1,6 @@
-"""Worker processes of the service: one listening socket, and a parent that replaces a worker that dies.
+"""Worker processes of the service: they share one listening socket, and the parent replaces a worker that dies.
 
-A worker imports what it needs once it runs, so that it is there, and can be ended, from its beginning.
+A worker imports what it needs only once it runs, so that it can be stopped from its start.
 """
 
 import logging
@@ -23,46 +23,48 @@ from tipbench.cli.listening import GRACE_S, uvicorn_options
 from tipbench.core.errors import TipbenchError
 from tipbench.core.settings import Settings
 
-_ENDING = (signal.SIGINT, signal.SIGTERM)
-_PATIENCE_S = GRACE_S + 5
-_BETWEEN_STARTS_S = 0.5  # a worker that can't start shall not take all of the processor
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_STOP_TIMEOUT_S = GRACE_S + 5
+_RESTART_DELAY_S = 0.5  # so that a worker that can't start doesn't use up the processor
 _log = logging.getLogger(__name__)
 
 
-def serve_by_workers(number: int, listener: socket.socket, shadows: Sequence[str], behind_proxy: bool) -> None:
-    """Until Ctrl-C or TERM, which end all of them, after the answers that are on their way."""
+def serve_with_workers(count: int, listener: socket.socket, shadows: Sequence[str], behind_proxy: bool) -> None:
+    """Serve until Ctrl-C or SIGTERM, which stop all workers once requests in flight are answered."""
     logging.config.dictConfig(uvicorn_options(behind_proxy)["log_config"])
     workers: list[SpawnProcess] = []
 
-    def start(place: int) -> None:
-        with _undisturbed():  # a worker that was started is one that will be ended
-            worker = multiprocessing.get_context("spawn").Process(target=work, args=(listener, shadows, behind_proxy))
+    def start(index: int) -> None:
+        with _signals_blocked():  # a worker that is started must be in the list, to be stopped
+            worker = multiprocessing.get_context("spawn").Process(
+                target=worker_main, args=(listener, shadows, behind_proxy)
+            )
             worker.start()
-            workers[place : place + 1] = [worker]
+            workers[index : index + 1] = [worker]
 
-    handle_interrupts(also_ignored=True)  # as a shell does with what it starts in the background
+    handle_interrupts(even_if_ignored=True)  # a shell ignores Ctrl-C for background processes
     try:
-        resource_tracker.ensure_running()  # now, since its start would let signals through in the middle of another
-        for place in range(number):
-            start(place)
+        resource_tracker.ensure_running()  # now: its start unblocks signals, which must not happen in `start`
+        for index in range(count):
+            start(index)
         while True:
             wait([worker.sentinel for worker in workers])
-            time.sleep(_BETWEEN_STARTS_S)
-            for place, worker in enumerate(workers):
+            time.sleep(_RESTART_DELAY_S)
+            for index, worker in enumerate(workers):
                 if worker.exitcode is not None:
                     _log.error("worker %s has ended (%s); another one takes its place", worker.pid, worker.exitcode)
-                    start(place)
-    except KeyboardInterrupt:  # TERM is one, too
+                    start(index)
+    except KeyboardInterrupt:  # SIGTERM raises it, too
         pass
     finally:
-        _end(workers)
+        _stop(workers)
 
 
-def work(listener: socket.socket, shadows: Sequence[str], behind_proxy: bool) -> None:
-    """What one worker does. The parent has seen that a service can be made, so what fails here may be over soon."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends us
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
-    threading.Thread(target=_end_with_parent, name="end with parent", daemon=True).start()
+def worker_main(listener: socket.socket, shadows: Sequence[str], behind_proxy: bool) -> None:
+    """Run one worker. The parent has checked that the service can start, so a failure here may be temporary."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent, which stops us
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
+    threading.Thread(target=_exit_with_parent, name="end with parent", daemon=True).start()
     import uvicorn
 
     from tipbench.recommender.service.app import serving_server
@@ -79,32 +81,32 @@ def work(listener: socket.socket, shadows: Sequence[str], behind_proxy: bool) ->
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Signals wait until it is over; a process that is started meanwhile has them wait as well."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+def _signals_blocked() -> Iterator[None]:
+    """Block the stop signals meanwhile; a process started within inherits the block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end(workers: Sequence[SpawnProcess]) -> None:
-    with _undisturbed():
+def _stop(workers: Sequence[SpawnProcess]) -> None:
+    with _signals_blocked():
         for worker in workers:
             worker.terminate()
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
         for worker in workers:
             worker.join(max(0.0, deadline - time.monotonic()))
             if worker.exitcode is None:
-                _log.error("worker %s did not end in %s s, and was killed", worker.pid, _PATIENCE_S)
+                _log.error("worker %s did not end in %s s, and was killed", worker.pid, _STOP_TIMEOUT_S)
                 worker.kill()
                 worker.join()
 
 
-def _end_with_parent() -> None:
-    """A parent that is killed can't end its workers: they end at once, as it did, and leave the port to the next one.
+def _exit_with_parent() -> None:
+    """Exit at once when the parent dies: a killed parent can't stop its workers, and the port must become free.
 
-    What was answered is stored; what was not is asked again.
+    What was answered is stored; clients retry the rest.
     """
     parent = multiprocessing.parent_process()
     if parent is not None:

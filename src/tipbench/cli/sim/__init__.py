@@ -1,1 +1,1 @@
-"""`tipbench sim`: one file a subcommand."""
+"""`tipbench sim`: one module per subcommand."""

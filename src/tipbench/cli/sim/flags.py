@@ -1,4 +1,4 @@
-"""The flags that all simulations share, and the request that comes of them."""
+"""The flags that all simulations share, and the request made from them."""
 
 import math
 import os
@@ -16,14 +16,14 @@ from tipbench.recommender.simulation.world import World
 from tipbench.server.jobs.simulation_asked import open_world
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_MOST_WORKERS = 256
+_MAX_WORKERS = 256
 _DAY_S = 86_400.0
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_USUAL = {name: field.default for name, field in SimulationRequest.model_fields.items()}
+_DEFAULTS = {name: field.default for name, field in SimulationRequest.model_fields.items()}
 
 
 class _Seconds(click.FloatRange):
-    """A number that is none lies in every range."""
+    """A number of seconds; rejects NaN, which passes every range check."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         found: float = super().convert(value, param, ctx)
@@ -60,7 +60,7 @@ class Flags:
         )
 
     def processes(self, lives: int) -> int:
-        """As many as there are cores that we may use, and never more than there are lives."""
+        """Return the number of worker processes: by default one per usable core, never more than there are lives."""
         return min(self.workers or len(os.sched_getaffinity(0)), lives)
 
 
@@ -70,8 +70,8 @@ def simulation_flags(command: _Command) -> _Command:
     return command
 
 
-def names(given: str, flag: str) -> tuple[str, ...]:
-    found = tuple(name.strip() for name in given.split(",") if name.strip())
+def split_names(text: str, flag: str) -> tuple[str, ...]:
+    found = tuple(name.strip() for name in text.split(",") if name.strip())
     if not found:
         raise InvalidInput(f"{flag} names nobody; give names with commas between them")
     return found
@@ -81,34 +81,34 @@ _OPTIONS = (
     click.option(
         "--seeds",
         type=click.IntRange(1, 100_000),
-        default=_USUAL["seeds"],
+        default=_DEFAULTS["seeds"],
         show_default=True,
         help="Lives a persona.",
     ),
     click.option(
         "--first-seed",
         type=click.IntRange(0, 10**9),
-        default=_USUAL["first_seed"],
+        default=_DEFAULTS["first_seed"],
         show_default=True,
         help=f"Seeds count from here; others are other lives. Those below {FIRST_SEED} set the gate's thresholds.",
     ),
     click.option(
         "--steps",
         type=click.IntRange(1, 100_000),
-        default=_USUAL["steps"],
+        default=_DEFAULTS["steps"],
         show_default=True,
         help="Decisions in a life.",
     ),
     click.option(
         "--offered",
         type=click.IntRange(1, 200),
-        default=_USUAL["offered"],
+        default=_DEFAULTS["offered"],
         show_default=True,
         help="Tips that each is made among.",
     ),
     click.option("--world", type=_FILE, metavar="FILE", help="Personas and tips.  [default: those of the suite 'tip']"),
     click.option("--http", is_flag=True, help="Go through the real service over HTTP: slower, with the same results."),
-    click.option("--workers", type=click.IntRange(1, _MOST_WORKERS), metavar="N", help="[default: all cores]"),
+    click.option("--workers", type=click.IntRange(1, _MAX_WORKERS), metavar="N", help="[default: all cores]"),
     click.option(
         "--timeout",
         type=_Seconds(0, _DAY_S, min_open=True),

@@ -9,7 +9,7 @@ from tipbench.cli.console import note
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.sim.flags import Flags, simulation_flags
 from tipbench.cli.sim.gate_report import Contest, in_short, next_step, show_gate
-from tipbench.cli.sim.going import interrupted, run_with_progress, write_out
+from tipbench.cli.sim.running import interrupted, run_with_progress, write_out
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.promotion.gate_records import store_gate
@@ -47,19 +47,19 @@ def _gate(flags: Flags, candidate: str, incumbent: str | None, progress_file: Pr
     request = flags.request("gate", flags.open_world(), (contest.candidate, contest.incumbent))
     found = run_with_progress(request, flags, progress_file)
     try:
-        kept_as = store_gate(settings.home, found)
+        record_id = store_gate(settings.home, found)
     except OSError:
-        _show(found, contest, "", flags.form)  # minutes went into it
+        _show(found, contest, "", flags.form)  # it took minutes: show it before failing
         raise
-    _show(found, contest, kept_as, flags.form)
+    _show(found, contest, record_id, flags.form)
     write_out(found, flags)
-    progress_file.finish(f"{in_short(found['gate'], contest)}; kept as gate {kept_as}", kept_as=kept_as)
+    progress_file.finish(f"{in_short(found['gate'], contest)}; kept as gate {record_id}", record_id=record_id)
     return 0 if found["gate"]["passed"] else _FAILED
 
 
-def _show(found: dict[str, Any], contest: Contest, kept_as: str, form: str) -> None:
+def _show(found: dict[str, Any], contest: Contest, record_id: str, form: str) -> None:
     if form == "json":
         click.echo(json_text(found))
-        note(next_step(found, contest, kept_as))
+        note(next_step(found, contest, record_id))
     else:
-        show_gate(found, contest, kept_as)
+        show_gate(found, contest, record_id)

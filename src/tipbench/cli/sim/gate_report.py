@@ -1,4 +1,4 @@
-"""A gate's verdict on a terminal: the answer first, then every reason."""
+"""A gate's verdict on a terminal: the outcome first, then every reason."""
 
 import shlex
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from rich.text import Text
 
 from tipbench.cli.console import out
 from tipbench.cli.leaderboard import empty_table
-from tipbench.cli.sim.run_report import headline, room_beside
+from tipbench.cli.sim.run_report import free_width, headline
 from tipbench.core.untrusted import printable
 from tipbench.recommender.policies.catalog import SERVED
-from tipbench.recommender.promotion.evidence import unfit
+from tipbench.recommender.promotion.evidence import size_problems
 
-_MOST_BAR, _LEAST_BAR = 24, 8  # even, so that 0 is in the middle
+_MAX_BAR, _MIN_BAR = 24, 8  # even, so that 0 is in the middle
 _LEGEND = (
     "at least: with the confidence shared among all personas. better?: by Holm's adjustment, which is sharper, so that "
     "a persona may be better off although its bound is below 0."
@@ -29,7 +29,7 @@ class Contest(NamedTuple):
     world: Path | None  # None: the built-in one
 
 
-def show_gate(found: Mapping[str, Any], contest: Contest, kept_as: str) -> None:
+def show_gate(found: Mapping[str, Any], contest: Contest, record_id: str) -> None:
     verdict = found["gate"]
     out.print(printable(in_short(verdict, contest)), style=f"bold {'green' if verdict['passed'] else 'red'}")
     out.print(printable(headline(found["plan"], len(found["personas"]))), style="dim", soft_wrap=True)
@@ -38,33 +38,33 @@ def show_gate(found: Mapping[str, Any], contest: Contest, kept_as: str) -> None:
         line = Text.assemble(_MARKS[condition["passed"]], " ", (condition["name"], "bold"), f": {condition['reason']}")
         out.print(line, soft_wrap=not out.is_terminal)
     out.print()
-    room = room_beside([_personas(verdict, _LEAST_BAR)], out)
-    out.print(_personas(verdict, max(_LEAST_BAR, min(_MOST_BAR, _LEAST_BAR + room // 2 * 2))))
+    room = free_width([_personas(verdict, _MIN_BAR)], out)
+    out.print(_personas(verdict, max(_MIN_BAR, min(_MAX_BAR, _MIN_BAR + room // 2 * 2))))
     out.print(_LEGEND, style="dim", soft_wrap=True)
-    out.print(printable(next_step(found, contest, kept_as)), soft_wrap=True)
+    out.print(printable(next_step(found, contest, record_id)), soft_wrap=True)
 
 
 def in_short(verdict: Mapping[str, Any], contest: Contest) -> str:
-    said = f"{contest.candidate} against {contest.incumbent}"
-    return f"PASSED: {said}" if verdict["passed"] else f"NOT PASSED: {said}"
+    contest_text = f"{contest.candidate} against {contest.incumbent}"
+    return f"PASSED: {contest_text}" if verdict["passed"] else f"NOT PASSED: {contest_text}"
 
 
-def next_step(found: Mapping[str, Any], contest: Contest, kept_as: str) -> str:
-    """`kept_as` is empty where there was no room for its record."""
-    if not kept_as:
+def next_step(found: Mapping[str, Any], contest: Contest, record_id: str) -> str:
+    """Return what to do after the gate; `record_id` is empty if its record could not be stored."""
+    if not record_id:
         return "It could not be kept, so nobody can go live by it."
-    kept = f"Kept as gate {kept_as}."
+    stored = f"Kept as gate {record_id}."
     if not found["gate"]["passed"]:
-        return f"{kept} Nothing changes: {contest.incumbent} stays where it is."
+        return f"{stored} Nothing changes: {contest.incumbent} stays where it is."
     if contest.candidate not in SERVED:
-        return f"{kept} {contest.candidate} is there for comparisons and can't be served, so it can't go live."
+        return f"{stored} {contest.candidate} is there for comparisons and can't be served, so it can't go live."
     plan = found["plan"]
-    reasons = unfit(plan["seeds"]["first"], plan["seeds"]["count"], plan["steps"], plan["offered"])
+    reasons = size_problems(plan["seeds"]["first"], plan["seeds"]["count"], plan["steps"], plan["offered"])
     if reasons:
-        return f"{kept} Nobody can go live by it: {'; '.join(reasons)}. Hold another one."
+        return f"{stored} Nobody can go live by it: {'; '.join(reasons)}. Hold another one."
     named = ("--world", str(contest.world)) if contest.world else ()
-    words = ("tipbench", "recommend", "promote", contest.candidate, "--gate", kept_as, *named)
-    return f"{kept} To let it go live: {shlex.join(words)}"
+    command = ("tipbench", "recommend", "promote", contest.candidate, "--gate", record_id, *named)
+    return f"{stored} To let it go live: {shlex.join(command)}"
 
 
 def _personas(verdict: Mapping[str, Any], bar: int) -> Table:
@@ -73,7 +73,7 @@ def _personas(verdict: Mapping[str, Any], bar: int) -> Table:
     table.add_column("gain", justify="right", no_wrap=True)
     table.add_column("at least", justify="right", no_wrap=True)
     table.add_column("better?", no_wrap=True)
-    table.add_column("at least ━ gain" if bar == _MOST_BAR else "", no_wrap=True)
+    table.add_column("at least ━ gain" if bar == _MAX_BAR else "", no_wrap=True)
     personas = verdict["personas"]
     reach = max(max(abs(one["gain"]), abs(one["lower_bound"])) for one in personas)
     for one in personas:
@@ -88,7 +88,7 @@ def _personas(verdict: Mapping[str, Any], bar: int) -> Table:
 
 
 def _bar(low: float, gain: float, reach: float, half: int) -> Text:
-    """A line with 0 in its middle, thick from the bound to the gain."""
+    """Draw a line with 0 in its middle, thick from the bound to the gain."""
 
     def at(value: float) -> int:
         return half + (round(value / reach * half) if reach else 0)

@@ -11,7 +11,7 @@ from tipbench.core.errors import InvalidInput
 from tipbench.core.paths import decisions_folder
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
-from tipbench.recommender.replay.outcome import replay_data, replayed
+from tipbench.recommender.replay.outcome import replay_data, run_replay
 from tipbench.recommender.replay.record import store_replay
 
 _FAILED = 1
@@ -49,12 +49,12 @@ def command(candidate: str, log: Path | None, share: float, form: str) -> int:
     home = Settings().home
     if log and not log.is_dir():
         raise InvalidInput(f"--log {log} is no folder; name the one that holds the log's .jsonl files")
-    replay = replayed(log or decisions_folder(home), candidate, share)
+    replay = run_replay(log or decisions_folder(home), candidate, share)
     found = replay_data(replay)
-    kept_as = store_replay(home, found, round(time.time() * 1000))
+    record_id = store_replay(home, found, round(time.time() * 1000))
     if form == "json":
         click.echo(json_text(found))
-        note(record_line(kept_as))
+        note(record_line(record_id))
     else:
-        show_replay(found, kept_as)
+        show_replay(found, record_id)
     return 0 if replay.verdict.passed else _FAILED

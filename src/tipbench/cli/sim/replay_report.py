@@ -1,4 +1,4 @@
-"""A replay on a terminal: the answer first, then what it rests on."""
+"""A replay on a terminal: the verdict first, then its basis."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -45,7 +45,7 @@ def _table(found: Mapping[str, Any]) -> Table:
     for name in ("mean", "gain"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_row("what was served", estimate_text(found["served"]), "")
-    for name, of in found["estimates"].items():
+    for name, estimate in found["estimates"].items():
         mark = " (decides)" if name == found["decides"] else ""
-        table.add_row(f"{name}{mark}", estimate_text(of["value"]), estimate_text(of["gain"], "+"))
+        table.add_row(f"{name}{mark}", estimate_text(estimate["value"]), estimate_text(estimate["gain"], "+"))
     return table

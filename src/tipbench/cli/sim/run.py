@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from tipbench.cli.progress_file import ProgressFile
-from tipbench.cli.sim.flags import Flags, names, simulation_flags
-from tipbench.cli.sim.going import interrupted, run_with_progress, write_out
+from tipbench.cli.sim.flags import Flags, simulation_flags, split_names
 from tipbench.cli.sim.run_report import margin_text, show_run
+from tipbench.cli.sim.running import interrupted, run_with_progress, write_out
 from tipbench.core.untrusted import json_text
 
 _POLICIES = "egreedy,egreedy/v2,linucb,category-mean"
@@ -42,8 +42,8 @@ def command(policies: str, personas: str | None, progress: Path | None, **given:
 def _run(flags: Flags, policies: str, personas: str | None, progress_file: ProgressFile) -> int:
     world = flags.open_world()
     if personas is not None:
-        world = world.only(names(personas, "--personas"))
-    found = run_with_progress(flags.request("run", world, names(policies, "--policies")), flags, progress_file)
+        world = world.only(split_names(personas, "--personas"))
+    found = run_with_progress(flags.request("run", world, split_names(policies, "--policies")), flags, progress_file)
     if flags.form == "json":
         click.echo(json_text(found))
     else:

@@ -1,4 +1,4 @@
-"""What `tipbench sim run` found, on a terminal."""
+"""The results of `tipbench sim run` on a terminal."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -14,26 +14,26 @@ from tipbench.core.text import counted
 from tipbench.core.untrusted import printable
 
 _HEIGHTS = "▁▂▃▄▅▆▇█"
-COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")  # of policies, in their order
+COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")  # of policies, in order
 _TOTAL = "total"
 _COLUMNS = ("reward", _TOTAL, "regret", "done", "no")
-_MOST_CURVE = 30
-_LEAST_CURVE = 6
+_MAX_CURVE = 30
+_MIN_CURVE = 6
 
 
-# Curves over time, as small as a word.
+# Sparklines: curves over time, as small as a word.
 
 
 def curve(values: Sequence[float], width: int, low: float, high: float, colour: str) -> Text:
-    """Between the lowest and the highest of all that it is shown beside."""
-    points = squeezed(values, width)
+    """Draw a sparkline; `low` and `high` are the extremes of all curves that it is shown with."""
+    points = downsample(values, width)
     span = high - low
-    places = [int((point - low) / span * len(_HEIGHTS)) if span > 0 else 0 for point in points]
-    return Text("".join(_HEIGHTS[max(0, min(place, len(_HEIGHTS) - 1))] for place in places), style=colour)
+    levels = [int((point - low) / span * len(_HEIGHTS)) if span > 0 else 0 for point in points]
+    return Text("".join(_HEIGHTS[max(0, min(level, len(_HEIGHTS) - 1))] for level in levels), style=colour)
 
 
-def squeezed(values: Sequence[float], width: int) -> list[float]:
-    """The means of as many parts as there is room for."""
+def downsample(values: Sequence[float], width: int) -> list[float]:
+    """Return the means of `width` consecutive parts; the values themselves if there are fewer."""
     count = min(width, len(values))
     cuts = [len(values) * number // count for number in range(count + 1)]
     return [sum(values[start:end]) / (end - start) for start, end in pairwise(cuts)]
@@ -48,9 +48,9 @@ class _Row(NamedTuple):
 def show_run(found: Mapping[str, Any]) -> None:
     plan = found["plan"]
     out.print(printable(headline(plan, len(found["personas"]))), style="bold", soft_wrap=True)
-    narrow = room_beside(_tables(found, _LEAST_CURVE), out) < 0
-    room = room_beside(_tables(found, _LEAST_CURVE, narrow), out)
-    for table in _tables(found, max(_LEAST_CURVE, min(_MOST_CURVE, _LEAST_CURVE + room)), narrow):
+    narrow = free_width(_tables(found, _MIN_CURVE), out) < 0
+    room = free_width(_tables(found, _MIN_CURVE, narrow), out)
+    for table in _tables(found, max(_MIN_CURVE, min(_MAX_CURVE, _MIN_CURVE + room)), narrow):
         out.print(table)
     for line in _legend(plan):
         out.print(line, style="dim", soft_wrap=True)
@@ -67,20 +67,20 @@ def headline(plan: Mapping[str, Any], personas: int) -> str:
     return f"World '{plan['world']['name']}': {', '.join(parts)}"
 
 
-def room_beside(tables: Sequence[Table], console: Console) -> int:
-    """Columns of the terminal that the widest leaves free; below 0 where figures would be cut off."""
+def free_width(tables: Sequence[Table], console: Console) -> int:
+    """Return how many columns of the terminal the widest table leaves free; below 0 if figures would be cut off."""
     unbounded = console.options.update(max_width=10_000)
     return console.width - max(console.measure(table, options=unbounded).maximum for table in tables)
 
 
 def margin_text(metric: Mapping[str, Any]) -> str:
-    """With what it may be off by; one seed says nothing about that."""
+    """Format a mean with its margin of error, which is unknown with one seed."""
     margin = metric["margin"]
     return f"{metric['mean']:.3f} ±{'?' if margin is None else f'{margin:.3f}'}"
 
 
 def _tables(found: Mapping[str, Any], width: int, narrow: bool = False) -> list[Table]:
-    """Narrow ones have no total, and personas stand above their policies, not beside them."""
+    """Return the tables; narrow ones have no total, and personas are above their policies instead of beside them."""
     columns = tuple(name for name in _COLUMNS if not (narrow and name == _TOTAL))
     overall = _table("Over all personas", ("policy",), columns, width)
     _add(overall, "", found["overall"], width, best=True)
@@ -103,27 +103,27 @@ def _table(title: str, names: Sequence[str], figures: Sequence[str], width: int)
 
 def _add(table: Table, name: str, arms: Mapping[str, Any], width: int, best: bool) -> None:
     headers = [column.header for column in table.columns]
-    beside = "persona" in headers
-    if name and not beside:
+    has_persona_column = "persona" in headers
+    if name and not has_persona_column:
         table.add_row(Text(name, style="bold"))
-    rows = [_Row(arm, arms[arm], COLOURS[place % len(COLOURS)]) for place, arm in enumerate(arms)]
-    points = [point for row in rows for point in squeezed(row.metrics["reward"]["over_time"], width)]
+    rows = [_Row(arm, arms[arm], COLOURS[index % len(COLOURS)]) for index, arm in enumerate(arms)]
+    points = [point for row in rows for point in downsample(row.metrics["reward"]["over_time"], width)]
     highest = max(row.metrics["reward"]["mean"] for row in rows)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         reward = row.metrics["reward"]
         leads = best and len(rows) > 1 and reward["mean"] == highest
         table.add_row(
-            *([name if place == 0 else ""] if beside else []),
+            *([name if index == 0 else ""] if has_persona_column else []),
             Text(printable(row.policy), style=row.colour),
             Text(margin_text(reward), style="bold" if leads else ""),
             *(text for column, text in _figures(row.metrics).items() if column in headers),
             curve(reward["over_time"], width, min(points), max(points), row.colour),
-            end_section=place == len(rows) - 1,
+            end_section=index == len(rows) - 1,
         )
 
 
 def _figures(metrics: Mapping[str, Any]) -> Mapping[str, str]:
-    """By column, in their order."""
+    """Return the formatted figures by column, in order."""
     return {
         _TOTAL: f"{metrics['reward']['total']:.1f}",
         "regret": f"{metrics['regret']['total']:.1f}",

@@ -1,1 +1,1 @@
-"""What a policy sees of a candidate: a vector of numbers. Each version is a module; catalog.py names them."""
+"""Feature vectors of candidates, as policies see them. One module per version; catalog.py lists them."""

@@ -1,4 +1,4 @@
-"""Every version of the features by its name."""
+"""All feature versions by name."""
 
 from collections.abc import Mapping
 

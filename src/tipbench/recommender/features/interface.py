@@ -1,4 +1,4 @@
-"""A version of the features."""
+"""The interface of a feature version, and the baseline's single feature."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -11,15 +11,15 @@ from tipbench.core.identity import text_digest
 from tipbench.recommender.records import Request
 
 Floats = NDArray[np.floating[Any]]
-_DIGITS = 13  # 52 bits, which a float holds exactly
+_DIGITS = 13  # hexadecimal: 52 bits, which a float holds exactly
 
 
 class Features(NamedTuple):
-    """Stored with every state and decision: sums over other features are other sums."""
+    """A feature version. Its name is stored with every state and decision: sums over other features differ."""
 
     version: str
     names: Sequence[str]
-    rows: Callable[[Request], list[list[float]]]  # a row a candidate
+    rows: Callable[[Request], list[list[float]]]  # one row per candidate
 
     @property
     def dimensions(self) -> int:
@@ -29,15 +29,15 @@ class Features(NamedTuple):
         return np.array(self.rows(request))
 
 
-# The category alone, as one number that stands for its name: all that the baseline knows of a candidate.
+# The baseline's only feature: the category, encoded as a number.
 
 
 def rows(request: Request) -> list[list[float]]:
-    return [[number_of(candidate.category)] for candidate in request.candidates]
+    return [[category_number(candidate.category)] for candidate in request.candidates]
 
 
 @lru_cache(maxsize=4096)
-def number_of(category: str) -> float:
+def category_number(category: str) -> float:
     return float(int(text_digest(category)[:_DIGITS], 16))
 
 

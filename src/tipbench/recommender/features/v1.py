@@ -1,7 +1,7 @@
-"""Version 1, seven dimensions: the hour, and what the candidate itself is like.
+"""Version 1, seven dimensions: the hour, and properties of the candidate.
 
 The first three are the same for all candidates of a request, so they can't change which one is best; they let the
-regression tell a good hour from a good tip. Formulas and reasons: docs/decisions/0012.
+regression tell a good hour from a good tip. Formulas and rationale: docs/decisions/0012.
 """
 
 import math
@@ -20,10 +20,10 @@ def rows(request: Request) -> list[list[float]]:
     angle = math.tau * request.context.hour / 24
     moment = [1.0, math.sin(angle), math.cos(angle)]
     focus = request.context.focus_category
-    return [[*moment, *_of_itself(candidate, focus)] for candidate in request.candidates]
+    return [[*moment, *_candidate_features(candidate, focus)] for candidate in request.candidates]
 
 
-def _of_itself(candidate: Candidate, focus: str | None) -> tuple[float, float, float, float]:
+def _candidate_features(candidate: Candidate, focus: str | None) -> tuple[float, float, float, float]:
     since_h = candidate.hours_since_shown
     return (
         1.0 if candidate.category == focus else 0.0,

@@ -1,7 +1,7 @@
 """Version 2, twelve dimensions: version 1, and what this user did with tips of the candidate's category.
 
-A number that is the same for all candidates cancels when they are compared, so each of the five is about the
-candidate's category, drawn towards the user's own rate as long as there is little to go by. Formulas and reasons:
+A number that is the same for all candidates cancels out when they are compared, so each of the five is about the
+candidate's category, shrunk towards the user's overall rate while there is little data. Formulas and rationale:
 docs/decisions/0012.
 """
 
@@ -21,36 +21,36 @@ _USUAL_RATE = 0.3
 _SHRINKAGE = 5.0
 _SHRINKAGE_OF_HOURS = 3.0
 _LOG_DWELL = math.log(1 + LONGEST_DWELL_S)
-_NEUTRAL_DWELL_S = math.sqrt(1 + LONGEST_DWELL_S) - 1  # 23.5 s, which is 0 on the logarithm's scale
+_NEUTRAL_DWELL_S = math.sqrt(1 + LONGEST_DWELL_S) - 1  # 23.5 s, which maps to 0 on the log scale
 _LOG_VOLUME = math.log(1 + 1000.0)
 _NEVER_SHOWN = CategoryProfile(shown=0.0, completed=0.0, dismissed=0.0, mean_dwell_s=0.0, hour_sin=0.0, hour_cos=0.0)
-_Tail = tuple[float, ...]
+_ProfileFeatures = tuple[float, ...]
 
 
 def rows(request: Request) -> list[list[float]]:
     found = v1.rows(request)
-    tails = _tails(request)
+    by_category = _profile_features(request)
     for row, candidate in zip(found, request.candidates, strict=True):
-        row.extend(tails[candidate.category])
+        row.extend(by_category[candidate.category])
     return found
 
 
-def _tails(request: Request) -> dict[str, _Tail]:
-    """The five dimensions of each category that is offered."""
+def _profile_features(request: Request) -> dict[str, _ProfileFeatures]:
+    """Return the five profile dimensions of each offered category."""
     profile, offered = request.profile_features, {candidate.category for candidate in request.candidates}
     if profile is None:
         return dict.fromkeys(offered, _NEUTRALS)
     angle = math.tau * request.context.hour / 24
-    flat = _flat(profile, angle)
+    flat = _flat_features(profile, angle)
     known = profile.categories
     if not known:
         return dict.fromkeys(offered, flat)
     usual, now = _usual(known.values()), (math.sin(angle), math.cos(angle))
-    return {category: _by_category(known.get(category, _NEVER_SHOWN), usual, now, flat) for category in offered}
+    return {category: _category_features(known.get(category, _NEVER_SHOWN), usual, now, flat) for category in offered}
 
 
-def _flat(profile: Profile, angle: float) -> _Tail:
-    """Of the user alone: the same for all candidates."""
+def _flat_features(profile: Profile, angle: float) -> _ProfileFeatures:
+    """Return the dimensions from the user's overall figures, which are the same for all candidates."""
     hour = profile.preferred_hour
     return (
         _centred(profile.completion_rate),
@@ -62,7 +62,7 @@ def _flat(profile: Profile, angle: float) -> _Tail:
 
 
 class _Usual(NamedTuple):
-    """What this user usually does, over all categories, drawn towards what is usual for anybody."""
+    """This user's means over all categories, shrunk towards population defaults."""
 
     completion: float
     dismissal: float
@@ -84,7 +84,7 @@ def _usual(entries: Iterable[CategoryProfile]) -> _Usual:
 
 
 class _Mean:
-    """Begins as if five observations had been what is usual."""
+    """A mean that starts with five pseudo-observations of the usual value."""
 
     def __init__(self, usual: float) -> None:
         self._total = _SHRINKAGE * usual
@@ -99,23 +99,25 @@ class _Mean:
         return self._total / self._count
 
 
-def _by_category(entry: CategoryProfile, usual: _Usual, now: tuple[float, float], flat: _Tail) -> _Tail:
-    """Where something is not known of the category, what is known of the user stands in."""
+def _category_features(
+    entry: CategoryProfile, usual: _Usual, now: tuple[float, float], flat: _ProfileFeatures
+) -> _ProfileFeatures:
+    """Return the dimensions of one category; `flat` fills in for what is unknown about it."""
     completion, dismissal, dwell, alignment, volume = flat
     if entry.shown is not None:
         count = entry.shown + _SHRINKAGE
         volume = _volume(entry.shown)
         if entry.completed is not None:
-            completion = _within(2 * (entry.completed + _SHRINKAGE * usual.completion) / count - 1)
+            completion = _clip(2 * (entry.completed + _SHRINKAGE * usual.completion) / count - 1)
         if entry.dismissed is not None:
-            dismissal = _within(2 * (entry.dismissed + _SHRINKAGE * usual.dismissal) / count - 1)
+            dismissal = _clip(2 * (entry.dismissed + _SHRINKAGE * usual.dismissal) / count - 1)
         if entry.mean_dwell_s is not None:
-            dwelt_s = entry.shown * min(entry.mean_dwell_s, LONGEST_DWELL_S)
-            dwell = _dwell((dwelt_s + _SHRINKAGE * usual.dwell_s) / count)
+            dwell_sum_s = entry.shown * min(entry.mean_dwell_s, LONGEST_DWELL_S)
+            dwell = _dwell((dwell_sum_s + _SHRINKAGE * usual.dwell_s) / count)
     if entry.hour_sin is not None and entry.hour_cos is not None and entry.completed is not None:
         sine, cosine = now
-        along = entry.hour_sin * sine + entry.hour_cos * cosine
-        alignment = _within(along / (entry.completed + _SHRINKAGE_OF_HOURS))
+        projection = entry.hour_sin * sine + entry.hour_cos * cosine
+        alignment = _clip(projection / (entry.completed + _SHRINKAGE_OF_HOURS))
     return completion, dismissal, dwell, alignment, volume
 
 
@@ -131,7 +133,7 @@ def _volume(shown: float) -> float:
     return 2 * min(1.0, math.log(1 + shown) / _LOG_VOLUME) - 1
 
 
-def _within(value: float) -> float:
+def _clip(value: float) -> float:
     return max(-1.0, min(1.0, value))
 
 

@@ -1,1 +1,1 @@
-"""The log of decisions and rewards, and what is counted in it."""
+"""The decision log: decisions and rewards, append-only, and the statistics derived from it."""

@@ -1,8 +1,8 @@
-"""The decision log: everything that was served, with what it was chosen from, and what came of it.
+"""The decision log: every choice that was served, the candidates it was made from, and its reward.
 
-What a replay needs stands in it: the request as it came, so that any version of the features can be made of it, and
-how likely each candidate was. A line is written before the state is, so an event may be there twice, when a process was
-killed between the two: the last decision is the one that was answered, and a reward counts once.
+It holds what a replay needs: the original request, from which any version of the features can be computed, and the
+propensity of every candidate. A line is written before the state is stored, so an event may appear twice if the process
+was killed in between: the last decision is the one that was answered, and a reward counts once.
 """
 
 import threading
@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from tipbench.core.untrusted import shown
-from tipbench.recommender.log.segmented_log import SegmentLog, entries_of, of_another_kind, segments
+from tipbench.recommender.log.segmented_log import SegmentLog, read_entries, segments, wrong_kind_error
 from tipbench.recommender.policies.interface import Choice, Policy
 from tipbench.recommender.records import Request, Reward
 
 SCHEMA = 1
-_LONG_AGO = -1
-_END_OF_TIME_MS = 2**63  # of the columns
+_NEVER = -1
+_MAX_MS = 2**63  # what the int64 columns can hold
 
 
 class DecisionLog:
@@ -29,7 +29,7 @@ class DecisionLog:
         self._log = SegmentLog(folder, clock)
         self._clock = clock
 
-    def decided(self, policy: Policy[Any], request: Request, choice: Choice, n: int) -> None:
+    def log_decision(self, policy: Policy[Any], request: Request, choice: Choice, n: int) -> None:
         self._append(
             "decision",
             policy=policy.name,
@@ -37,17 +37,17 @@ class DecisionLog:
             parameters=policy.parameters,
             n=n,
             epsilon=choice.epsilon,
-            chosen=request.candidates[choice.place].id,
+            chosen=request.candidates[choice.position].id,
             propensity=choice.propensity,
             scores=choice.scores.tolist(),
             propensities=choice.propensities.tolist(),
             request=request,
         )
 
-    def rewarded(self, policy: str, reward: Reward, learned: bool) -> None:
+    def log_reward(self, policy: str, reward: Reward, learned: bool) -> None:
         self._append("reward", policy=policy, learned=learned, **dict(reward))
 
-    def reset(self, user_id: str, policies: list[str]) -> None:
+    def log_reset(self, user_id: str, policies: list[str]) -> None:
         self._append("reset", user_id=user_id, policies=policies)
 
     def close(self) -> None:
@@ -57,109 +57,114 @@ class DecisionLog:
         self._log.append({"schema": SCHEMA, "kind": kind, "at_ms": round(self._clock() * 1000), **entry})
 
 
-# Decisions and rewards of the log, brought together event by event.
+# Joining decisions and rewards by event.
 #
-# A reward may be read before its decision: each process has files of its own. A decision that is there twice, after a
-# kill, counts as it was answered, which is the last time; so does a reward. Of an event some 200 bytes are kept,
-# whatever its candidates were.
+# A reward may be read before its decision, because each process writes its own files. Of a decision that was logged
+# twice, after a kill, the last one counts, because that is the one that was answered; the same holds for rewards. An
+# event takes some 200 bytes of memory, however many candidates it had.
 
 
 class Events:
-    """Columns that grow, a place an event. Whoever needs more of a decision adds columns."""
+    """Growing columns with one row per event. Subclasses add columns for whatever else they need of a decision."""
 
     def __init__(self) -> None:
-        self._places: dict[bytes, int] = {}
+        self._rows: dict[bytes, int] = {}
         self._users: dict[str, int] = {}
         self._user = array("i")
-        self._reward = array("d")  # nan: none came
+        self._reward = array("d")  # nan: none received
         self._decided_ms = array("q")
         self._rewarded_ms = array("q")
 
-    def take(self, entry: Mapping[str, Any]) -> None:
+    def add(self, entry: Mapping[str, Any]) -> None:
+        """Add an entry of the log; raise ValueError, KeyError or TypeError if it is malformed."""
         if entry["schema"] != SCHEMA:
             raise ValueError(f"schema {shown(entry['schema'])}, and {SCHEMA} is known here")
         if entry["kind"] == "decision":
-            self._decided(entry, entry["request"])
+            self._add_decision(entry, entry["request"])
         elif entry["kind"] == "reward":
-            self._rewarded(entry)
+            self._add_reward(entry)
 
-    def _add_place(self) -> None:
-        """One more event, of which no decision was read yet."""
+    def _add_row(self) -> None:
+        """Append a row to the subclass's columns, for an event whose decision has not been read yet."""
         raise NotImplementedError
 
-    def _set_decision(self, place: int, entry: Mapping[str, Any]) -> None:
-        """What counts of the last decision that was read."""
+    def _set_decision(self, row: int, entry: Mapping[str, Any]) -> None:
+        """Set the subclass's columns of a row from its latest decision."""
         raise NotImplementedError
 
-    def _decided(self, entry: Mapping[str, Any], request: Mapping[str, Any]) -> None:
-        place = self._place(entry["policy"], request["user_id"], request["event_id"])
+    def _add_decision(self, entry: Mapping[str, Any], request: Mapping[str, Any]) -> None:
+        row = self._row(entry["policy"], request["user_id"], request["event_id"])
         at_ms = _at_ms(entry)
-        if at_ms >= self._decided_ms[place]:
-            self._set_decision(place, entry)
-            self._decided_ms[place] = at_ms
+        if at_ms >= self._decided_ms[row]:
+            self._set_decision(row, entry)
+            self._decided_ms[row] = at_ms
 
-    def _rewarded(self, entry: Mapping[str, Any]) -> None:
-        place = self._place(entry["policy"], entry["user_id"], entry["event_id"])
+    def _add_reward(self, entry: Mapping[str, Any]) -> None:
+        row = self._row(entry["policy"], entry["user_id"], entry["event_id"])
         at_ms, reward = _at_ms(entry), entry["reward"]
         if not -1 <= reward <= 1:
             raise ValueError(f"a reward of {shown(reward)}")
-        if at_ms >= self._rewarded_ms[place]:
-            self._rewarded_ms[place] = at_ms
-            self._reward[place] = reward
+        if at_ms >= self._rewarded_ms[row]:
+            self._rewarded_ms[row] = at_ms
+            self._reward[row] = reward
 
-    def _place(self, policy: str, user_id: str, event_id: str) -> int:
+    def _row(self, policy: str, user_id: str, event_id: str) -> int:
         key = blake2b(f"{policy}\n{user_id}\n{event_id}".encode(), digest_size=16).digest()
-        place = self._places.setdefault(key, len(self._places))
-        if place == len(self._user):
+        row = self._rows.setdefault(key, len(self._rows))
+        if row == len(self._user):
             self._user.append(self._users.setdefault(user_id, len(self._users)))
             self._reward.append(nan)
-            self._decided_ms.append(_LONG_AGO)
-            self._rewarded_ms.append(_LONG_AGO)
-            self._add_place()
-        return place
+            self._decided_ms.append(_NEVER)
+            self._rewarded_ms.append(_NEVER)
+            self._add_row()
+        return row
 
 
 def _at_ms(entry: Mapping[str, Any]) -> int:
     at_ms: int = entry["at_ms"]
-    if not 0 <= at_ms < _END_OF_TIME_MS:
+    if not 0 <= at_ms < _MAX_MS:
         raise ValueError(f"a moment of {shown(at_ms)} ms")
     return at_ms
 
 
-def taken(events: Events, path: Path, start: int = 0) -> Iterator[int]:
-    """Takes a file's entries from there on, and says after each where it ends."""
-    for end, entry in entries_of(path, start):
+def load_segment(events: Events, path: Path, start: int = 0) -> Iterator[int]:
+    """Add a segment's entries to the events, from byte offset `start`; yield the end offset of each entry.
+
+    Raises StateDamaged for a line that is not an entry of a decision log.
+    """
+    for end, entry in read_entries(path, start):
         try:
-            events.take(entry)
+            events.add(entry)
         except (KeyError, TypeError, ValueError) as error:
-            raise of_another_kind(path, error) from error
+            raise wrong_kind_error(path, error) from error
         yield end
 
 
-# Reads a log that only grows, again and again: each time on from where it was.
+# Incremental reading of a growing log.
 
 
 class LogTailer(ABC):
-    """Safe to be asked by many threads, if they take `_turn` for it."""
+    """Base class of readers that resume where they stopped. Thread-safe as long as subclasses hold `_lock` to read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._turn = threading.Lock()
-        self._ends: dict[str, int] = {}  # how far each file was read
-        self._begin()
+        self._lock = threading.Lock()
+        self._offsets: dict[str, int] = {}  # bytes read so far, by file name
+        self._reset()
 
-    def _read_on(self) -> None:
+    def _read_new(self) -> None:
+        """Read everything added since the last call; start over if a file was removed."""
         found = segments(self._folder)
-        if not self._ends.keys() <= {path.name for path in found}:  # somebody took a file away
-            self._ends = {}
-            self._begin()
+        if not self._offsets.keys() <= {path.name for path in found}:  # a file was removed
+            self._offsets = {}
+            self._reset()
         for path in found:
-            self._read(path)
+            self._read_segment(path)
 
     @abstractmethod
-    def _begin(self) -> None:
-        """Knows nothing yet."""
+    def _reset(self) -> None:
+        """Discard everything read so far."""
 
     @abstractmethod
-    def _read(self, path: Path) -> None:
-        """Takes in what was added to this file, and remembers in `_ends` where that ends."""
+    def _read_segment(self, path: Path) -> None:
+        """Read what was added to this file, and record the new offset in `_offsets`."""

@@ -1,6 +1,6 @@
-"""What the served texts earned, from the log of decisions and rewards.
+"""Rewards of the served texts, read from the decision log.
 
-Resets change what a policy knows, and nothing of what a user did.
+Resets are ignored: they change what a policy knows, not what a user did.
 """
 
 from array import array
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tipbench.core.untrusted import shown
-from tipbench.recommender.log.decisions import Events, LogTailer, taken
+from tipbench.recommender.log.decisions import Events, LogTailer, load_segment
 from tipbench.recommender.records import Source
 
 _NOT_SERVED, _NO_SOURCE = -2, -1
@@ -23,14 +23,14 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class RewardStatistics:
-    """A place in the columns is something that was served."""
+    """Columns with one row per served event."""
 
     sources: tuple[Source, ...]
-    source: NDArray[np.int32]  # a place among the sources; -1: it named none
-    user: NDArray[np.int32]  # users by number
-    reward: NDArray[np.float64]  # nan: none came
-    propensity: NDArray[np.float64]  # nan: not every candidate had a chance, so that it can't be weighted
-    rewards_alone: int  # whose decisions are not in this log
+    source: NDArray[np.int32]  # index into `sources`; -1: the candidate named none
+    user: NDArray[np.int32]  # a number per user
+    reward: NDArray[np.float64]  # nan: none received
+    propensity: NDArray[np.float64]  # nan: can't be weighted, because some candidates had no chance
+    rewards_without_decision: int  # rewards whose decisions are not in this log
 
     @property
     def without_source(self) -> int:
@@ -38,24 +38,24 @@ class RewardStatistics:
 
 
 class RewardStatisticsReader(LogTailer):
-    """Safe to be asked by many threads."""
+    """Reads reward statistics from a decision log, incrementally. Thread-safe."""
 
     def read(self) -> RewardStatistics:
-        """All that is in the log by now; nothing where there is no log."""
-        with self._turn:
-            self._read_on()
-            return self._events.earnings()
+        """Return the statistics of the whole log up to now; empty if there is no log."""
+        with self._lock:
+            self._read_new()
+            return self._events.statistics()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._events = _Events()
 
-    def _read(self, path: Path) -> None:
-        for end in taken(self._events, path, self._ends.get(path.name, 0)):
-            self._ends[path.name] = end
+    def _read_segment(self, path: Path) -> None:
+        for end in load_segment(self._events, path, self._offsets.get(path.name, 0)):
+            self._offsets[path.name] = end
 
 
 class _Events(Events):
-    """With where the chosen one came from, and how likely it was."""
+    """Events with the source and the propensity of the chosen candidate."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class _Events(Events):
         self._source = array("i")
         self._propensity = array("d")
 
-    def earnings(self) -> RewardStatistics:
+    def statistics(self) -> RewardStatistics:
         source = np.array(self._source, dtype=np.int32)
         served = source != _NOT_SERVED
         return RewardStatistics(
@@ -72,17 +72,17 @@ class _Events(Events):
             user=np.array(self._user, dtype=np.int32)[served],
             reward=np.array(self._reward)[served],
             propensity=np.array(self._propensity)[served],
-            rewards_alone=int((~served).sum()),
+            rewards_without_decision=int((~served).sum()),
         )
 
-    def _add_place(self) -> None:
+    def _add_row(self) -> None:
         self._source.append(_NOT_SERVED)
         self._propensity.append(nan)
 
-    def _set_decision(self, place: int, entry: Mapping[str, Any]) -> None:
+    def _set_decision(self, row: int, entry: Mapping[str, Any]) -> None:
         [source] = [one["source"] for one in entry["request"]["candidates"] if one["id"] == entry["chosen"]]
-        self._source[place] = self._source_number(source)
-        self._propensity[place] = _weighable(entry["propensity"]) if entry["epsilon"] > 0 else nan
+        self._source[row] = self._source_number(source)
+        self._propensity[row] = _check_propensity(entry["propensity"]) if entry["epsilon"] > 0 else nan
 
     def _source_number(self, source: Mapping[str, str] | None) -> int:
         if source is None:
@@ -90,7 +90,7 @@ class _Events(Events):
         return self._sources.setdefault((source["run_id"], source["cell"]), len(self._sources))
 
 
-def _weighable(propensity: float) -> float:
+def _check_propensity(propensity: float) -> float:
     if not 0 < propensity <= 1 + _ROUNDING:
         raise ValueError(f"a choice with the propensity {shown(propensity)}")
     return min(propensity, 1.0)

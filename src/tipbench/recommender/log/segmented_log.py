@@ -1,8 +1,8 @@
-"""An append-only log in files that are begun anew when they are full: a line an entry, JSON.
+"""An append-only log of JSON lines in segment files; a full segment is followed by a new one.
 
-Each process writes files of its own, so nobody waits for anybody, and only the last line of one can be torn. A line is
-written before anything is answered: a kill loses nothing, a power cut at most the lines of a second. Whoever takes a
-file away takes it with what is in it by then: the next line begins another one.
+Each process writes its own segments, so writers never wait for each other, and only the last line of a segment can be
+torn. A line is written before the request is answered: a kill loses nothing, a power cut at most one second of lines. A
+segment may be moved or deleted at any time: the next line then starts a new one.
 """
 
 import errno
@@ -21,58 +21,58 @@ from tipbench.core.files import fsync_dir, private_folder
 from tipbench.core.untrusted import printable
 
 FULL_BYTES = 64_000_000
-_SYNC_EVERY_S = 1.0
-_EVERY_S = 60.0
-_LONGEST = 300
+_SYNC_INTERVAL_S = 1.0
+_WARN_INTERVAL_S = 60.0
+_MAX_CHARS = 300
 
 
 class SegmentLog:
-    """Of one process; its threads take turns."""
+    """The log's writer in one process. Thread-safe."""
 
     def __init__(self, folder: Path, clock: Callable[[], float], full_bytes: int = FULL_BYTES) -> None:
         self.folder = folder
         self._clock = clock
         self._full_bytes = full_bytes
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._file = -1
         self._size = 0
-        self._number = 0
-        self._synced = 0.0
+        self._segment_number = 0
+        self._synced_at = 0.0
 
     def append(self, entry: Mapping[str, Any]) -> None:
         line = to_json(entry, inf_nan_mode="null") + b"\n"
-        with self._turn:
+        with self._lock:
             if self._file < 0 or self._size + len(line) > self._full_bytes or not os.fstat(self._file).st_nlink:
-                self._begin()
+                self._open_segment()
             written = os.write(self._file, line)
             if written < len(line):
                 os.ftruncate(self._file, self._size)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder))
             self._size += written
-            if time.monotonic() - self._synced > _SYNC_EVERY_S:
+            if time.monotonic() - self._synced_at > _SYNC_INTERVAL_S:
                 os.fdatasync(self._file)
-                self._synced = time.monotonic()
+                self._synced_at = time.monotonic()
 
     def close(self) -> None:
-        with self._turn:
-            self._end()
+        with self._lock:
+            self._close_segment()
 
-    def _begin(self) -> None:
-        self._end()
+    def _open_segment(self) -> None:
+        self._close_segment()
         private_folder(self.folder)
-        begun = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
+        opened = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         while self._file < 0:
-            self._number += 1
+            self._segment_number += 1
             try:
-                name = f"{begun}-{os.getpid()}-{self._number:04d}.jsonl"
+                name = f"{opened}-{os.getpid()}-{self._segment_number:04d}.jsonl"
                 self._file = os.open(self.folder / name, flags, 0o600)
             except FileExistsError:
-                continue  # of an earlier process with this number
+                continue  # left by an earlier process with the same pid
         self._size = 0
         fsync_dir(self.folder)
 
-    def _end(self) -> None:
+    def _close_segment(self) -> None:
         if self._file >= 0:
             os.fdatasync(self._file)
             os.close(self._file)
@@ -80,9 +80,9 @@ class SegmentLog:
 
 
 def entries(folder: Path) -> Iterator[dict[str, Any]]:
-    """Of all files, in the order of their names."""
+    """Yield the entries of all segments, in the order of the file names."""
     for path in segments(folder):
-        for _, entry in entries_of(path):
+        for _, entry in read_entries(path):
             yield entry
 
 
@@ -90,10 +90,11 @@ def segments(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.jsonl"))
 
 
-def entries_of(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Of one file, each with where it ends: whoever comes back later reads on from there.
+def read_entries(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the entries of one segment from byte offset `start`, each with its end offset, to resume from later.
 
-    The last line may be torn, or just being written, and is left out.
+    A last line without a line break is torn or still being written, and is skipped. Raises StateDamaged for a line that
+    is not JSON.
     """
     with path.open("rb") as lines:
         lines.seek(start)
@@ -106,44 +107,44 @@ def entries_of(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]
                 entry = from_json(line)
             except ValueError as error:
                 raise StateDamaged(
-                    f"{path}, line {_number(path, end)}, is damaged ({printable(str(error), 200)}); take the line out, "
-                    "or move the file elsewhere"
+                    f"{path}, line {_line_number(path, end)}, is damaged ({printable(str(error), 200)}); take the line "
+                    "out, or move the file elsewhere"
                 ) from error
             yield end, entry
 
 
-def of_another_kind(path: Path, error: Exception) -> StateDamaged:
-    """A whole line that is no entry of the log that is read."""
+def wrong_kind_error(path: Path, error: Exception) -> StateDamaged:
+    """Return the error for a complete line that does not belong to this kind of log."""
     return StateDamaged(
         f"{path} holds a line of another kind of log ({printable(repr(error), 200)}); move it elsewhere, "
         "or read it with the tipbench that wrote it"
     )
 
 
-def _number(path: Path, end: int) -> int:
+def _line_number(path: Path, end: int) -> int:
     return path.read_bytes()[:end].count(b"\n")
 
 
-# Something that may happen a thousand times a second, said in a log once a minute.
+# Rate-limited warnings, for what may happen a thousand times a second.
 
 
 class RateLimitedLog:
-    """Of all its threads, one says something, and how often nobody did since the last time."""
+    """Logs at most one warning a minute, with the number suppressed since the last one. Thread-safe."""
 
     def __init__(self, log: logging.Logger, now: Callable[[], float] = time.monotonic) -> None:
         self._log = log
         self._now = now
-        self._turn = threading.Lock()
-        self._next = float("-inf")
-        self._unsaid = 0
+        self._lock = threading.Lock()
+        self._next_at = float("-inf")
+        self._suppressed = 0
 
-    def say(self, what: str, error: Exception) -> None:
-        with self._turn:
+    def warning(self, message: str, error: Exception) -> None:
+        with self._lock:
             now = self._now()
-            if now < self._next:
-                self._unsaid += 1
+            if now < self._next_at:
+                self._suppressed += 1
                 return
-            self._next = now + _EVERY_S
-            unsaid, self._unsaid = self._unsaid, 0
-        since = f" ({unsaid} more since this was said last)" if unsaid else ""
-        self._log.warning("%s: %s%s", what, printable(f"{type(error).__name__}: {error}", _LONGEST), since)
+            self._next_at = now + _WARN_INTERVAL_S
+            suppressed, self._suppressed = self._suppressed, 0
+        since = f" ({suppressed} more since this was said last)" if suppressed else ""
+        self._log.warning("%s: %s%s", message, printable(f"{type(error).__name__}: {error}", _MAX_CHARS), since)

@@ -1,1 +1,1 @@
-"""Policies: two verbs, choose and learn. A file each; catalog.py names those that are served and compared."""
+"""Policies choose candidates and learn from rewards. One module each; catalog.py lists those served and compared."""

@@ -1,4 +1,4 @@
-"""The policies by name, each with the parameters that it is served with."""
+"""All policies by name, with the parameters they are served with."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The mean reward of each category, drawn towards 0: the baseline that everything with more features has to beat."""
+"""Mean reward per category, shrunk towards 0: the baseline that any policy with more features has to beat."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,13 +9,13 @@ import numpy as np
 from tipbench.recommender.features.interface import CATEGORY, Features, Floats
 from tipbench.recommender.policies.egreedy import DECAY, Decay
 from tipbench.recommender.policies.interface import Choice, Generator
-from tipbench.recommender.policies.ridge import counted, drawn
+from tipbench.recommender.policies.ridge import draw_choice, read_counts
 from tipbench.recommender.records import Request
 
 
 @dataclass
 class Means:
-    """Sums and counts by the number that stands for a category."""
+    """Reward sums and counts, keyed by `category_number`."""
 
     n: int = 0
     reward_sum: float = 0.0
@@ -37,14 +37,14 @@ class CategoryMean:
     def parameters(self) -> Mapping[str, float]:
         return {"ridge": self.ridge, **{f"epsilon_{name}": value for name, value in vars(self.decay).items()}}
 
-    def seeing(self, features: Features) -> "CategoryMean":
+    def with_features(self, features: Features) -> "CategoryMean":
         return replace(self, name=f"{self.name} on {features.version}", features=features)
 
     def new_state(self) -> Means:
         return Means()
 
-    def state_of(self, data: Mapping[str, Any]) -> Means:
-        n, total = counted(data)
+    def load_state(self, data: Mapping[str, Any]) -> Means:
+        n, total = read_counts(data)
         try:
             sums = {float(category): (float(reward), int(count)) for category, reward, count in data["sums"]}
         except (KeyError, TypeError, ValueError) as error:
@@ -57,7 +57,7 @@ class CategoryMean:
     def choose(self, state: Means, request: Request, generator: Generator) -> Choice:
         features = self.features.matrix(request)
         scores = np.array([self._mean(state, category) for category in features[:, 0].tolist()])
-        return drawn(scores, self.epsilon(state), features, generator)
+        return draw_choice(scores, self.epsilon(state), features, generator)
 
     def learn(self, state: Means, seen: Floats, reward: float) -> None:
         total, count = state.sums.get(float(seen[0]), (0.0, 0))
@@ -65,7 +65,7 @@ class CategoryMean:
         state.n += 1
         state.reward_sum += reward
 
-    def explained(self, state: Means) -> dict[str, Any]:
+    def explain(self, state: Means) -> dict[str, Any]:
         return {"lambda": self.ridge, "categories": len(state.sums)}
 
     def _mean(self, state: Means, category: float) -> float:

@@ -1,4 +1,4 @@
-"""ε-greedy: mostly what the regression likes best, now and then anything, less often the more is known."""
+"""ε-greedy: usually the candidate with the best predicted reward, sometimes a random one, less often as n grows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,13 +6,13 @@ from typing import Any
 
 from tipbench.recommender.features.interface import Features, Floats
 from tipbench.recommender.policies.interface import Choice, Generator
-from tipbench.recommender.policies.ridge import Ridge, drawn
+from tipbench.recommender.policies.ridge import Ridge, draw_choice
 from tipbench.recommender.records import Request
 
 
 @dataclass(frozen=True)
 class Decay:
-    """How much is left to chance after n rewards: first/(1 + n/half_after), and never below the floor."""
+    """The exploration rate ε after n rewards: first/(1 + n/half_after), but at least `floor`."""
 
     first: float = 0.3
     half_after: float = 50.0
@@ -36,30 +36,30 @@ class EGreedy:
     def parameters(self) -> Mapping[str, float]:
         return {"ridge": self.ridge, **{f"epsilon_{name}": value for name, value in vars(self.decay).items()}}
 
-    def seeing(self, features: Features) -> "EGreedy":
+    def with_features(self, features: Features) -> "EGreedy":
         return replace(self, name=f"{self.name} on {features.version}", features=features)
 
     def new_state(self) -> Ridge:
         return Ridge(self.features.dimensions, self.ridge)
 
-    def state_of(self, data: Mapping[str, Any]) -> Ridge:
-        return Ridge.of_data(data, self.features.dimensions, self.ridge)
+    def load_state(self, data: Mapping[str, Any]) -> Ridge:
+        return Ridge.from_data(data, self.features.dimensions, self.ridge)
 
     def epsilon(self, state: Ridge) -> float:
         return self.decay.after(state.n)
 
     def choose(self, state: Ridge, request: Request, generator: Generator) -> Choice:
         features = self.features.matrix(request)
-        return drawn(features @ state.theta, self.epsilon(state), features, generator)
+        return draw_choice(features @ state.theta, self.epsilon(state), features, generator)
 
     def learn(self, state: Ridge, seen: Floats, reward: float) -> None:
         state.learn(seen, reward)
 
-    def explained(self, state: Ridge) -> dict[str, Any]:
-        return explained(state, self.features)
+    def explain(self, state: Ridge) -> dict[str, Any]:
+        return explain_ridge(state, self.features)
 
 
-def explained(state: Ridge, features: Features) -> dict[str, Any]:
+def explain_ridge(state: Ridge, features: Features) -> dict[str, Any]:
     return {
         "lambda": state.ridge,
         "theta": dict(zip(features.names, state.theta.tolist(), strict=True)),

@@ -1,4 +1,4 @@
-"""What a policy is, and what it decides."""
+"""The interface of a policy, and the choice it returns."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -8,38 +8,39 @@ from tipbench.recommender.records import Request
 
 
 class Generator(Protocol):
-    """Where chance comes from: numpy's generators and the standard library's both will do."""
+    """A source of random numbers; numpy's generators and the standard library's both fit."""
 
     def random(self) -> float: ...
 
 
 class Choice(NamedTuple):
-    """One of the candidates, and how likely each of them was to be chosen."""
+    """The chosen candidate, and how likely each candidate was to be chosen."""
 
-    place: int  # among the candidates
+    position: int  # of the chosen one among the request's candidates
     scores: Floats
     propensities: Floats
     epsilon: float
-    features: Floats  # a row a candidate; the chosen one's is what the policy learns from
+    features: Floats  # one row per candidate; the policy learns from the chosen one's
 
     @property
     def seen(self) -> Floats:
-        chosen: Floats = self.features[self.place]
+        """The features of the chosen candidate."""
+        chosen: Floats = self.features[self.position]
         return chosen
 
     @property
     def propensity(self) -> float:
-        return float(self.propensities[self.place])
+        return float(self.propensities[self.position])
 
 
 class State(Protocol):
     """What a policy has learned about one user."""
 
-    n: int  # rewards learned
+    n: int  # number of rewards learned
     reward_sum: float
 
     def as_data(self) -> dict[str, Any]:
-        """Plain data, of sums: those of two states can be added."""
+        """Return the state as plain data. It consists of sums, so two states can be merged by adding them."""
         ...
 
 
@@ -47,7 +48,7 @@ StateT = TypeVar("StateT", bound=State)
 
 
 class Policy(Protocol[StateT]):
-    """Holds no user's state, and none of its own: one policy serves everybody, in any thread."""
+    """A policy is stateless: one instance serves all users, in any thread, with states that the caller holds."""
 
     @property
     def name(self) -> str: ...
@@ -57,17 +58,17 @@ class Policy(Protocol[StateT]):
 
     @property
     def parameters(self) -> Mapping[str, float]:
-        """Everything but the features that its choices depend on."""
+        """Everything that its choices depend on, except the features."""
         ...
 
-    def seeing(self, features: Features) -> "Policy[StateT]":
-        """The same policy on other features, under a name of its own."""
+    def with_features(self, features: Features) -> "Policy[StateT]":
+        """Return the same policy on other features, under another name."""
         ...
 
     def new_state(self) -> StateT: ...
 
-    def state_of(self, data: Mapping[str, Any]) -> StateT:
-        """What `as_data` gave; raises ValueError for anything else."""
+    def load_state(self, data: Mapping[str, Any]) -> StateT:
+        """Load a state from what `as_data` returned; raise ValueError for anything else."""
         ...
 
     def choose(self, state: StateT, request: Request, generator: Generator) -> Choice: ...
@@ -75,9 +76,9 @@ class Policy(Protocol[StateT]):
     def learn(self, state: StateT, seen: Floats, reward: float) -> None: ...
 
     def epsilon(self, state: StateT) -> float:
-        """The share of choices that are left to chance."""
+        """Return the share of choices that are made at random."""
         ...
 
-    def explained(self, state: StateT) -> dict[str, Any]:
-        """What it has learned, for people."""
+    def explain(self, state: StateT) -> dict[str, Any]:
+        """Return what was learned, in a form for people."""
         ...

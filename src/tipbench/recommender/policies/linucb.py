@@ -1,7 +1,7 @@
-"""LinUCB: the best that a candidate may be, given how little is known about such candidates.
+"""LinUCB: choose the candidate with the highest upper confidence bound.
 
-Nothing is left to chance but ties, so most propensities are 0 or 1: what it serves can't be weighted afterwards, and
-replay leaves its decisions out.
+Only ties are broken at random, so most propensities are 0 or 1: its decisions can't be reweighted afterwards, and
+replay leaves them out.
 """
 
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tipbench.recommender.features.interface import Features, Floats
-from tipbench.recommender.policies.egreedy import explained
+from tipbench.recommender.policies.egreedy import explain_ridge
 from tipbench.recommender.policies.interface import Choice, Generator
-from tipbench.recommender.policies.ridge import Ridge, drawn
+from tipbench.recommender.policies.ridge import Ridge, draw_choice
 from tipbench.recommender.records import Request
 
 
@@ -28,25 +28,25 @@ class LinUcb:
     def parameters(self) -> Mapping[str, float]:
         return {"ridge": self.ridge, "alpha": self.alpha}
 
-    def seeing(self, features: Features) -> "LinUcb":
+    def with_features(self, features: Features) -> "LinUcb":
         return replace(self, name=f"{self.name} on {features.version}", features=features)
 
     def new_state(self) -> Ridge:
         return Ridge(self.features.dimensions, self.ridge)
 
-    def state_of(self, data: Mapping[str, Any]) -> Ridge:
-        return Ridge.of_data(data, self.features.dimensions, self.ridge)
+    def load_state(self, data: Mapping[str, Any]) -> Ridge:
+        return Ridge.from_data(data, self.features.dimensions, self.ridge)
 
     def epsilon(self, state: Ridge) -> float:  # noqa: ARG002
         return 0.0
 
     def choose(self, state: Ridge, request: Request, generator: Generator) -> Choice:
         features = self.features.matrix(request)
-        unsure = np.sqrt(((features @ state.inverse) * features).sum(axis=1))
-        return drawn(features @ state.theta + self.alpha * unsure, 0.0, features, generator)
+        uncertainty = np.sqrt(((features @ state.inverse) * features).sum(axis=1))
+        return draw_choice(features @ state.theta + self.alpha * uncertainty, 0.0, features, generator)
 
     def learn(self, state: Ridge, seen: Floats, reward: float) -> None:
         state.learn(seen, reward)
 
-    def explained(self, state: Ridge) -> dict[str, Any]:
-        return explained(state, self.features)
+    def explain(self, state: Ridge) -> dict[str, Any]:
+        return explain_ridge(state, self.features)

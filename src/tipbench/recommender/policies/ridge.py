@@ -1,8 +1,8 @@
 """Ridge regression of rewards on features, one vector at a time.
 
-What is kept are sums, X'X and X'r: they commute, so the order of rewards does not matter, and those of two places can
-be added. θ is derived from them when it is asked for after something was learned. For a dozen dimensions that costs
-what updating an inverse along would cost, rounding can't add up, and the same sums give the same θ everywhere.
+The state is the sums X'X and X'r: the order of rewards does not matter, and the sums of two states can be added. θ is
+computed from them on demand and cached until the next reward. For a dozen dimensions that costs no more than updating
+an inverse incrementally, rounding errors don't accumulate, and the same sums give the same θ everywhere.
 """
 
 import math
@@ -18,7 +18,7 @@ from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.policies.interface import Choice, Generator
 
 _TIE = 1e-9
-_SPARE_BITS = 11  # of 64; a float holds 53
+_SPARE_BITS = 11  # of 64; a float's mantissa holds 53
 _ONE = 1 << 53
 
 
@@ -31,21 +31,21 @@ class Ridge:
         self.ridge = ridge
         self.xx: Floats = np.zeros((dimensions, dimensions))
         self.xr: Floats = np.zeros(dimensions)
-        self._ridges: Floats = ridge * np.eye(dimensions)
+        self._penalty: Floats = ridge * np.eye(dimensions)
         self._inverse: Floats | None = None
         self._theta: Floats | None = None
 
     @property
     def inverse(self) -> Floats:
-        """Of X'X + λI."""
+        """The inverse of X'X + λI."""
         if self._inverse is None:
-            self._inverse = np.linalg.inv(self._regular())
+            self._inverse = np.linalg.inv(self._regularised())
         return self._inverse
 
     @property
     def theta(self) -> Floats:
         if self._theta is None:
-            self._theta = np.linalg.solve(self._regular(), self.xr)
+            self._theta = np.linalg.solve(self._regularised(), self.xr)
         return self._theta
 
     def learn(self, x: Floats, reward: float) -> None:
@@ -56,36 +56,36 @@ class Ridge:
         self._inverse = self._theta = None
 
     def condition(self) -> float:
-        """How far from singular: the larger, the less sure is what θ says of single dimensions."""
-        return float(np.linalg.cond(self._regular()))
+        """Return the condition number of X'X + λI: the larger, the less reliable are single coefficients of θ."""
+        return float(np.linalg.cond(self._regularised()))
 
-    def _regular(self) -> Floats:
-        return self.xx + self._ridges
+    def _regularised(self) -> Floats:
+        return self.xx + self._penalty
 
     def as_data(self) -> dict[str, Any]:
-        upper = self.xx[_upper(len(self.xr))]
+        upper = self.xx[_upper_triangle(len(self.xr))]
         return {"n": self.n, "reward_sum": self.reward_sum, "xx": upper.tolist(), "xr": self.xr.tolist()}
 
     @classmethod
-    def of_data(cls, data: Mapping[str, Any], dimensions: int, ridge: float) -> "Ridge":
+    def from_data(cls, data: Mapping[str, Any], dimensions: int, ridge: float) -> "Ridge":
         state = cls(dimensions, ridge)
-        state.n, state.reward_sum = counted(data)
-        upper = _upper(dimensions)
-        state.xx[upper] = numbers(data, "xx", len(upper[0]))
+        state.n, state.reward_sum = read_counts(data)
+        upper = _upper_triangle(dimensions)
+        state.xx[upper] = read_numbers(data, "xx", len(upper[0]))
         state.xx.T[upper] = state.xx[upper]
-        state.xr[:] = numbers(data, "xr", dimensions)
+        state.xr[:] = read_numbers(data, "xr", dimensions)
         return state
 
 
 @lru_cache
-def _upper(dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where the upper triangle of a symmetric matrix is: all that there is to know about it."""
+def _upper_triangle(dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the indices of the upper triangle, which determines a symmetric matrix."""
     rows, columns = np.triu_indices(dimensions)
     return rows, columns
 
 
-def counted(data: Mapping[str, Any]) -> tuple[int, float]:
-    """How many rewards a state holds, and their sum."""
+def read_counts(data: Mapping[str, Any]) -> tuple[int, float]:
+    """Return the number of rewards in a state's data, and their sum; raise ValueError if either is malformed."""
     n, total = data.get("n"), data.get("reward_sum")
     if not isinstance(n, int) or isinstance(n, bool) or n < 0:
         raise ValueError(f"n is {n!r}, not a count")
@@ -94,7 +94,7 @@ def counted(data: Mapping[str, Any]) -> tuple[int, float]:
     return n, float(total)
 
 
-def numbers(data: Mapping[str, Any], key: str, length: int) -> Floats:
+def read_numbers(data: Mapping[str, Any], key: str, length: int) -> Floats:
     found = data.get(key)
     fits = isinstance(found, list) and len(found) == length and all(type(value) in (int, float) for value in found)
     values = np.array(found if fits else [], dtype=np.float64)
@@ -103,19 +103,19 @@ def numbers(data: Mapping[str, Any], key: str, length: int) -> Floats:
     return values
 
 
-# From scores to a choice: how likely each candidate is, and the draw.
+# From scores to a choice.
 
 
-def drawn(scores: Floats, epsilon: float, features: Floats, generator: Generator) -> Choice:
-    """Mostly one of the best, each as likely as the others; with a chance of ε, any candidate at all."""
-    propensities = mostly_best(scores, epsilon)
-    up_to = propensities.cumsum()
-    place = int(up_to.searchsorted(generator.random() * up_to[-1], side="right"))
-    return Choice(place, scores, propensities, epsilon, features)
+def draw_choice(scores: Floats, epsilon: float, features: Floats, generator: Generator) -> Choice:
+    """Draw one of the best candidates, or with probability ε any candidate; uniformly in both cases."""
+    propensities = epsilon_greedy_propensities(scores, epsilon)
+    cumulative = propensities.cumsum()
+    position = int(cumulative.searchsorted(generator.random() * cumulative[-1], side="right"))
+    return Choice(position, scores, propensities, epsilon, features)
 
 
-def mostly_best(scores: Floats, epsilon: float) -> Floats:
-    """Exact propensities. Scores that are equal but for rounding share what the best gets."""
+def epsilon_greedy_propensities(scores: Floats, epsilon: float) -> Floats:
+    """Return the exact propensities. Scores that are equal up to rounding are tied."""
     best = scores >= scores.max() - _TIE
     propensities: Floats = best * ((1 - epsilon) / np.count_nonzero(best))
     propensities += epsilon / len(scores)
@@ -123,10 +123,10 @@ def mostly_best(scores: Floats, epsilon: float) -> Floats:
 
 
 class EventRng:
-    """Chance that is the same for the same event, on every machine: a request that is sent again is answered as before.
+    """Random numbers that depend only on the event, on every machine, so that a retried request gets the same answer.
 
-    Each number is a digest of the event and of how many were drawn before: a fifth of the time that seeding a usual
-    generator takes, and the same whichever version of it is installed.
+    Each number is a digest of the event and a counter. That takes a fifth of the time of seeding a regular generator,
+    and does not depend on the installed version of one.
     """
 
     def __init__(self, policy: str, user_id: str, event_id: str) -> None:

@@ -1,1 +1,1 @@
-"""Which policy is live, as the history of the acts that made it so."""
+"""Which policy is live, as a history of promotions and rollbacks, and the evidence for them."""

@@ -1,4 +1,4 @@
-"""May this policy go live? Only by a gate that was passed for exactly what would be served, and in place of whom."""
+"""Whether a policy may go live: only with a gate passed for exactly this policy against exactly the live one."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from tipbench.recommender.policies.catalog import SERVED
 from tipbench.recommender.promotion.gate_records import GateRecord, gate_records
 from tipbench.recommender.promotion.interface import Act, Promotions, live_history
 from tipbench.recommender.replay.record import ReplayRecord, replay_records
-from tipbench.recommender.simulation.gate import FIRST_SEED, RULES, USUAL
+from tipbench.recommender.simulation.gate import DEFAULT_SIZE, FIRST_SEED, RULES
 from tipbench.recommender.simulation.outcome import arm_data
 from tipbench.recommender.simulation.rollout import arm
 from tipbench.recommender.simulation.user_model import SIMULATOR
@@ -24,12 +24,12 @@ _CLOCKS_DIFFER_MS = 60_000
 
 
 class PromotionRefused(InvalidInput):
-    """The evidence is missing, or is for something else."""
+    """The evidence is missing, negative, or for something else."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a gate has to have been held for."""
+class GateRequirement:
+    """What a gate must have been run for."""
 
     candidate: dict[str, Any]
     incumbent: dict[str, Any]
@@ -39,24 +39,24 @@ class Wanted:
 
     @property
     def command(self) -> str:
-        """That holds such a gate."""
+        """The command that runs such a gate."""
         names = ("--candidate", self.candidate["name"], "--incumbent", self.incumbent["name"])
         world = ("--world", str(self.world_file)) if self.world_file else ()
         return shlex.join(("tipbench", "sim", "gate", *names, *world))
 
 
 @dataclass(frozen=True)
-class Decided:
-    """An act that may be recorded, as long as no other one was since."""
+class ApprovedAct:
+    """An act that may be recorded, as long as no other has been recorded since."""
 
     act: Act
-    known: int  # acts that there were when it was decided
+    known: int  # number of acts at the time of the decision
     gate: GateRecord | None = None
 
 
 @dataclass(frozen=True)
 class GateSearch:
-    """Where the gate is looked for that allows a promotion, and in which world it was to be held."""
+    """Where to find the gate that allows a promotion, and in which world it must have been run."""
 
     home: Path
     world: World
@@ -64,15 +64,19 @@ class GateSearch:
     gate_id: str | None = None  # None: the newest
 
 
-def promotion(policy: str, promotions: Promotions, search: GateSearch, at_ms: int) -> Decided:
-    """Decide on a promotion; raise InvalidInput, and say what is missing, where the policy may not go live."""
+def promotion(policy: str, promotions: Promotions, search: GateSearch, at_ms: int) -> ApprovedAct:
+    """Return an approved promotion.
+
+    Raises PromotionRefused, with what is missing, if the policy may not go live; NotFound if it can't be served;
+    Conflict if it is live already.
+    """
     if policy not in SERVED:
         raise NotFound(f"no policy {shown(policy)} can be served; there are {', '.join(SERVED)}")
     acts = promotions.history()
     live = live_history(acts, promotions.address)[-1]
     if policy == live:
         raise Conflict(f"{policy} is live already; 'tipbench recommend promotions' says since when")
-    wanted = Wanted(arm_data(arm(policy)), _live_data(live), search.world, search.world_file)
+    wanted = GateRequirement(arm_data(arm(policy)), _live_arm_data(live), search.world, search.world_file)
     gates = _gates(search.home, search.gate_id, wanted)
     _check_clock(gates, at_ms)
     gate = fitting_gate(gates, wanted)
@@ -86,11 +90,11 @@ def promotion(policy: str, promotions: Promotions, search: GateSearch, at_ms: in
         replay=replay.id if replay else None,
         candidate=wanted.candidate,
     )
-    return Decided(act, len(acts), gate)
+    return ApprovedAct(act, len(acts), gate)
 
 
-def rollback(promotions: Promotions, at_ms: int) -> Decided:
-    """To the policy that was live before the last one that was promoted and is not taken back yet."""
+def rollback(promotions: Promotions, at_ms: int) -> ApprovedAct:
+    """Return an approved rollback to the policy that the last promotion not yet rolled back has replaced."""
     acts = promotions.history()
     *before, live = live_history(acts, promotions.address)
     if not before:
@@ -102,18 +106,18 @@ def rollback(promotions: Promotions, at_ms: int) -> Decided:
             f"another one: {', '.join(SERVED)}"
         )
     act = Act(at_ms=at_ms, act="rollback", left=live, to=to, gate=None, replay=None, candidate=arm_data(arm(to)))
-    return Decided(act, len(acts))
+    return ApprovedAct(act, len(acts))
 
 
 def changed_since(acts: Sequence[Act]) -> list[str]:
-    """How the live policy differs, in this tipbench, from what was promoted; nothing where it is the same."""
+    """Return how the live policy in this version of tipbench differs from what was promoted; empty if it doesn't."""
     if not acts or acts[-1].to not in SERVED:
         return []
-    return _of_arm(acts[-1].to, acts[-1].candidate, arm_data(arm(acts[-1].to)))
+    return _arm_differences(acts[-1].to, acts[-1].candidate, arm_data(arm(acts[-1].to)))
 
 
-def fitting_gate(newest_first: Sequence[GateRecord], wanted: Wanted) -> GateRecord:
-    """The newest that was held for exactly this, if it was passed."""
+def fitting_gate(newest_first: Sequence[GateRecord], wanted: GateRequirement) -> GateRecord:
+    """Return the newest gate that meets the requirement; raise PromotionRefused if there is none or it did not pass."""
     name = wanted.candidate["name"]
     if not newest_first:
         raise PromotionRefused(f"no gate was held for {name} yet; hold one: {wanted.command}")
@@ -133,11 +137,11 @@ def fitting_gate(newest_first: Sequence[GateRecord], wanted: Wanted) -> GateReco
     return fitting
 
 
-def differences(gate: GateRecord, wanted: Wanted) -> list[str]:
-    """What it was held for and is not what is wanted now; none where it fits."""
+def differences(gate: GateRecord, wanted: GateRequirement) -> list[str]:
+    """Return how a gate differs from the requirement; empty if it meets it."""
     found = [
-        *_of_candidate(gate.candidate, wanted.candidate),
-        *_of_incumbent(gate.incumbent, wanted.incumbent),
+        *_candidate_differences(gate.candidate, wanted.candidate),
+        *_incumbent_differences(gate.incumbent, wanted.incumbent),
     ]
     if gate.plan.simulator != wanted.simulator:
         found.append(f"it was held in version {gate.plan.simulator} of the simulator, and this is {wanted.simulator}")
@@ -148,19 +152,22 @@ def differences(gate: GateRecord, wanted: Wanted) -> list[str]:
             f"{shown(wanted.world.name)} ({wanted.world.digest[:12]})"
         )
     plan = gate.plan
-    found += unfit(plan.seeds.first, plan.seeds.count, plan.steps, plan.offered)
+    found += size_problems(plan.seeds.first, plan.seeds.count, plan.steps, plan.offered)
     laxer = [name for name, value in asdict(RULES).items() if not _as_strict(name, gate.rules.get(name), value)]
     found += [f"its rule {name} was {shown(gate.rules.get(name))}, and is {asdict(RULES)[name]} now" for name in laxer]
     return found
 
 
-def unfit(first_seed: int, seeds: int, steps: int, offered: int) -> list[str]:
-    """Why no gate of this size and on these seeds counts; nothing where it is as large as the one whose error rates are
-    known, and its seeds set no threshold."""
+def size_problems(first_seed: int, seeds: int, steps: int, offered: int) -> list[str]:
+    """Return why a gate of this size and on these seeds does not count; empty if it does.
+
+    It must be at least as large as the default size, whose error rates are known, and not use the seeds on which the
+    thresholds were tuned.
+    """
     sizes = (
-        (seeds, USUAL.seeds, "seeds"),
-        (steps, USUAL.steps, "decisions a life"),
-        (offered, USUAL.offered, "tips to choose from"),
+        (seeds, DEFAULT_SIZE.seeds, "seeds"),
+        (steps, DEFAULT_SIZE.steps, "decisions a life"),
+        (offered, DEFAULT_SIZE.offered, "tips to choose from"),
     )
     found = [f"it had {size} {of_what}, and {least} are the fewest" for size, least, of_what in sizes if size < least]
     if first_seed < FIRST_SEED:
@@ -169,9 +176,9 @@ def unfit(first_seed: int, seeds: int, steps: int, offered: int) -> list[str]:
 
 
 def last_replay(newest_first: Sequence[ReplayRecord], candidate: Mapping[str, Any]) -> ReplayRecord | None:
-    """The newest that could tell anything about this candidate; refused where it did not speak for it."""
-    telling = (replay for replay in newest_first if replay.candidate == candidate and replay.verdict.status != "thin")
-    replay = next(telling, None)
+    """Return the newest decisive replay of this candidate, if any; raise PromotionRefused if it speaks against it."""
+    decisive = (replay for replay in newest_first if replay.candidate == candidate and replay.verdict.status != "thin")
+    replay = next(decisive, None)
     if replay and replay.verdict.status == "failed":
         raise PromotionRefused(
             f"the replay {replay.id} of what was served speaks against {candidate['name']}: "
@@ -181,8 +188,8 @@ def last_replay(newest_first: Sequence[ReplayRecord], candidate: Mapping[str, An
     return replay
 
 
-def _gates(home: Path, gate_id: str | None, wanted: Wanted) -> list[GateRecord]:
-    """The one that was named, else all that were held for this candidate."""
+def _gates(home: Path, gate_id: str | None, wanted: GateRequirement) -> list[GateRecord]:
+    """Return the named gate, or else all gates of this candidate."""
     if gate_id is None:
         return [
             gate for gate in gate_records(home).newest_first() if gate.candidate.get("name") == wanted.candidate["name"]
@@ -194,7 +201,7 @@ def _gates(home: Path, gate_id: str | None, wanted: Wanted) -> list[GateRecord]:
 
 
 def _check_clock(gates: Sequence[GateRecord], at_ms: int) -> None:
-    """Which one is the newest can't be told where one was held after now."""
+    """Raise PromotionRefused if a gate's time is in the future: the newest could not be determined."""
     ahead = next((gate for gate in gates if gate.made_ms > at_ms + _CLOCKS_DIFFER_MS), None)
     if ahead:
         raise PromotionRefused(
@@ -203,7 +210,7 @@ def _check_clock(gates: Sequence[GateRecord], at_ms: int) -> None:
         )
 
 
-def _live_data(live: str) -> dict[str, Any]:
+def _live_arm_data(live: str) -> dict[str, Any]:
     if live not in SERVED:
         raise StateRefused(
             f"{shown(live)} is live, and this tipbench does not know it; install the one that promoted it, or take it "
@@ -212,20 +219,20 @@ def _live_data(live: str) -> dict[str, Any]:
     return arm_data(arm(live))
 
 
-def _of_candidate(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def _candidate_differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     if recorded.get("name") != wanted["name"]:
         return [f"it was held for {shown(recorded.get('name'))}, and not for {wanted['name']}"]
-    return _of_arm("the candidate", recorded, wanted)
+    return _arm_differences("the candidate", recorded, wanted)
 
 
-def _of_incumbent(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def _incumbent_differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     if recorded.get("name") != wanted["name"]:
         return [f"it was won over {shown(recorded.get('name'))}, and {wanted['name']} is live now"]
-    return _of_arm("the incumbent", recorded, wanted)
+    return _arm_differences("the incumbent", recorded, wanted)
 
 
-def _of_arm(who: str, recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Parameters one by one."""
+def _arm_differences(who: str, recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Return the differences between two arms, parameter by parameter."""
     then, now = _flat(recorded), _flat(wanted)
     return [
         f"{who}'s {name} was {shown(then.get(name))}, and is {shown(now.get(name))} now"
@@ -241,7 +248,7 @@ def _flat(arm: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_strict(name: str, then: float | None, now: float) -> bool:
-    """A rule that nobody knows the direction of has to be the same."""
+    """Return whether a rule was at least as strict as now; one without a known direction must be equal."""
     if then is None:
         return False
     if name in _MORE_IS_STRICTER:

@@ -1,8 +1,8 @@
-"""The history in a file, a line of JSON for each act.
+"""The history in a file, with one JSON line per act.
 
-Whoever adds to it holds a lock on it until the line is synced, and readers wait for that: what was read stays, even
-after a power cut. A process that is killed while it writes leaves a line without an end, which never counted; the next
-one to write takes it away. Nobody waits long for one that is frozen while it writes.
+A writer holds a lock on the file until its line is synced, and readers wait for that: what has been read is durable,
+even after a power cut. A process killed while writing leaves an unterminated line, which never counted; the next writer
+removes it. Waiting for the lock times out, because its holder may be frozen.
 """
 
 import errno
@@ -16,21 +16,21 @@ from pathlib import Path
 from tipbench.core.errors import StateDamaged
 from tipbench.core.files import fsync_dir, open_regular
 from tipbench.core.locks import lock_until
-from tipbench.recommender.promotion.interface import Act, is_act, live_history, read_acts, was_changed
-from tipbench.recommender.store import interface as marks
+from tipbench.recommender.promotion.interface import Act, changed_error, is_act, live_history, read_acts
+from tipbench.recommender.store import interface as store_interface
 
-PROMOTIONS = "promotions.jsonl"  # the file's name, beside the folder of states
+PROMOTIONS = "promotions.jsonl"  # file name, next to the folder of states
 _log = logging.getLogger(__name__)
 
 
 class FilePromotions:
-    look_again_s = 0.0
+    poll_interval_s = 0.0
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.address = str(path)
 
-    def mark(self) -> object:
+    def revision(self) -> object:
         try:
             found = self._path.stat()
         except FileNotFoundError:
@@ -50,7 +50,7 @@ class FilePromotions:
             whole = self._whole_lines(content)
             acts = self._acts(whole)
             if len(acts) != known:
-                raise was_changed(acts, self.address)
+                raise changed_error(acts, self.address)
             live_history((*acts, act), self.address)
             if len(whole) < len(content):
                 _log.warning(
@@ -69,7 +69,7 @@ class FilePromotions:
             os.fsync(file)
         except BaseException as error:
             os.ftruncate(file, end)
-            if isinstance(error, OSError):  # a full disk does not say which file had no room on it
+            if isinstance(error, OSError):  # the error of a full disk does not name the file
                 raise OSError(error.errno, error.strerror, self.address) from error
             raise
         fsync_dir(self._path.parent)
@@ -83,20 +83,23 @@ class FilePromotions:
             file = open_regular(self._path, flags)
         except OSError as error:
             if error.errno in (errno.EINVAL, errno.EISDIR):
-                raise self._no_file() from None
+                raise self._not_regular_error() from None
             raise
         try:
-            if not lock_until(file, time.monotonic() + marks.PATIENCE_S, shared):
-                raise marks.is_locked(self.address)
+            if not lock_until(file, time.monotonic() + store_interface.LOCK_TIMEOUT_S, shared):
+                raise store_interface.locked_error(self.address)
             yield file
         finally:
             os.close(file)
 
-    def _no_file(self) -> StateDamaged:
+    def _not_regular_error(self) -> StateDamaged:
         return StateDamaged(f"{self.address} is no plain file, so it holds no history; take it away")
 
     def _whole_lines(self, content: bytes) -> bytes:
-        """Without one that its writer did not end; but a whole act without an end was edited, and may count or not."""
+        """Return the content without an unterminated last line.
+
+        Raises StateDamaged if that line is a complete act: an editor left it, and whether it counts is unclear.
+        """
         end = content.rfind(b"\n") + 1
         if is_act(content[end:]):
             raise StateDamaged(

@@ -1,4 +1,4 @@
-"""What gates found, a file each in TIPBENCH_HOME/recommender/gates."""
+"""Stored gate results, one file each in TIPBENCH_HOME/recommender/gates."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ class SimulationPlan(RecordPart):
 
 
 class GatePlan(SimulationPlan):
-    arms: Annotated[list[dict[str, Any]], Field(min_length=2)]  # the candidate, the incumbent, and those that must fail
+    arms: Annotated[list[dict[str, Any]], Field(min_length=2)]  # the candidate, the incumbent, and control arms
 
 
 class GateCondition(RecordPart):
@@ -63,7 +63,7 @@ class GateVerdict(RecordPart):
 
 
 class GateRecord(Record):
-    """As much of it as a promotion depends on."""
+    """The part of a stored gate that a promotion depends on."""
 
     plan: GatePlan
     rules: dict[str, float]
@@ -83,7 +83,7 @@ def gate_records(home: Path) -> RecordFolder[GateRecord]:
 
 
 def store_gate(home: Path, result: Mapping[str, Any], clock: Callable[[], float] = time.time) -> str:
-    """Store what a gate found; returns the record's id."""
+    """Store a gate's result; return the record's id."""
     content = {
         "schema": SCHEMA,
         "made_ms": round(clock() * 1000),

@@ -1,6 +1,6 @@
-"""Records that are written once and never changed: a file each, named by what is in it.
+"""Immutable records: one file each, named by its content.
 
-The id is the beginning of a digest of all the rest, so a record that was edited afterwards no longer fits its name.
+The id is a prefix of the digest of everything else, so a record that was edited no longer matches its name.
 """
 
 import errno
@@ -25,13 +25,13 @@ _FILES = "[0-9a-f]" * _DIGITS + ".json"
 
 
 class RecordPart(BaseModel):
-    """A part of a record. What is wrong with it is never mended by guessing: a string is no number."""
+    """A part of a record. Validation is strict: wrong types are not coerced."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
 
 class Record(RecordPart):
-    """What all records have."""
+    """The fields that all records have."""
 
     schema_version: Literal[1] = Field(alias="schema")
     id: str
@@ -39,77 +39,78 @@ class Record(RecordPart):
 
 
 _Record = TypeVar("_Record", bound=Record)
-_Whole = TypeVar("_Whole", bound=Record)
-_Line = TypeVar("_Line")
-_Mark = tuple[int, int]
+_Model = TypeVar("_Model", bound=Record)
+_Row = TypeVar("_Row")
+_FileStamp = tuple[int, int]
 
 
 class RecordFolder(Generic[_Record]):
-    """The records of one kind. `again` is what to do about one that can't be read."""
+    """The records of one kind. `remedy` is the advice for one that can't be read, used in error messages."""
 
-    def __init__(self, folder: Path, model: type[_Record], kind: str, again: str) -> None:
+    def __init__(self, folder: Path, model: type[_Record], kind: str, remedy: str) -> None:
         self.path = folder
         self._model = model
         self._kind = kind
-        self._again = again
+        self._remedy = remedy
 
     def read(self, name: str) -> _Record:
-        """Raises NotFound, StateDamaged for one that was edited, StateRefused for one of another version."""
+        """Read a record; raise NotFound, StateDamaged if it was edited, or StateRefused if it is of another version."""
         return self.read_as(self._model, name)
 
-    def read_as(self, model: type[_Whole], name: str) -> _Whole:
-        """The same, with more of the record or less."""
-        return self._parsed(model, self.data(name))
+    def read_as(self, model: type[_Model], name: str) -> _Model:
+        """Read a record into another model, with more or fewer of its fields."""
+        return self._parse(model, self.data(name))
 
     def data(self, name: str) -> dict[str, Any]:
-        """The record as it was stored."""
+        """Return the record as it was stored."""
         try:
             return read_record(self.path, name)
         except NotFound:
             raise NotFound(f"there is no {self._kind} {name}") from None
 
     def newest_first(self) -> list[_Record]:
-        """All of them. Raises StateDamaged and StateRefused for the first that can't be read."""
-        found = [self._parsed(self._model, data) for data in read_records(self.path)]
+        """Return all records; raise StateDamaged or StateRefused for the first that can't be read."""
+        found = [self._parse(self._model, data) for data in read_records(self.path)]
         return sorted(found, key=lambda record: (record.made_ms, record.id), reverse=True)
 
-    def _parsed(self, model: type[_Whole], data: dict[str, Any]) -> _Whole:
+    def _parse(self, model: type[_Model], data: dict[str, Any]) -> _Model:
         try:
             return model.model_validate(data)
         except ValidationError as error:
             raise StateRefused(
                 f"the {self._kind} {data['id']} was stored in a form that this tipbench does not know; remove it from "
-                f"recommender/{self.path.name} in TIPBENCH_HOME, and {self._again}"
+                f"recommender/{self.path.name} in TIPBENCH_HOME, and {self._remedy}"
             ) from error
 
 
-class RecordIndex(Generic[_Line]):
-    """A line for each record of a folder, in no order; a file is read once. Safe to be asked by many threads."""
+class RecordIndex(Generic[_Row]):
+    """Caches one row per record of a folder, so that unchanged files are read only once. Thread-safe."""
 
-    def __init__(self, folder: Path, line_of: Callable[[str], _Line]) -> None:
+    def __init__(self, folder: Path, load_row: Callable[[str], _Row]) -> None:
         self._folder = folder
-        self._line_of = line_of
+        self._load_row = load_row
         self._lock = threading.Lock()
-        self._lines: dict[str, tuple[_Mark, _Line]] = {}
+        self._rows: dict[str, tuple[_FileStamp, _Row]] = {}
 
-    def read(self) -> list[_Line]:
+    def read(self) -> list[_Row]:
+        """Return the rows of all records, in no particular order."""
         with self._lock:
-            found: dict[str, tuple[_Mark, _Line]] = {}
+            found: dict[str, tuple[_FileStamp, _Row]] = {}
             for path in self._folder.glob(_FILES):
-                with suppress(FileNotFoundError, NotFound):  # somebody has just removed it
-                    found[path.stem] = self._known(path)
-            self._lines = found
-            return [line for _, line in found.values()]
+                with suppress(FileNotFoundError, NotFound):  # it has just been removed
+                    found[path.stem] = self._read_row(path)
+            self._rows = found
+            return [row for _, row in found.values()]
 
-    def _known(self, path: Path) -> tuple[_Mark, _Line]:
+    def _read_row(self, path: Path) -> tuple[_FileStamp, _Row]:
         stat = path.stat()
-        mark = (stat.st_mtime_ns, stat.st_size)
-        known = self._lines.get(path.stem)
-        return known if known and known[0] == mark else (mark, self._line_of(path.stem))
+        stamp = (stat.st_mtime_ns, stat.st_size)
+        cached = self._rows.get(path.stem)
+        return cached if cached and cached[0] == stamp else (stamp, self._load_row(path.stem))
 
 
 def write_record(folder: Path, content: Mapping[str, Any]) -> str:
-    """Write a new record; returns its id."""
+    """Write a new record; return its id."""
     name = data_digest(content)[:_DIGITS]
     path = private_folder(folder) / f"{name}.json"
     atomic_write(path, to_json({"id": name, **content}, indent=2) + b"\n", durable=True)
@@ -117,6 +118,10 @@ def write_record(folder: Path, content: Mapping[str, Any]) -> str:
 
 
 def read_record(folder: Path, name: str) -> dict[str, Any]:
+    """Read a record and verify its id.
+
+    Raises InvalidInput for a malformed id, NotFound if there is no such record, StateDamaged if it was edited.
+    """
     if not _ID.fullmatch(name):
         raise InvalidInput(f"{shown(name)} is no id of a record; an id has {_DIGITS} digits and letters from a to f")
     path = folder / f"{name}.json"
@@ -127,18 +132,18 @@ def read_record(folder: Path, name: str) -> dict[str, Any]:
     except (ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno not in (errno.EINVAL, errno.EFBIG):
             raise
-        raise _edited(path) from error
+        raise _edited_error(path) from error
     if not isinstance(record, dict) or record.pop("id", None) != name or data_digest(record)[:_DIGITS] != name:
-        raise _edited(path)
+        raise _edited_error(path)
     return {"id": name, **record}
 
 
 def read_records(folder: Path) -> Iterator[dict[str, Any]]:
-    """In no order."""
+    """Yield all records of a folder, in no particular order."""
     for path in folder.glob("*.json"):
         if _ID.fullmatch(path.stem):
             yield read_record(folder, path.stem)
 
 
-def _edited(path: Path) -> StateDamaged:
+def _edited_error(path: Path) -> StateDamaged:
     return StateDamaged(f"{path} was changed after it was written, so it proves nothing; remove it, and try again")

@@ -1,4 +1,4 @@
-"""Acts that change which policy is live, and where they are kept."""
+"""Acts that change which policy is live, and the interface of their history."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, Protocol
@@ -14,14 +14,14 @@ _YEAR_9999_MS = 253_370_764_800_000
 
 
 class Act(BaseModel):
-    """`candidate` is who is live from then on, with features and parameters, as a gate's record has it."""
+    """A promotion or rollback. `candidate` describes the policy that goes live, as a gate's record does."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     at_ms: Annotated[int, Field(ge=0, lt=_YEAR_9999_MS)]
     act: Literal["promote", "rollback"]
-    left: str = Field(alias="from")  # the policy that was live until then
+    left: str = Field(alias="from")  # the policy that was live before
     to: str
     gate: str | None
     replay: str | None
@@ -32,28 +32,28 @@ class Act(BaseModel):
 
 
 class Promotions(Protocol):
-    """Only ever added to. An act that anybody can read is durable."""
+    """An append-only history of acts. An act that can be read is durable."""
 
     @property
     def address(self) -> str:
-        """As it may be shown."""
+        """Where the history is, in a form that may be shown."""
         ...
 
     @property
-    def look_again_s(self) -> float:
-        """How old an answer of `mark` may get: nothing where asking costs nothing."""
+    def poll_interval_s(self) -> float:
+        """How long a result of `revision` may be cached; 0 where getting it is cheap."""
         ...
 
-    def mark(self) -> object:
-        """Another one whenever something was added."""
+    def revision(self) -> object:
+        """Return a value that changes whenever an act is added."""
         ...
 
     def history(self) -> tuple[Act, ...]:
-        """Oldest first. Raises StateDamaged rather than leave anything out."""
+        """Return all acts, oldest first; raise StateDamaged rather than omit any."""
         ...
 
     def append(self, act: Act, known: int) -> None:
-        """Raises Conflict where there are not as many acts as whoever decided on this one knew of."""
+        """Append an act; raise Conflict unless there are exactly `known` acts, the number when it was decided."""
         ...
 
 
@@ -65,14 +65,17 @@ def read_acts(lines: Iterable[str | bytes], address: str) -> tuple[Act, ...]:
 
 def is_act(line: bytes) -> bool:
     try:
-        _parsed(line)
+        _parse(line)
     except ValueError:
         return False
     return True
 
 
 def live_history(acts: Sequence[Act], address: str) -> list[str]:
-    """The policies that are live one in place of the other, the last one now: a rollback takes the last one off."""
+    """Return the stack of live policies, the current one last: a promotion pushes one, a rollback pops it.
+
+    Raises StateDamaged for an act that does not follow from those before it.
+    """
     live = [FIRST]
     for number, act in enumerate(acts, 1):
         left = live[-1]
@@ -88,22 +91,22 @@ def live_history(acts: Sequence[Act], address: str) -> list[str]:
     return live
 
 
-def was_changed(acts: Sequence[Act], address: str) -> Conflict:
+def changed_error(acts: Sequence[Act], address: str) -> Conflict:
     return Conflict(
         f"somebody else was quicker: {live_history(acts, address)[-1]} is live now; look at it with "
         "'tipbench recommend promotions', and try again"
     )
 
 
-def _parsed(line: str | bytes) -> Act:
-    """JSON has no infinity; an act that holds one would not be written again as it was read."""
+def _parse(line: str | bytes) -> Act:
+    """Parse an act; raise ValueError if it is malformed. Infinities, which JSON can't represent, are rejected."""
     return Act.model_validate(from_json(line, allow_inf_nan=False))
 
 
 def _act(line: str | bytes, number: int, address: str) -> Act:
     try:
-        return _parsed(line)
-    except ValueError as error:  # pydantic's, too
+        return _parse(line)
+    except ValueError as error:  # includes pydantic's ValidationError
         raise StateDamaged(
             f"act {number} in {address} is none that this tipbench knows; bring a backup of it back, or install the "
             "tipbench that wrote it"

@@ -1,4 +1,4 @@
-"""Which policy is live, asked with every request."""
+"""The live policy, as looked up on every request."""
 
 import time
 from collections.abc import Callable, Collection
@@ -13,15 +13,15 @@ from tipbench.recommender.promotion.interface import Act, Promotions, live_histo
 from tipbench.recommender.store.moving import open_store
 
 
-class _Seen(NamedTuple):
-    mark: object
+class _CachedLive(NamedTuple):
+    revision: object
     acts: tuple[Act, ...]
     live: str
     until: float
 
 
 class LivePolicy:
-    """Reads the history again only when something was added to it. Safe for threads."""
+    """Caches the live policy, and reads the history again only when it has changed. Thread-safe."""
 
     def __init__(
         self,
@@ -32,21 +32,21 @@ class LivePolicy:
         self._promotions = promotions
         self._known = known
         self._clock = clock
-        self._seen: _Seen | None = None
+        self._cached: _CachedLive | None = None
 
     def current(self) -> str:
-        """Raises StateError rather than serve anything that nobody has promoted."""
-        seen, now = self._seen, self._clock()
-        if seen and now < seen.until:
-            return seen.live
-        mark, until = self._promotions.mark(), now + self._promotions.look_again_s
-        if seen and mark == seen.mark:
-            self._seen = seen._replace(until=until)
-            return seen.live
+        """Return the live policy; raise StateError rather than return one that was never promoted."""
+        cached, now = self._cached, self._clock()
+        if cached and now < cached.until:
+            return cached.live
+        revision, until = self._promotions.revision(), now + self._promotions.poll_interval_s
+        if cached and revision == cached.revision:
+            self._cached = cached._replace(until=until)
+            return cached.live
         acts = self._promotions.history()
         live = live_history(acts, self._promotions.address)[-1]
-        self._check(acts, live, seen.acts if seen else ())
-        self._seen = _Seen(mark, acts, live, until)
+        self._check(acts, live, cached.acts if cached else ())
+        self._cached = _CachedLive(revision, acts, live, until)
         return live
 
     def _check(self, acts: tuple[Act, ...], live: str, before: tuple[Act, ...]) -> None:
@@ -62,6 +62,6 @@ class LivePolicy:
 
 
 def live_now(settings: Settings) -> str:
-    """In the store that the settings name."""
+    """Return the live policy in the store that the settings name."""
     with closing(open_store(settings)) as store:
         return LivePolicy(store.promotions).current()

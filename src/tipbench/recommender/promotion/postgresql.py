@@ -1,6 +1,6 @@
-"""The history in the database of states, so that all machines that serve from it agree on who is live."""
+"""The history in the state database, so that all machines that serve from it agree on the live policy."""
 
-from tipbench.recommender.promotion.interface import Act, live_history, read_acts, was_changed
+from tipbench.recommender.promotion.interface import Act, changed_error, live_history, read_acts
 from tipbench.recommender.store.postgresql_connections import Connections
 
 _LAST = "SELECT max(number) FROM tipbench_promotions"
@@ -12,26 +12,26 @@ _ADD = (
 
 
 class PostgresPromotions:
-    look_again_s = 1.0  # a question to the database, and it would be one with every request
+    poll_interval_s = 1.0  # otherwise every request would query the database
 
     def __init__(self, connections: Connections, address: str) -> None:
         self._connections = connections
         self.address = f"tipbench_promotions of {address}"
 
-    def mark(self) -> object:
-        with self._connections.begun(_LAST) as cursor:
+    def revision(self) -> object:
+        with self._connections.execute(_LAST) as cursor:
             return cursor.fetchone()
 
     def history(self) -> tuple[Act, ...]:
-        with self._connections.begun(_ACTS) as cursor:
+        with self._connections.execute(_ACTS) as cursor:
             return read_acts([text for (text,) in cursor.fetchall()], self.address)
 
     def append(self, act: Act, known: int) -> None:
         acts = self.history()
         if len(acts) != known:
-            raise was_changed(acts, self.address)
+            raise changed_error(acts, self.address)
         live_history((*acts, act), self.address)
-        with self._connections.begun(_ADD, [known + 1, act.as_json(), known]) as cursor:
+        with self._connections.execute(_ADD, [known + 1, act.as_json(), known]) as cursor:
             added = cursor.rowcount
         if not added:
-            raise was_changed(self.history(), self.address)
+            raise changed_error(self.history(), self.address)

@@ -1,5 +1,6 @@
-"""What would another policy have earned? Estimated from the decision log, without serving anybody.
+"""Off-policy evaluation: what another policy would have earned, estimated from the decision log without serving it.
 
-rounds.py reads the log, training.py lets the candidate learn from its first part, evaluation.py puts it to the rest,
-estimators.py says what that is worth, verdict.py whether it is enough, record.py keeps it.
+rounds.py reads the log, evaluation.py trains the candidate on its first part and evaluates it on the rest,
+estimators.py estimates its mean reward, verdict.py decides whether the evidence is enough, outcome.py runs all of it,
+and record.py stores the result.
 """

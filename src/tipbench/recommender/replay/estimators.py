@@ -1,12 +1,11 @@
-"""Off-policy estimates of a policy's mean reward from decisions that another policy made.
+"""Off-policy estimates of a target policy's mean reward from decisions that another policy made and logged.
 
-Each takes columns with a value a decision: the reward, and how much the decision counts for the policy that is asked
-about, which is how likely the logged choice would have been to it over how likely it was to the policy that made it.
-The doubly robust one also takes what a model of rewards expects: of the logged choice, and on average over what the
-asked one would choose.
+Each estimator takes columns with one value per decision: the reward, and the importance weight, which is the propensity
+of the logged choice under the target policy divided by its propensity under the logging policy. The doubly robust one
+also takes a reward model's expectations: for the logged choice, and averaged over the target policy's choices.
 
-Each gives terms, a value a decision again: their mean is the estimate, and how they scatter tells its error. So the
-difference between two estimates on the same decisions is the mean of the difference of their terms.
+Each returns terms, again one value per decision: their mean is the estimate, and their spread gives its error. So the
+difference between two estimates on the same decisions is the mean of the differences of their terms.
 """
 
 from typing import NamedTuple
@@ -19,13 +18,13 @@ from tipbench.statistics.drift import t_quantile
 
 
 class Weights(NamedTuple):
-    """How much each logged decision counts for the asked policy, and how much that leaves."""
+    """The importance weight of each logged decision, and how much information the weighted sample holds."""
 
     values: Floats
 
     @property
     def effective_sample(self) -> float:
-        """As many decisions of equal weight would say as much (Kish)."""
+        """The number of equally weighted decisions that would be as informative (Kish)."""
         squares = float((self.values**2).sum())
         return float(self.values.sum()) ** 2 / squares if squares else 0.0
 
@@ -36,12 +35,12 @@ class Weights(NamedTuple):
 
 class Estimate(NamedTuple):
     value: float
-    error: float  # standard error, nan for one user alone
+    error: float  # standard error; nan for a single user
     users: int
 
     @property
     def margin(self) -> float:
-        """How far the 95 % interval reaches to either side, by Student's t with users as the units."""
+        """Half the width of the 95 % interval, by Student's t with users as the units."""
         return t_quantile(self.users - 1) * self.error if self.users > 1 else float("nan")
 
     @property
@@ -49,21 +48,24 @@ class Estimate(NamedTuple):
         return self.value - self.margin, self.value + self.margin
 
 
-def weights(logged: Floats, asked: Floats) -> Weights:
+def weights(logged: Floats, target: Floats) -> Weights:
+    """Return the importance weights; raise ValueError if a logged propensity is not positive."""
     if not (logged > 0).all():
         raise ValueError("a choice that could not be made was logged; its weight can't be told")
-    return Weights(asked / logged)
+    return Weights(target / logged)
 
 
 def ips(rewards: Floats, weighting: Weights) -> Floats:
-    """Inverse propensity scores: right on average, and scattered by large weights."""
+    """Inverse propensity scoring: unbiased, but large weights give it a high variance."""
     terms: Floats = weighting.values * rewards
     return terms
 
 
 def snips(rewards: Floats, weighting: Weights) -> Floats:
-    """Self-normalised: a little off with few decisions, and much less scattered. Its terms are those of its first-order
-    expansion around the estimate; nan where no decision counts."""
+    """Self-normalised IPS: slightly biased with few decisions, with a much lower variance.
+
+    The terms are those of its first-order expansion around the estimate; nan if all weights are 0.
+    """
     mean_weight = float(weighting.values.mean())
     if not mean_weight:
         return np.full_like(rewards, np.nan)
@@ -72,19 +74,22 @@ def snips(rewards: Floats, weighting: Weights) -> Floats:
     return terms
 
 
-def doubly_robust(rewards: Floats, weighting: Weights, expected_of_choice: Floats, expected_of_asked: Floats) -> Floats:
-    """What a model expects, corrected by where it was wrong: right if either the model or the propensities are."""
-    terms: Floats = expected_of_asked + weighting.values * (rewards - expected_of_choice)
+def doubly_robust(rewards: Floats, weighting: Weights, expected_logged: Floats, expected_target: Floats) -> Floats:
+    """A model's expectation, corrected by its weighted residuals: unbiased if either model or propensities hold."""
+    terms: Floats = expected_target + weighting.values * (rewards - expected_logged)
     return terms
 
 
 def estimate(terms: Floats, users: NDArray[np.integer]) -> Estimate:
-    """The mean of the terms. Those of one user hang together, so users are the observations; they may have made few or
-    many decisions. The error is the jackknife's: how far the mean moves when one user is left out, and then another."""
+    """Return the mean of the terms with its standard error.
+
+    The terms of one user are correlated, so users are the observations, however many decisions each has. The error is
+    the jackknife estimate: how far the mean moves as each user in turn is left out.
+    """
     mean = float(terms.mean())
-    _, place, sizes = np.unique(users, return_inverse=True, return_counts=True)
+    _, user_index, sizes = np.unique(users, return_inverse=True, return_counts=True)
     count = len(sizes)
     if count < 2:
         return Estimate(mean, float("nan"), count)
-    moved = np.bincount(place, weights=terms - mean) / (len(terms) - sizes)
+    moved = np.bincount(user_index, weights=terms - mean) / (len(terms) - sizes)
     return Estimate(mean, float(np.sqrt((moved**2).sum() * (count - 1) / count)), count)

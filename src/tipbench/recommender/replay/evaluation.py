@@ -1,8 +1,8 @@
-"""The candidate, as it is after the first part, is put to the decisions of the rest.
+"""Train the candidate on the first part of the decisions, then evaluate it, frozen, on the rest.
 
-It learns no more there. What it would go on to learn from are the choices of another policy, so that what comes out
-would belong to no policy that anybody can serve; frozen, every decision is a clean question to one known policy. The
-policy that was there did go on learning, which is to the candidate's disadvantage.
+It does not learn during the evaluation. It would learn from another policy's choices, so the estimate would describe a
+policy that nobody can serve; frozen, every decision evaluates the same known policy. The policy that served did keep
+learning, which puts the candidate at a disadvantage.
 """
 
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ from tipbench.recommender.features.v2 import V2
 from tipbench.recommender.policies.interface import Policy, State
 from tipbench.recommender.policies.ridge import EventRng, Ridge
 from tipbench.recommender.replay.estimators import Estimate, Weights, doubly_robust, estimate, ips, snips, weights
-from tipbench.recommender.replay.rounds import Round, Rounds, Wanted
+from tipbench.recommender.replay.rounds import Round, Rounds, RowMask
 
 FOLDS = 5
 _RIDGE = 1.0
 
 
-# What is a choice worth, whoever makes it? A ridge regression over all users, for the doubly robust estimate.
+# The reward model of the doubly robust estimate: a ridge regression over all users.
 #
-# It sees version 2 of the features whatever the candidate sees: the most that can be made of a request, while the
-# baseline's single number stands for a name, which a regression can't use. What it expects of a user's decisions
-# comes from other users only (cross-fitting): from their own, it would know some of the luck that it is there to
+# It uses version 2 of the features whatever the candidate uses: they extract the most from a request, whereas the
+# baseline's single number encodes a name, which a regression can't use. Its predictions for a user are fitted on other
+# users only (cross-fitting): fitted on their own decisions, it would already know some of the noise that it is there to
 # correct.
 
 
@@ -39,54 +39,57 @@ class RewardModel:
         self._thetas: list[Floats] = []
 
     def learn(self, one: Round) -> Floats:
-        """The features of all candidates, which were made for it."""
+        """Learn from a round; return the features of all its candidates, for reuse."""
         features = self.features.matrix(one.request)
         self._folds[one.user % FOLDS].learn(features[one.chosen], one.reward)
         self._thetas = []
         return features
 
     def expected(self, user: int, features: Floats) -> Floats:
-        """Of each candidate's features: the reward, by what others did."""
+        """Return the expected reward of each row of features, fitted without this user's fold."""
         if not self._thetas:
-            self._thetas = [self._of_others(fold) for fold in range(FOLDS)]
+            self._thetas = [self._fit_without(fold) for fold in range(FOLDS)]
         rewards: Floats = features @ self._thetas[user % FOLDS]
         return rewards
 
-    def _of_others(self, left_out: int) -> Floats:
+    def _fit_without(self, left_out: int) -> Floats:
         others = [sums for fold, sums in enumerate(self._folds) if fold != left_out]
         xx = np.sum([sums.xx for sums in others], axis=0) + _RIDGE * np.eye(V2.dimensions)
         theta: Floats = np.linalg.solve(xx, np.sum([sums.xr for sums in others], axis=0))
         return theta
 
 
-# The candidate learns from the first part of every user's decisions, as if it had been there and others had chosen.
+# Training: the candidate learns from the first part of every user's decisions, although another policy chose.
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What the candidate knows about each user by then, and what rewards are like in general."""
+    """The candidate's state for each user after training, and the reward model."""
 
     states: Mapping[int, State]
     model: RewardModel
 
 
-def first_part(rounds: Rounds, share: float) -> Wanted:
-    """Which rounds are learned from: so large a share of each user's, the earliest ones, rounded down."""
+def first_part(rounds: Rounds, share: float) -> RowMask:
+    """Return a mask of the rounds to train on: the earliest `share` of each user's rounds, rounded down."""
     order = np.lexsort((rounds.decided_ms, rounds.users))
-    _, place, sizes = np.unique(rounds.users[order], return_inverse=True, return_counts=True)
-    rank = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[place]
+    _, user_index, sizes = np.unique(rounds.users[order], return_inverse=True, return_counts=True)
+    rank = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[user_index]
     first = np.zeros(len(order), dtype=np.bool_)
-    first[order] = rank < np.floor(share * sizes)[place]
+    first[order] = rank < np.floor(share * sizes)[user_index]
     return first
 
 
-def trained(rounds: Rounds, candidate: Policy[Any], learned: NDArray[np.bool_]) -> Trained:
-    """The order of rewards makes no difference to what is learned: states are sums."""
+def train(rounds: Rounds, candidate: Policy[Any], learned: NDArray[np.bool_]) -> Trained:
+    """Train the candidate on the masked rounds, and the reward model on all.
+
+    The order of rewards does not matter, as states are sums.
+    """
     states: dict[int, State] = {}
     model = RewardModel()
     for one in rounds.read(np.ones(len(rounds), dtype=np.bool_)):
         features = model.learn(one)
-        if not learned[one.place]:
+        if not learned[one.row]:
             continue
         state = states.get(one.user)
         if state is None:
@@ -102,25 +105,25 @@ IPS, SNIPS, DR = "IPS", "SNIPS", "DR"
 
 @dataclass(frozen=True)
 class Columns:
-    """A value for each decision that the candidate is evaluated on."""
+    """One value for each decision that the candidate is evaluated on."""
 
     users: NDArray[np.intp]
     rewards: Floats
-    logged: Floats  # propensity of the logged choice, to the policy that made it
-    asked: Floats  # the same to the candidate
-    expected_of_choice: Floats
-    expected_of_asked: Floats
+    logged: Floats  # propensity of the logged choice under the policy that made it
+    target: Floats  # the same under the candidate
+    expected_logged: Floats  # the model's expected reward of the logged choice
+    expected_target: Floats  # the same, averaged over the candidate's choices
 
 
 class Estimated:
-    """What the candidate would have earned a decision, and how much more than what was served, by each estimator."""
+    """The candidate's estimated reward per decision, and its gain over what was served, by each estimator."""
 
     def __init__(self, columns: Columns) -> None:
-        self.weights: Weights = weights(columns.logged, columns.asked)
+        self.weights: Weights = weights(columns.logged, columns.target)
         terms = {
             IPS: ips(columns.rewards, self.weights),
             SNIPS: snips(columns.rewards, self.weights),
-            DR: doubly_robust(columns.rewards, self.weights, columns.expected_of_choice, columns.expected_of_asked),
+            DR: doubly_robust(columns.rewards, self.weights, columns.expected_logged, columns.expected_target),
         }
         self.served: Estimate = estimate(columns.rewards, columns.users)
         self.values: Mapping[str, Estimate] = {name: estimate(of, columns.users) for name, of in terms.items()}
@@ -134,31 +137,31 @@ class Evaluation:
     rounds: Rounds
     learned: int  # decisions that the candidate was trained on
     columns: Columns
-    told: int  # evaluated decisions whose request says what the user did with some category
+    with_profile: int  # evaluated decisions whose request has a profile by category
 
 
-def evaluated(rounds: Rounds, candidate: Policy[Any], share: float) -> Evaluation:
-    """`share` is the part of each user's decisions that the candidate learns from."""
+def evaluate(rounds: Rounds, candidate: Policy[Any], share: float) -> Evaluation:
+    """Train on the first `share` of each user's decisions, and evaluate on the rest."""
     learned = first_part(rounds, share)
-    columns, told = _columns(rounds, candidate, trained(rounds, candidate, learned), ~learned)
-    return Evaluation(rounds, int(learned.sum()), columns, told)
+    columns, with_profile = _columns(rounds, candidate, train(rounds, candidate, learned), ~learned)
+    return Evaluation(rounds, int(learned.sum()), columns, with_profile)
 
 
 def _columns(rounds: Rounds, candidate: Policy[Any], known: Trained, rest: NDArray[np.bool_]) -> tuple[Columns, int]:
-    """And how many of the decisions came with a profile by category."""
+    """Return the columns, and how many of the decisions came with a profile by category."""
     found = np.empty((5, len(rounds)))
     nothing_known = candidate.new_state()
-    told = 0
+    with_profile = 0
     for one in rounds.read(rest):
         profile = one.request.profile_features
-        told += profile is not None and bool(profile.categories)
+        with_profile += profile is not None and bool(profile.categories)
         state = known.states.get(one.user, nothing_known)
         generator = EventRng(candidate.name, one.request.user_id, one.request.event_id)
         choice = candidate.choose(state, one.request, generator)
         same = candidate.features is known.model.features
         seen = choice.features if same else known.model.features.matrix(one.request)
         expected = known.model.expected(one.user, seen)
-        asked = float(choice.propensities[one.chosen])
-        of_asked = float(choice.propensities @ expected)
-        found[:, one.place] = one.reward, one.propensity, asked, float(expected[one.chosen]), of_asked
-    return Columns(rounds.users[rest], *found[:, rest]), told
+        target = float(choice.propensities[one.chosen])
+        expected_target = float(choice.propensities @ expected)
+        found[:, one.row] = one.reward, one.propensity, target, float(expected[one.chosen]), expected_target
+    return Columns(rounds.users[rest], *found[:, rest]), with_profile

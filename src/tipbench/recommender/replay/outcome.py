@@ -1,4 +1,4 @@
-"""A replay from the log to the verdict, and what it found as data."""
+"""Run a replay, from the log to the verdict, and convert its result to plain data."""
 
 from dataclasses import asdict, dataclass
 from math import isfinite
@@ -9,9 +9,9 @@ from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import shown
 from tipbench.recommender.policies.catalog import POLICIES
 from tipbench.recommender.replay.estimators import Estimate
-from tipbench.recommender.replay.evaluation import Estimated, Evaluation, evaluated
-from tipbench.recommender.replay.rounds import Rounds, rounds_of
-from tipbench.recommender.replay.verdict import DECIDES, RULES, Verdict, judged
+from tipbench.recommender.replay.evaluation import Estimated, Evaluation, evaluate
+from tipbench.recommender.replay.rounds import Rounds, load_rounds
+from tipbench.recommender.replay.verdict import DECIDES, RULES, Verdict, judge
 from tipbench.recommender.simulation.outcome import arm_data
 from tipbench.recommender.simulation.rollout import ARMS, Arm
 
@@ -22,18 +22,18 @@ class Replay:
     candidate: Arm
     share: float
     evaluation: Evaluation
-    estimated: Estimated | None  # None: there was nothing to estimate from
+    estimated: Estimated | None  # None: no decision could be evaluated
     verdict: Verdict
 
 
-def replayed(folder: Path, candidate: str, share: float) -> Replay:
-    """Raises InvalidInput for a candidate or a share that can't be."""
+def run_replay(folder: Path, candidate: str, share: float) -> Replay:
+    """Replay the log in a folder with a candidate policy; raise InvalidInput for an unknown candidate or bad share."""
     if candidate not in POLICIES:
         raise InvalidInput(f"there is no policy {shown(candidate)} to replay; there are {', '.join(POLICIES)}")
     if not 0 < share < 1:
         raise InvalidInput(f"a share of {share:g} leaves nothing to learn from, or nothing to estimate from; take 0.5")
-    evaluation = evaluated(rounds_of(folder), POLICIES[candidate], share)
-    estimated, verdict = judged(evaluation)
+    evaluation = evaluate(load_rounds(folder), POLICIES[candidate], share)
+    estimated, verdict = judge(evaluation)
     return Replay(folder.absolute(), ARMS[candidate], share, evaluation, estimated, verdict)
 
 
@@ -45,7 +45,7 @@ def replay_data(replay: Replay) -> dict[str, Any]:
         "log": {"folder": str(replay.log), **_log_data(evaluation.rounds)},
         "learned": evaluation.learned,
         "evaluated": len(evaluation.columns.rewards),
-        "with_profile": evaluation.told,
+        "with_profile": evaluation.with_profile,
         "users": estimated.served.users if estimated else 0,
         "rules": asdict(RULES),
         "decides": DECIDES,
@@ -73,9 +73,9 @@ def _log_data(rounds: Rounds) -> dict[str, Any]:
 
 
 def _estimate_data(estimate: Estimate) -> dict[str, float | None]:
-    """None for what can't be told: the margin of one user alone, an estimate from weights that are all 0."""
-    return {"mean": _known(estimate.value), "margin": _known(estimate.margin)}
+    """Return mean and margin; None where undefined, as with a single user, or with weights that are all 0."""
+    return {"mean": _finite_or_none(estimate.value), "margin": _finite_or_none(estimate.margin)}
 
 
-def _known(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if isfinite(value) else None

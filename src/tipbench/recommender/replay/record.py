@@ -1,4 +1,4 @@
-"""What replays found, a file each in TIPBENCH_HOME/recommender/replays."""
+"""Stored replay results, one file each in TIPBENCH_HOME/recommender/replays."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,9 +18,9 @@ class ReplayVerdict(RecordPart):
 
 
 class ReplayRecord(Record):
-    """As much of it as a promotion depends on."""
+    """The part of a stored replay that a promotion depends on."""
 
-    candidate: dict[str, Any]  # as a gate's record has it
+    candidate: dict[str, Any]  # in the same form as in a gate's record
     verdict: ReplayVerdict
 
 
@@ -29,6 +29,6 @@ def replay_records(home: Path) -> RecordFolder[ReplayRecord]:
 
 
 def store_replay(home: Path, found: Mapping[str, Any], made_ms: int) -> str:
-    """Store what a replay found; returns the record's id."""
+    """Store a replay's result; return the record's id."""
     content = {"schema": SCHEMA, "made_ms": made_ms, "tipbench": __version__, **found}
     return write_record(replays_folder(home), content)

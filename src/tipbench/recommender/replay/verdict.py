@@ -1,6 +1,6 @@
-"""Is the evidence enough, and does it speak for the candidate?
+"""Decide whether a replay's evidence is sufficient, and whether it favours the candidate.
 
-The doubly robust estimate decides: of the three it is the one whose intervals are both honest and narrow
+The doubly robust estimate decides: of the three, it is the one whose intervals are both well calibrated and narrow
 (benchmarks/replay_coverage.py).
 """
 
@@ -25,8 +25,8 @@ _LEFT_OUT = {
 
 @dataclass(frozen=True)
 class Rules:
-    least_effective: float = 200.0  # decisions of equal weight
-    fewest_users: int = 10  # below, an interval over users says next to nothing
+    least_effective: float = 200.0  # in equally weighted decisions
+    fewest_users: int = 10  # with fewer, an interval over users is close to meaningless
 
 
 RULES = Rules()
@@ -42,8 +42,8 @@ class Verdict:
         return self.status == "passed"
 
 
-def judged(evaluation: Evaluation, rules: Rules = RULES) -> tuple[Estimated | None, Verdict]:
-    """No estimates where nothing was evaluated."""
+def judge(evaluation: Evaluation, rules: Rules = RULES) -> tuple[Estimated | None, Verdict]:
+    """Return the estimates and the verdict on them; the estimates are None if no decision was evaluated."""
     if not len(evaluation.columns.rewards):
         return None, Verdict(
             "thin", "no decision of the log can be replayed; serve with egreedy or egreedy/v2, and send rewards"
@@ -81,16 +81,16 @@ def _verdict(found: Estimated, decisions: int, rules: Rules) -> Verdict:
 
 
 def _rounded(decisions: float) -> str:
-    """Two digits: it is a guess."""
+    """Round up to two significant digits, as it is only an estimate."""
     scale = 10 ** max(0, len(str(int(decisions))) - 2)
     return f"{ceil(decisions / scale) * scale:,}"
 
 
-# What a replay rests on, in sentences: the same in a terminal and on a page.
+# Texts about a replay, shared by the terminal and the web page.
 
 
 def basis(found: Mapping[str, Any]) -> list[str]:
-    """From a replay as data."""
+    """Return sentences about the data that a replay is based on, from the replay as plain data."""
     lines = [
         f"{found['log']['decisions']:,} decisions can be replayed; the candidate learned from {found['learned']:,} and "
         f"was put to {found['evaluated']:,} of {found['users']:,} users.",
@@ -115,7 +115,7 @@ def basis(found: Mapping[str, Any]) -> list[str]:
 
 
 def estimate_text(estimate: Mapping[str, float | None], sign: str = "") -> str:
-    """With what it may be off by, where that can be told."""
+    """Format an estimate with its margin, if it has one."""
     mean, margin = estimate["mean"], estimate["margin"]
     if mean is None:
         return "not known"

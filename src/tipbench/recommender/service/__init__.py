@@ -1,1 +1,1 @@
-"""The recommender over HTTP: one module a resource."""
+"""The recommender's HTTP service, one module per resource."""

@@ -1,4 +1,4 @@
-"""What all resources of the service share: JSON answers, strict reading of bodies, and the parts they work with."""
+"""What all resources of the service share: JSON responses, strict parsing of bodies, and their dependencies."""
 
 import re
 from collections.abc import Callable, Coroutine, Mapping
@@ -16,33 +16,33 @@ from tipbench.recommender.recommender import Recommender
 from tipbench.recommender.shadows.runner import Shadows
 from tipbench.web.errors import JsonAnswer
 
-_PLACE = re.compile(r"line (\d+) column (\d+)")
-_NO_NUMBER = re.compile(rb"[:\[,]\s*-?(NaN|Infinity)\b")
-_WORDS = {
+_POSITION = re.compile(r"line (\d+) column (\d+)")
+_NAN_OR_INFINITY = re.compile(rb"[:\[,]\s*-?(NaN|Infinity)\b")
+_MESSAGES = {
     "recursion limit exceeded": "is nested too deeply",
     "number out of range": "has a number with too many digits",
 }
 
 
 def json_answer(data: dict[str, Any], status: int = 200) -> Response:
-    """As JSON; what a terminal would obey is possible only where there is more than ASCII, and written out there."""
+    """Return a JSON response. Only non-ASCII content can hold raw control characters; JsonAnswer escapes them."""
     content = to_json(data)
     if content.isascii():
         return Response(content, status, media_type="application/json")
     return JsonAnswer(data, status)
 
 
-# Bodies are read by a parser that is quick and knows nothing but JSON: no NaN, no nesting without end.
+# Bodies are read by a fast parser that accepts only strict JSON: no NaN, no unbounded nesting.
 
 
-class Unreadable(HTTPException):
-    """A body that is no JSON, told in our words."""
+class UnreadableBody(HTTPException):
+    """The request's body is not JSON; the parser's message is translated into ours."""
 
     def __init__(self, body: bytes, why: str) -> None:
-        place = _PLACE.search(why)
-        what = next((words for start, words in _WORDS.items() if why.startswith(start)), "is not JSON")
-        where = f" (line {place[1]}, column {place[2]})" if place else ""
-        hint = "; NaN and Infinity are no numbers there" if _NO_NUMBER.search(body) else ""
+        position = _POSITION.search(why)
+        what = next((message for start, message in _MESSAGES.items() if why.startswith(start)), "is not JSON")
+        where = f" (line {position[1]}, column {position[2]})" if position else ""
+        hint = "; NaN and Infinity are no numbers there" if _NAN_OR_INFINITY.search(body) else ""
         super().__init__(422, f"the request's body {what}{where}{hint}")
 
 
@@ -52,26 +52,25 @@ class _StrictRequest(Request):
         try:
             return from_json(body, allow_inf_nan=False)
         except ValueError as error:
-            raise Unreadable(body, str(error)) from None
+            raise UnreadableBody(body, str(error)) from None
 
 
 class StrictRoute(APIRoute):
-    """Its handlers' bodies are read so."""
+    """A route whose request bodies are parsed as strict JSON."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
 
-        async def strictly(request: Request) -> Response:
+        async def strict_handler(request: Request) -> Response:
             return await handler(_StrictRequest(request.scope, request.receive))
 
-        return strictly
-
-
-# What the service is made of.
+        return strict_handler
 
 
 @dataclass(frozen=True)
 class Parts:
+    """What the resources work with."""
+
     recommender: Recommender
-    policies: Mapping[str, Policy[Any]]  # those that are served, by the names in their paths
+    policies: Mapping[str, Policy[Any]]  # the served ones, by the name in their paths
     shadows: Shadows

@@ -1,4 +1,4 @@
-"""Assembles the recommender's service."""
+"""Assemble the recommender's HTTP service."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -21,11 +21,11 @@ from tipbench.recommender.service.answers import Parts
 from tipbench.recommender.service.routers import add_routes
 from tipbench.recommender.shadows.runner import check_names, open_shadows
 from tipbench.recommender.store.moving import check_not_left_behind, open_store
-from tipbench.web.attempts import Attempts
+from tipbench.web.attempts import AttemptLimiter
 from tipbench.web.authentication import KeyAccess
 from tipbench.web.errors import JsonAnswer, error_responses
-from tipbench.web.log import is_done
-from tipbench.web.middleware import protect
+from tipbench.web.log import is_successful
+from tipbench.web.middleware import install_middleware
 from tipbench.web.paths import PathRules
 from tipbench.web.service_key import ServiceKey
 
@@ -51,7 +51,7 @@ _ERRORS = error_responses(
 
 
 def folder_of(settings: Settings) -> Path:
-    """Where the recommender keeps everything; nobody else may look into it."""
+    """Return the recommender's folder, created with access for its owner only."""
     return private_folder(recommender_folder(settings.home))
 
 
@@ -59,16 +59,16 @@ def service_key(settings: Settings) -> ServiceKey:
     return ServiceKey(folder_of(settings) / "key", _KEY, settings.get(_KEY))
 
 
-class Checked(NamedTuple):
-    """What whoever starts the service wants to know of it."""
+class ServiceCheck(NamedTuple):
+    """What to report when the service starts."""
 
-    made_of: str  # in a line
-    changes: list[str]  # of the live policy since it was promoted, as by an update of tipbench
+    summary: str  # one line
+    changes: list[str]  # how the live policy differs from what was promoted, for example after an update of tipbench
 
 
-def checked_parts(settings: Settings, shadows: Sequence[str]) -> Checked:
-    """Refuses settings and names of which no service could be made."""
-    _ = settings.reward_window_s  # raises for what is no time
+def check_service(settings: Settings, shadows: Sequence[str]) -> ServiceCheck:
+    """Check that a service can be started with these settings and shadows; raise what is wrong."""
+    _ = settings.reward_window_s  # raises if it is not a duration
     on = wanted_shadows(settings, shadows)
     check_names(on)
     with closing(open_store(settings)) as store:
@@ -76,20 +76,20 @@ def checked_parts(settings: Settings, shadows: Sequence[str]) -> Checked:
         states = f"{store.name}: {store.address}"
         live = LivePolicy(store.promotions).current()
         changes = changed_since(store.promotions.history())
-    return Checked(f"Live policy: {live}. Shadows: {', '.join(on) or 'none'}. States are in {states}", changes)
+    return ServiceCheck(f"Live policy: {live}. Shadows: {', '.join(on) or 'none'}. States are in {states}", changes)
 
 
 def serving_server(settings: Settings, shadows: Sequence[str] = (), clock: Callable[[], float] = time.time) -> FastAPI:
-    """Over the store that the settings name. There is a key when it is called."""
+    """Build the service over the store that the settings name. The service key must exist by now."""
     folder = folder_of(settings)
     store = open_store(settings)
-    beside = open_shadows(wanted_shadows(settings, shadows), store, folder / "signals", clock)
+    shadow_policies = open_shadows(wanted_shadows(settings, shadows), store, folder / "signals", clock)
     decisions = DecisionLog(folder / "decisions", clock)
     live = LivePolicy(store.promotions)
-    recommender = Recommender(SERVED, live.current, store, decisions, clock, beside, settings.reward_window_s)
+    recommender = Recommender(SERVED, live.current, store, decisions, clock, shadow_policies, settings.reward_window_s)
 
     @asynccontextmanager
-    async def running(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         try:
             yield
         finally:
@@ -102,16 +102,18 @@ def serving_server(settings: Settings, shadows: Sequence[str] = (), clock: Calla
         docs_url=None,
         redoc_url=None,
         default_response_class=JsonAnswer,
-        lifespan=running,
+        lifespan=lifespan,
     )
-    add_routes(app, Parts(recommender, SERVED, beside), _ERRORS)
-    # Programs ask it many times a second, so what went well has no line in the log.
-    errors = protect(app, KeyAccess(service_key(settings), Attempts(clock)), RULES, quiet=is_done)
-    app.add_exception_handler(OSError, errors.of_storage)
+    add_routes(app, Parts(recommender, SERVED, shadow_policies), _ERRORS)
+    # Programs send many requests a second, so successful ones are not logged.
+    errors = install_middleware(
+        app, KeyAccess(service_key(settings), AttemptLimiter(clock)), RULES, quiet=is_successful
+    )
+    app.add_exception_handler(OSError, errors.storage_error)
     return app
 
 
 def wanted_shadows(settings: Settings, named: Sequence[str]) -> list[str]:
-    """Those of the setting and those that were named."""
-    of_setting = (name.strip() for name in settings.get("TIPBENCH_SHADOWS").split(","))
-    return list(dict.fromkeys(name for name in (*of_setting, *named) if name))
+    """Return the names of the shadows from the setting and from the command line, without duplicates."""
+    from_setting = (name.strip() for name in settings.get("TIPBENCH_SHADOWS").split(","))
+    return list(dict.fromkeys(name for name in (*from_setting, *named) if name))

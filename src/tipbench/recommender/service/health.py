@@ -1,4 +1,4 @@
-"""Whether the service is there. Everybody may ask."""
+"""The health check, which needs no key."""
 
 import logging
 
@@ -22,18 +22,18 @@ class Health(BaseModel):
 
 def router(parts: Parts) -> APIRouter:
     api = APIRouter(tags=["health"])
-    seldom = RateLimitedLog(_log)
+    rate_limited_log = RateLimitedLog(_log)
 
     @api.get("/health", summary="Whether the service is there; the only answer without the key")
     def health() -> Health:
         return Health(status="ok", version=__version__, live=live())
 
     def live() -> str:
-        """Anybody may ask, so why it can't be told is for the log alone."""
+        """Return the live policy. This path needs no key, so the reason for a failure goes only to the log."""
         try:
             return parts.recommender.live
         except StateError as error:
-            seldom.say("which policy is live can't be told", error)
+            rate_limited_log.warning("which policy is live can't be told", error)
             raise HTTPException(503, "which policy is live can't be told; the server's log says why") from error
 
     return api

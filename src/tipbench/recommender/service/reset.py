@@ -1,4 +1,4 @@
-"""A user who is forgotten."""
+"""Deleting all data about a user."""
 
 from fastapi import APIRouter
 from pydantic import BaseModel
@@ -22,7 +22,7 @@ def router(parts: Parts) -> APIRouter:
     api = APIRouter(tags=["reset"], route_class=StrictRoute)
 
     @api.post("/reset", summary="Forget a user: what every policy has learned, and all events")
-    def reset(asked: ResetIn) -> ResetOut:
-        return ResetOut(user_id=asked.user_id, cleared=parts.recommender.reset(asked.user_id))
+    def reset(request: ResetIn) -> ResetOut:
+        return ResetOut(user_id=request.user_id, cleared=parts.recommender.reset(request.user_id))
 
     return api

@@ -1,4 +1,4 @@
-"""What came of a choice."""
+"""Rewarding events."""
 
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ class RewardIn(Reward):
 
     profile_features: Any = None
 
-    def reward_alone(self) -> Reward:
+    def to_reward(self) -> Reward:
         return Reward(user_id=self.user_id, event_id=self.event_id, reward=self.reward)
 
 
@@ -45,7 +45,7 @@ def router(parts: Parts) -> APIRouter:
         responses={202: {"model": ServedRewardOut, "description": _LATE}},
     )
     def reward_served(given: RewardIn) -> Response:
-        policy, outcome = recommender.reward_served(given.reward_alone())
+        policy, outcome = recommender.reward_served(given.to_reward())
         return _as_answer(outcome, policy=policy)
 
     def add(policy: str) -> None:
@@ -56,7 +56,7 @@ def router(parts: Parts) -> APIRouter:
             responses={202: {"model": RewardOut, "description": _LATE}},
         )
         def reward(given: RewardIn) -> Response:
-            return _as_answer(recommender.reward(policy, given.reward_alone()))
+            return _as_answer(recommender.reward(policy, given.to_reward()))
 
     for policy in parts.policies:
         add(policy)

@@ -1,4 +1,4 @@
-"""Which of the candidates should this user see now?"""
+"""Scoring requests: choosing a candidate for a user."""
 
 from fastapi import APIRouter
 from pydantic import BaseModel
@@ -37,13 +37,13 @@ def router(parts: Parts) -> APIRouter:
     recommender = parts.recommender
 
     @api.post("/score", summary="Choose by the live policy", response_model=ScoreOut)
-    def score_live(asked: Request) -> Response:
-        return _as_answer(recommender.score(recommender.live, asked))
+    def score_live(request: Request) -> Response:
+        return _as_answer(recommender.score(recommender.live, request))
 
     def add(policy: str) -> None:
         @api.post(f"/score/{policy}", summary=f"Choose by {policy}", response_model=ScoreOut)
-        def score(asked: Request) -> Response:
-            return _as_answer(recommender.score(policy, asked))
+        def score(request: Request) -> Response:
+            return _as_answer(recommender.score(policy, request))
 
     for policy in parts.policies:
         add(policy)

@@ -1,4 +1,4 @@
-"""The shadows: which are on, and what became of what they were asked."""
+"""The status of the shadow policies: which are on, and how their work ended."""
 
 from dataclasses import asdict
 
@@ -37,10 +37,10 @@ def router(parts: Parts) -> APIRouter:
 
     @api.get("/shadows", summary="Policies that are asked beside the live one, and get no reward")
     def shadows() -> ShadowsOut:
-        return ShadowsOut(shadows=[_as_answer(standing) for standing in parts.shadows.standing()])
+        return ShadowsOut(shadows=[_as_answer(status) for status in parts.shadows.status()])
 
     return api
 
 
-def _as_answer(standing: ShadowStatus) -> ShadowOut:
-    return ShadowOut(**asdict(standing))
+def _as_answer(status: ShadowStatus) -> ShadowOut:
+    return ShadowOut(**asdict(status))

@@ -1,4 +1,4 @@
-"""What a policy has learned about a user."""
+"""Statistics on what a policy has learned about a user."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -40,7 +40,7 @@ def router(parts: Parts) -> APIRouter:
         def stats(user_id: UserId) -> Response:
             return _as_answer(parts.recommender.stats(policy.name, user_id), policy.parameters)
 
-    # First those with the user in the query: /stats/egreedy/v2 is a policy, and no user of egreedy's.
+    # Paths with the user in the query come first: /stats/egreedy/v2 is a policy, not the user v2 of egreedy.
     for policy in parts.policies.values():
         add(policy, f"/stats/{policy.name}")
     for policy in parts.policies.values():

@@ -1,1 +1,1 @@
-"""Shadow policies: what others would have chosen, worked out beside the answers."""
+"""Shadow policies: what other policies would have chosen, computed in the background."""

@@ -1,11 +1,11 @@
-"""Work that is done aside, in time or not at all: whoever brings it never waits for it.
+"""A best-effort background executor: tasks are done in time or dropped, and offering one never blocks.
 
-One thread works at a time. A thread can't be ended, so one that is over its time is left alone with what it does, and
-another takes over; once all of them are stuck, everything is dropped until one comes back. What comes back too late is
-dropped too. Nothing is lost without being counted.
+One thread works at a time. A thread can't be killed, so one that exceeds its timeout is left to itself and another
+takes over; once all threads are stuck, everything is dropped until one returns. A result that arrives too late is
+dropped too. Nothing is dropped without being counted.
 
-After a pause the work begins a moment later: threads share the interpreter, and whoever brought it has an answer to
-send first. What comes in that moment is done in one go.
+After an idle period, work starts with a short delay: threads share the interpreter, and the caller has an answer to
+send first. What arrives during the delay is done in one go.
 """
 
 import threading
@@ -15,24 +15,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-LONGEST_S = 0.2  # from offering to publishing
+TIMEOUT_S = 0.2  # from offer to publication
 MOST_WAITING = 100
-THREADS = 2  # so many can be stuck: each that computes for ever takes its share of the interpreter for ever
-_REST_S = 0.02
-_CLOSING_S = 1.0
+THREADS = 2  # also how many can be stuck: one that computes forever takes its share of the interpreter forever
+_START_DELAY_S = 0.02
+_CLOSE_TIMEOUT_S = 1.0
 T = TypeVar("T")
 R = TypeVar("R")
-_End = Literal["published", "late", "failed"]
+_Outcome = Literal["published", "late", "failed"]
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What became of all that was offered: at any moment it was published, dropped, or is in flight."""
+    """How offered tasks ended: each one is published, dropped, or still in flight."""
 
     offered: int = 0
     published: int = 0
-    full: int = 0  # dropped: too many waited already
-    late: int = 0  # dropped: not done in its time
+    full: int = 0  # dropped: the queue was full
+    late: int = 0  # dropped: timed out
     failed: int = 0  # dropped: it raised
 
     @property
@@ -54,13 +54,13 @@ class Counts:
 
 
 class Done(NamedTuple, Generic[T, R]):
-    """A result in time, for whoever publishes it."""
+    """A result that was ready in time, to be published."""
 
     item: T
     result: R
     waited_s: float
     took_s: float
-    counts: Counts  # it is in flight yet
+    counts: Counts  # in which this task is still in flight
 
 
 class _Task(Generic[T]):
@@ -71,127 +71,127 @@ class _Task(Generic[T]):
 
 
 class BackgroundExecutor(Generic[T, R]):
-    """To be made in the process that uses it: threads don't go along when a process forks."""
+    """Create it in the process that uses it: threads don't survive a fork."""
 
     def __init__(
         self,
         name: str,
         work: Callable[[T], R],
         publish: Callable[[Done[T, R]], None],
-        complain: Callable[[Exception], None],
-        longest_s: float = LONGEST_S,
+        on_error: Callable[[Exception], None],
+        timeout_s: float = TIMEOUT_S,
         most_waiting: int = MOST_WAITING,
     ) -> None:
         self._work = work
         self._publish = publish
-        self._complain = complain
-        self._longest_s = longest_s
+        self._on_error = on_error
+        self._timeout_s = timeout_s
         self._most_waiting = most_waiting
-        self._change = threading.Condition()
+        self._condition = threading.Condition()
         self._waiting: deque[_Task[T]] = deque()
         self._working: list[_Task[T]] = []
-        self._tally: Counter[str] = Counter()
-        self._rest_until = 0.0
-        self._standing_by = 0  # threads that look again when the one at work is over its time
+        self._counter: Counter[str] = Counter()
+        self._start_at = 0.0
+        self._standby_threads = 0  # threads waiting for the working one to time out
         self._open = True
         for number in range(THREADS):
             threading.Thread(target=self._run, name=f"{name} {number + 1}", daemon=True).start()
 
     def offer(self, item: T) -> None:
-        """Returns at once; what can't be taken is dropped."""
-        with self._change:
+        """Queue an item without blocking; drop it if the queue is full or closed."""
+        with self._condition:
             now = time.monotonic()
             self._drop_late(now)
-            self._tally["offered"] += 1
+            self._counter["offered"] += 1
             if not self._open or len(self._waiting) >= self._most_waiting:
-                self._tally["full"] += 1
+                self._counter["full"] += 1
                 return
-            self._waiting.append(_Task(item, now + self._longest_s))
+            self._waiting.append(_Task(item, now + self._timeout_s))
             if len(self._waiting) == 1:
-                self._rest_until = now + _REST_S
-                self._change.notify()
+                self._start_at = now + _START_DELAY_S
+                self._condition.notify()
 
     def counts(self) -> Counts:
-        with self._change:
+        with self._condition:
             self._drop_late(time.monotonic())
-            return Counts(**self._tally)
+            return Counts(**self._counter)
 
     def close(self) -> Counts:
-        """What waits has its time, and a second at most; the rest is late. No thread begins anything after this."""
-        end = time.monotonic() + _CLOSING_S
-        with self._change:
+        """Give queued tasks their remaining time, at most a second; drop the rest as late. No task starts after it."""
+        deadline = time.monotonic() + _CLOSE_TIMEOUT_S
+        with self._condition:
             self._open = False
-            self._change.notify_all()
-            while Counts(**self._tally).in_flight and (now := time.monotonic()) < end:
+            self._condition.notify_all()
+            while Counts(**self._counter).in_flight and (now := time.monotonic()) < deadline:
                 self._drop_late(now)
-                self._change.wait(0.01)
+                self._condition.wait(0.01)
             self._drop_late(float("inf"))
-            self._change.notify_all()  # for the threads to end
-            return Counts(**self._tally)
+            self._condition.notify_all()  # so that the threads exit
+            return Counts(**self._counter)
 
     def _run(self) -> None:
         while task := self._next():
-            self._do(task)
+            self._run_task(task)
 
     def _next(self) -> _Task[T] | None:
-        """None: it is closed."""
-        with self._change:
+        """Wait for the next task; None once closed."""
+        with self._condition:
             while self._open or self._waiting:
                 now = time.monotonic()
                 self._drop_late(now)
                 if not self._waiting:
-                    self._change.wait()
+                    self._condition.wait()
                     continue
-                rest_until = self._rest_until if self._open else now
-                begin_at = max([rest_until, *(task.late_at for task in self._working)])
+                start_at = self._start_at if self._open else now
+                begin_at = max([start_at, *(task.late_at for task in self._working)])
                 if begin_at <= now:
                     task = self._waiting.popleft()
                     self._working.append(task)
-                    if self._waiting and not self._standing_by:
-                        self._change.notify()
+                    if self._waiting and not self._standby_threads:
+                        self._condition.notify()
                     return task
-                self._standing_by += 1
-                self._change.wait(begin_at - now)
-                self._standing_by -= 1
+                self._standby_threads += 1
+                self._condition.wait(begin_at - now)
+                self._standby_threads -= 1
             return None
 
-    def _do(self, task: _Task[T]) -> None:
-        end: _End = "failed"
-        begun = time.monotonic()
+    def _run_task(self, task: _Task[T]) -> None:
+        outcome: _Outcome = "failed"
+        started = time.monotonic()
         try:
             result = self._work(task.item)
             ended = time.monotonic()
-            counts = self._in_time(task)
+            counts = self._start_publishing(task)
             if counts:
-                waited_s = begun - (task.late_at - self._longest_s)
-                self._publish(Done(task.item, result, waited_s, ended - begun, counts))
-                end = "published"
-        except Exception as error:  # noqa: BLE001 - it is counted and told, and the next one may do better
-            self._complain(error)
+                waited_s = started - (task.late_at - self._timeout_s)
+                self._publish(Done(task.item, result, waited_s, ended - started, counts))
+                outcome = "published"
+        except Exception as error:  # noqa: BLE001 - it is counted and reported, and the next task may succeed
+            self._on_error(error)
         finally:
-            self._settle(task, end)
+            self._settle(task, outcome)
 
-    def _in_time(self, task: _Task[T]) -> Counts | None:
-        """Whether it may be published; from then on it can't become late any more."""
-        with self._change:
+    def _start_publishing(self, task: _Task[T]) -> Counts | None:
+        """Mark a task as publishing, so that it can no longer time out; return the counts, or None if it is late."""
+        with self._condition:
             self._drop_late(time.monotonic())
             if task.stage == "counted":
                 return None
             task.stage = "publishing"
-            return Counts(**self._tally)
+            return Counts(**self._counter)
 
-    def _settle(self, task: _Task[T], end: _End) -> None:
-        with self._change:
+    def _settle(self, task: _Task[T], outcome: _Outcome) -> None:
+        with self._condition:
             self._drop_late(time.monotonic())
             self._working.remove(task)
             if task.stage != "counted":
-                self._tally[end] += 1
+                self._counter[outcome] += 1
 
     def _drop_late(self, now: float) -> None:
         while self._waiting and self._waiting[0].late_at <= now:
             self._waiting.popleft()
-            self._tally["late"] += 1
+            self._counter["late"] += 1
         for task in self._working:
             if task.stage == "working" and task.late_at <= now:
                 task.stage = "counted"
-                self._tally["late"] += 1
+                self._counter["late"] += 1

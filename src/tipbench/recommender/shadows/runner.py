@@ -1,8 +1,8 @@
-"""Shadows: policies that are asked beside the live one, after it has answered, and never get a reward.
+"""Shadow policies: they choose in the background, after the live policy has answered, and never get a reward.
 
-What a shadow would have shown goes out as a signal, `shadow:` and its name, or is dropped and counted: the answer that
-was served neither waits for it nor depends on it. A shadow's state has a key of its own, and is only ever read.
-Nothing is learned without rewards, so all candidates tie: this shows that a policy can be served, not how good it is.
+A shadow's choice is published as the signal `shadow:NAME`, or dropped and counted: the served answer neither waits for
+it nor depends on it. A shadow's state has its own key, and is only ever read. Nothing is learned without rewards, so
+all candidates tie: this shows that a policy can be served, not how good it is.
 """
 
 import logging
@@ -18,38 +18,38 @@ from tipbench.recommender.policies.catalog import SERVED
 from tipbench.recommender.policies.interface import Choice, Policy
 from tipbench.recommender.policies.ridge import EventRng
 from tipbench.recommender.records import Request
-from tipbench.recommender.shadows.background import LONGEST_S, BackgroundExecutor, Counts, Done
-from tipbench.recommender.store.interface import Key, Store, known_state
+from tipbench.recommender.shadows.background import TIMEOUT_S, BackgroundExecutor, Counts, Done
+from tipbench.recommender.store.interface import Key, Store, policy_state
 
 SCHEMA = 1
 Signal = Mapping[str, Any]
 _log = logging.getLogger(__name__)
 
 
-# Signals: what happened beside the answers, as lines of JSON in a folder, and for whoever listens in this process.
+# Signals: events published as JSON lines in a folder, and to listeners in this process.
 
 
 class Signals:
     def __init__(self, log: SegmentLog | None = None) -> None:
-        """Without a log they are for listeners only."""
+        """Without a log, signals go to listeners only."""
         self._log = log
         self._listeners: list[Callable[[Signal], None]] = []
-        self._seldom = RateLimitedLog(_log)
+        self._rate_limited_log = RateLimitedLog(_log)
 
     def subscribe(self, listener: Callable[[Signal], None]) -> None:
-        """It is called in the thread that publishes. One that takes long costs later signals, and never an answer."""
+        """Add a listener, called in the publishing thread. A slow one may cost later signals, never an answer."""
         self._listeners.append(listener)
 
     def publish(self, name: str, at: float, **content: Any) -> None:
-        """First to the log. A listener that raises is told of, and has received it all the same."""
+        """Write a signal to the log, then call the listeners; log a warning for one that raises, and go on."""
         signal = {"schema": SCHEMA, "signal": name, "at_ms": round(at * 1000), **content}
         if self._log:
             self._log.append(signal)
         for listener in self._listeners:
             try:
                 listener(signal)
-            except Exception as error:  # noqa: BLE001 - it is told, and others are to hear the signal too
-                self._seldom.say(f"a listener to {name} failed", error)
+            except Exception as error:  # noqa: BLE001 - it is logged, and the other listeners still get the signal
+                self._rate_limited_log.warning(f"a listener to {name} failed", error)
 
     def close(self) -> None:
         if self._log:
@@ -57,7 +57,7 @@ class Signals:
 
 
 class Served(NamedTuple):
-    """What the live policy has answered."""
+    """A request, and what the live policy chose for it."""
 
     request: Request
     policy: str
@@ -74,7 +74,7 @@ SHADOWS: Mapping[str, Shadow] = {"egreedy-v2-shadow": Shadow(SERVED["egreedy/v2"
 
 @dataclass(frozen=True)
 class ShadowStatus:
-    """How a shadow does in this process."""
+    """The status of a shadow in this process."""
 
     name: str
     policy: str
@@ -83,7 +83,7 @@ class ShadowStatus:
 
 
 class ShadowRunner:
-    """One shadow that is on."""
+    """Runs one enabled shadow."""
 
     def __init__(
         self,
@@ -92,30 +92,30 @@ class ShadowRunner:
         store: Store,
         signals: Signals,
         clock: Callable[[], float],
-        longest_s: float = LONGEST_S,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         self.name = name
         self._policy = policy
         self._store = store
         self._signals = signals
         self._clock = clock
-        self._seldom = RateLimitedLog(_log)
-        self._aside = BackgroundExecutor(f"shadow {name}", self._choose, self._publish, self._complain, longest_s)
-        self.offer = self._aside.offer
-        self.counts = self._aside.counts
+        self._rate_limited_log = RateLimitedLog(_log)
+        self._executor = BackgroundExecutor(f"shadow {name}", self._choose, self._publish, self._on_error, timeout_s)
+        self.offer = self._executor.offer
+        self.counts = self._executor.counts
 
     def close(self) -> None:
-        """The last signal says what became of all the others, and of what was dropped."""
-        counts = self._aside.close()
+        """Finish what is queued, and publish the final counts as the last signal."""
+        counts = self._executor.close()
         try:
             self._signals.publish(f"shadow:{self.name}:counts", self._clock(), counts=counts.as_data())
-        except OSError as error:  # the rest of the recommender is to be closed all the same
-            told = printable(f"{type(error).__name__}: {error}", 300)
-            _log.warning("the counts of the shadow %s, %s, can't be written: %s", self.name, counts, told)
+        except OSError as error:  # the rest of the recommender must still be closed
+            message = printable(f"{type(error).__name__}: {error}", 300)
+            _log.warning("the counts of the shadow %s, %s, can't be written: %s", self.name, counts, message)
 
     def _choose(self, served: Served) -> Choice:
         request = served.request
-        state = known_state(self._policy, self._store.read_state(Key(request.user_id, self.name)))
+        state = policy_state(self._policy, self._store.read_state(Key(request.user_id, self.name)))
         return self._policy.choose(state, request, EventRng(self.name, request.user_id, request.event_id))
 
     def _publish(self, done: Done[Served, Choice]) -> None:
@@ -134,59 +134,59 @@ class ShadowRunner:
             candidates=ids,
             scores=done.result.scores.tolist(),
             propensities=done.result.propensities.tolist(),
-            chosen=ids[done.result.place],
-            served={"policy": served_by, "chosen": ids[served.place], "propensity": served.propensity},
-            agrees=done.result.place == served.place,
+            chosen=ids[done.result.position],
+            served={"policy": served_by, "chosen": ids[served.position], "propensity": served.propensity},
+            agrees=done.result.position == served.position,
             latency_ms=round(done.took_s * 1000, 3),
             waited_ms=round(done.waited_s * 1000, 3),
             counts=done.counts.as_data(),
         )
 
-    def _complain(self, error: Exception) -> None:
-        self._seldom.say(f"the shadow {self.name} failed, and nothing was published", error)
+    def _on_error(self, error: Exception) -> None:
+        self._rate_limited_log.warning(f"the shadow {self.name} failed, and nothing was published", error)
 
 
 class Shadows:
-    """Those of a map that are on; by itself, none."""
+    """All known shadows, of which those with a runner are on; by default none."""
 
     def __init__(
         self,
         known: Mapping[str, Shadow] = SHADOWS,
-        beside: Sequence[ShadowRunner] = (),
+        runners: Sequence[ShadowRunner] = (),
         signals: Signals | None = None,
     ) -> None:
         self._known = known
-        self._beside = beside
+        self._runners = runners
         self._signals = signals or Signals()
 
     @property
     def names(self) -> list[str]:
-        """Under which somebody may have given a shadow a state."""
+        """The keys under which a shadow may have a state, whether or not it is on."""
         return list(self._known)
 
     @property
     def any_on(self) -> bool:
-        return bool(self._beside)
+        return bool(self._runners)
 
     def offer(self, served: Served) -> None:
-        """Returns at once, whatever a shadow does."""
-        for shadow in self._beside:
+        """Offer a served request to all shadows that are on; never blocks."""
+        for shadow in self._runners:
             shadow.offer(served)
 
     def subscribe(self, listener: Callable[[Signal], None]) -> None:
-        """Every signal from now on, in this process."""
+        """Call the listener with every signal published from now on in this process."""
         self._signals.subscribe(listener)
 
-    def standing(self) -> list[ShadowStatus]:
-        counts = {shadow.name: shadow.counts() for shadow in self._beside}
+    def status(self) -> list[ShadowStatus]:
+        counts = {shadow.name: shadow.counts() for shadow in self._runners}
         return [
             ShadowStatus(name, shadow.policy.name, name in counts, counts.get(name, Counts()))
             for name, shadow in self._known.items()
         ]
 
     def close(self) -> None:
-        """Ends what is on its way, within a second for each shadow, and says what became of it all."""
-        for shadow in self._beside:
+        """Close all shadows, each within a second, and publish their final counts."""
+        for shadow in self._runners:
             shadow.close()
         self._signals.close()
 
@@ -203,15 +203,15 @@ def open_shadows(
     signals_folder: Path,
     clock: Callable[[], float],
     known: Mapping[str, Shadow] = SHADOWS,
-    longest_s: float = LONGEST_S,
+    timeout_s: float = TIMEOUT_S,
 ) -> Shadows:
-    """Those that are named are on, beside those that are on anyway. To be called in the process that serves.
+    """Enable the named shadows, besides those that are on by default; call it in the process that serves.
 
-    A signal comes within `longest_s` of what was served, or never.
+    A signal is published within `timeout_s` of the answer, or never. Raises InvalidInput for an unknown name.
     """
     wanted = set(names)
     check_names(wanted, known)
     signals = Signals(SegmentLog(signals_folder, clock))
     on = [name for name, shadow in known.items() if shadow.on or name in wanted]
-    beside = [ShadowRunner(name, known[name].policy, store, signals, clock, longest_s) for name in on]
-    return Shadows(known, beside, signals)
+    runners = [ShadowRunner(name, known[name].policy, store, signals, clock, timeout_s) for name in on]
+    return Shadows(known, runners, signals)

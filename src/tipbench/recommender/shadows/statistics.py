@@ -1,7 +1,7 @@
-"""How shadows did, shadow by shadow and day by day: read from the signals that they published.
+"""Statistics on shadows, by shadow and day, read from the signals they published.
 
-That a shadow agrees with what was served says nothing about how good it is: it says that the shadow runs, how quickly,
-and what it is told about users.
+A shadow's agreement with what was served says nothing about its quality. The statistics show that the shadow runs, how
+fast, and how much it knows about users.
 """
 
 from array import array
@@ -15,7 +15,7 @@ import numpy as np
 from tipbench.core.untrusted import shown
 from tipbench.recommender.features import v1
 from tipbench.recommender.log.decisions import LogTailer
-from tipbench.recommender.log.segmented_log import entries_of, of_another_kind
+from tipbench.recommender.log.segmented_log import read_entries, wrong_kind_error
 from tipbench.recommender.shadows.runner import SCHEMA
 
 DAY_MS = 86_400_000
@@ -25,18 +25,18 @@ _REASONS = ("full", "late", "failed")
 
 @dataclass(frozen=True)
 class ShadowDay:
-    """One day of one shadow, by UTC."""
+    """One shadow on one day (UTC)."""
 
     shadow: str
-    day_ms: int  # its beginning
+    day_ms: int  # start of the day
     signals: int
     agreed: int  # with what was served
-    by_chance: float  # share that would agree if both chose blindly: the mean of 1/K over K candidates
+    by_chance: float  # expected agreement of random choices: the mean of 1/K over K candidates
     dropped: Mapping[str, int]  # by reason
     latency_ms: float  # the median
     latency_95_ms: float
-    profile_dimensions: int  # of the features, those that are about the user's past; 0: there are none
-    neutral: float  # how many of them were neutral for all candidates, on average: nothing was known
+    profile_dimensions: int  # number of features about the user's past; 0: it has none
+    neutral: float  # mean number of them that were neutral for all candidates, as nothing was known
 
     @property
     def agreement(self) -> float | None:
@@ -48,32 +48,32 @@ class ShadowDay:
 
 
 class ShadowStatisticsReader(LogTailer):
-    """Safe to be asked by many threads."""
+    """Reads shadow statistics from the signals, incrementally. Thread-safe."""
 
     def read(self) -> list[ShadowDay]:
-        """The newest day first; nothing where there are no signals."""
-        with self._turn:
-            self._read_on()
+        """Return all days, newest first; empty if there are no signals."""
+        with self._lock:
+            self._read_new()
             days = sorted(self._days.items(), key=lambda item: (-item[0][1], item[0][0]))
-            return [day.told(shadow, number) for (shadow, number), day in days]
+            return [day.summary(shadow, number) for (shadow, number), day in days]
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._days: dict[tuple[str, int], _Day] = {}
-        self._dropped: dict[tuple[str, str], dict[str, int]] = {}  # by a process's shadow, since the process began
+        self._dropped: dict[tuple[str, str], dict[str, int]] = {}  # by process and shadow, since the process started
 
-    def _read(self, path: Path) -> None:
+    def _read_segment(self, path: Path) -> None:
         process, _, number = path.stem.rpartition("-")
         process = process.rpartition("-")[2]
-        if path.name not in self._ends and number == "0001":  # another process that has this number
-            self._dropped = {key: told for key, told in self._dropped.items() if key[0] != process}
-        for end, entry in entries_of(path, self._ends.get(path.name, 0)):
+        if path.name not in self._offsets and number == "0001":  # a new process that reuses this pid
+            self._dropped = {key: dropped for key, dropped in self._dropped.items() if key[0] != process}
+        for end, entry in read_entries(path, self._offsets.get(path.name, 0)):
             try:
-                self._take(process, entry)
+                self._add_entry(process, entry)
             except (LookupError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
-                raise of_another_kind(path, error) from error
-            self._ends[path.name] = end
+                raise wrong_kind_error(path, error) from error
+            self._offsets[path.name] = end
 
-    def _take(self, process: str, entry: Mapping[str, Any]) -> None:
+    def _add_entry(self, process: str, entry: Mapping[str, Any]) -> None:
         if entry["schema"] != SCHEMA:
             raise ValueError(f"schema {shown(entry['schema'])}, and {SCHEMA} is known here")
         name = entry["signal"]
@@ -83,7 +83,7 @@ class ShadowStatisticsReader(LogTailer):
         day = self._days.setdefault((shadow, entry["at_ms"] // DAY_MS), _Day())
         self._count_drops(day, process, shadow, entry["counts"]["dropped"])
         if not name.endswith(_COUNTS):
-            day.take(entry)
+            day.add(entry)
 
     def _count_drops(self, day: "_Day", process: str, shadow: str, dropped: Mapping[str, int]) -> None:
         before = self._dropped.get((process, shadow), {})
@@ -95,7 +95,7 @@ class ShadowStatisticsReader(LogTailer):
 
 @dataclass
 class _Day:
-    """Sums that grow."""
+    """Running sums of one day."""
 
     agreed: int = 0
     chance: float = 0.0
@@ -104,18 +104,18 @@ class _Day:
     dropped: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_REASONS, 0))
     latencies: "array[float]" = field(default_factory=lambda: array("f"))
 
-    def take(self, entry: Mapping[str, Any]) -> None:
+    def add(self, entry: Mapping[str, Any]) -> None:
         names, rows = entry["features"]["names"], entry["features"]["rows"]
-        of_profile = [place for place, name in enumerate(names) if name not in v1.NAMES]
-        neutral = sum(all(row[place] == 0 for row in rows) for place in of_profile)
+        profile_indexes = [index for index, name in enumerate(names) if name not in v1.NAMES]
+        neutral = sum(all(row[index] == 0 for row in rows) for index in profile_indexes)
         chance, latency = 1 / len(entry["candidates"]), float(entry["latency_ms"])
         self.agreed += bool(entry["agrees"])
         self.chance += chance
         self.neutral += neutral
-        self.dimensions = max(self.dimensions, len(of_profile))
+        self.dimensions = max(self.dimensions, len(profile_indexes))
         self.latencies.append(latency)
 
-    def told(self, shadow: str, number: int) -> ShadowDay:
+    def summary(self, shadow: str, number: int) -> ShadowDay:
         signals = len(self.latencies)
         median, slow = np.percentile(self.latencies, (50, 95)) if signals else (0.0, 0.0)
         return ShadowDay(

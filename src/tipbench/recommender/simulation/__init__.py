@@ -1,5 +1,5 @@
-"""A simulation of users: the offline test that a policy has to win before it goes live.
+"""Simulated users: the offline test that a policy has to pass before it goes live.
 
-world.py says what users are like, draws.py holds all chance of a user's life, user_model.py is the truth that policies
-don't see, rollout.py lets a policy serve a user, experiment.py does so for all users and seeds.
+world.py describes the users, user_model.py draws their random events and holds the ground truth that policies don't
+see, rollout.py lets a policy serve one user, experiment.py does so for all users and seeds, and gate.py decides.
 """

@@ -1,4 +1,4 @@
-"""Every arm serves every persona with every seed, on all cores."""
+"""Run an experiment: every arm serves every persona with every seed, on several cores."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ import numpy as np
 
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.simulation.process_map import process_map
-from tipbench.recommender.simulation.rollout import Arm, InProcess, Server, Trajectory, play
-from tipbench.recommender.simulation.user_model import drawn_life
+from tipbench.recommender.simulation.rollout import Arm, InProcess, Server, Trajectory, roll_out
+from tipbench.recommender.simulation.user_model import draw_life
 from tipbench.recommender.simulation.world import Persona, World
 
 METRICS = ("reward", "completed", "dismissed", "regret")
-_MOST_BINS = 30
+_MAX_BINS = 30
 
 OpenServer = Callable[[Arm], Server]
 
@@ -30,11 +30,12 @@ class Plan:
 
     @property
     def bins(self) -> int:
-        """So many points has a curve over time."""
-        return min(_MOST_BINS, self.steps)
+        """Number of points in a curve over time."""
+        return min(_MAX_BINS, self.steps)
 
     @property
     def lives(self) -> int:
+        """Number of simulated lives: one per persona and seed."""
         return len(self.world.personas) * len(self.seeds)
 
     @property
@@ -43,7 +44,7 @@ class Plan:
 
 
 class _Unit(NamedTuple):
-    """One life, which all arms serve."""
+    """One life, served by all arms."""
 
     persona: int
     seed: int
@@ -51,18 +52,18 @@ class _Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Results:
-    """Sums over the steps of a bin, by arm, persona, seed, metric and bin."""
+    """Metrics summed over the steps of each bin; the axes are arm, persona, seed, metric and bin."""
 
     plan: Plan
     sums: Floats
 
     def means(self, arm: str, metric: str = "reward") -> Floats:
-        """Per step, by persona and seed."""
+        """Return the metric per step, by persona and seed."""
         found: Floats = self.sums[self._arm(arm), :, :, METRICS.index(metric)].sum(axis=-1) / self.plan.steps
         return found
 
     def curves(self, arm: str, metric: str) -> Floats:
-        """Per step, by persona, seed and bin."""
+        """Return the metric per step, by persona, seed and bin."""
         found: Floats = self.sums[self._arm(arm), :, :, METRICS.index(metric)] / bin_sizes(self.plan)
         return found
 
@@ -73,43 +74,43 @@ class Results:
 def simulate(
     plan: Plan, workers: int, progress: Callable[[int], None], open_server: OpenServer | None = None
 ) -> Results:
-    """`progress` is told how many lives are done. The same plan gives the same results, however many workers."""
+    """Run a plan, calling `progress` with the number of lives done. Results don't depend on the number of workers."""
     units = [_Unit(*unit) for unit in product(range(len(plan.world.personas)), plan.seeds)]
     sums = np.zeros((len(plan.arms), len(plan.world.personas), len(plan.seeds), len(METRICS), plan.bins))
-    for done, (unit, found) in enumerate(_played(plan, units, workers, open_server or _in_process), 1):
+    for done, (unit, found) in enumerate(_run_units(plan, units, workers, open_server or _in_process), 1):
         sums[:, unit.persona, plan.seeds.index(unit.seed)] = found
         progress(done)
     return Results(plan, sums)
 
 
-def _played(
+def _run_units(
     plan: Plan, units: Sequence[_Unit], workers: int, open_server: OpenServer
 ) -> Iterator[tuple[_Unit, Floats]]:
-    play_unit = partial(_play_unit, plan, open_server=open_server)
+    run_unit = partial(_run_unit, plan, open_server=open_server)
     if workers == 1:
-        return zip(units, map(play_unit, units), strict=True)
-    return process_map(play_unit, units, workers)
+        return zip(units, map(run_unit, units), strict=True)
+    return process_map(run_unit, units, workers)
 
 
 def _in_process(arm: Arm) -> Server:
     return InProcess(arm.policy)
 
 
-def _play_unit(plan: Plan, unit: _Unit, open_server: OpenServer) -> Floats:
+def _run_unit(plan: Plan, unit: _Unit, open_server: OpenServer) -> Floats:
     persona: Persona = plan.world.personas[unit.persona]
-    draws = drawn_life(plan.world, persona, unit.seed, plan.steps, plan.offered)
-    played = (play(plan.world, persona, unit.seed, draws, arm, open_server(arm)) for arm in plan.arms)
-    return np.array([_summed(trajectory, plan) for trajectory in played])
+    draws = draw_life(plan.world, persona, unit.seed, plan.steps, plan.offered)
+    trajectories = (roll_out(plan.world, persona, unit.seed, draws, arm, open_server(arm)) for arm in plan.arms)
+    return np.array([_sum_bins(trajectory, plan) for trajectory in trajectories])
 
 
-def _summed(trajectory: Trajectory, plan: Plan) -> Floats:
+def _sum_bins(trajectory: Trajectory, plan: Plan) -> Floats:
     values = np.array([trajectory.rewards, trajectory.completed, trajectory.dismissed, trajectory.regrets])
-    return np.add.reduceat(values, _starts(plan), axis=1)
+    return np.add.reduceat(values, _bin_starts(plan), axis=1)
 
 
 def bin_sizes(plan: Plan) -> Floats:
-    return np.diff([*_starts(plan), plan.steps]).astype(np.float64)
+    return np.diff([*_bin_starts(plan), plan.steps]).astype(np.float64)
 
 
-def _starts(plan: Plan) -> list[int]:
+def _bin_starts(plan: Plan) -> list[int]:
     return [plan.steps * number // plan.bins for number in range(plan.bins)]

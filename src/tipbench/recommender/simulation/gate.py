@@ -1,10 +1,10 @@
-"""The gate: has the candidate won over the incumbent, by a test that a worse policy fails?
+"""The promotion gate: whether the candidate beats the incumbent, by a test that a worse policy fails.
 
-    verdict = judged(results)    # of a plan whose arms are gate_arms(candidate, incumbent)
+    verdict = judge(results)    # of a plan whose arms are gate_arms(candidate, incumbent)
 
-Four arms are simulated: candidate, incumbent, the incumbent once more with other luck, and a placebo, which is the
-candidate with its new dimensions handed to the wrong tips. The last two are put through the same conditions each time,
-and must fail: a gate that lets them through says nothing.
+Four arms are simulated: the candidate, the incumbent, the incumbent again with other random numbers, and a placebo,
+which is the candidate with its new dimensions assigned to the wrong tips. The last two are tested against the same
+conditions every time and must fail: a gate that lets them pass proves nothing.
 """
 
 import math
@@ -19,17 +19,17 @@ from tipbench.statistics.paired import Difference, difference, holm_wins
 
 @dataclass(frozen=True)
 class Rules:
-    """Set on seeds that no gate and no measurement uses (docs/decisions/0002)."""
+    """The thresholds, tuned on seeds that no gate and no measurement uses (docs/decisions/0002)."""
 
-    least_gain: float = 0.01  # of the pooled lower bound, in reward a decision
-    least_wins: float = 0.6  # of the personas that are no controls
-    worst_loss: float = 0.05  # that no persona's lower bound may go below
+    least_gain: float = 0.01  # for the pooled lower bound, in reward per decision
+    least_wins: float = 0.6  # share of the personas that are not controls
+    worst_loss: float = 0.05  # no persona's lower bound may be below minus this
     level: float = 0.95
 
 
 @dataclass(frozen=True)
 class Size:
-    """Of the simulation. The error rates of the gate are known for this one."""
+    """The size of the simulation. The gate's error rates are known for the default one."""
 
     seeds: int = 30
     steps: int = 200
@@ -37,8 +37,8 @@ class Size:
 
 
 RULES = Rules()
-USUAL = Size()
-FIRST_SEED = 10_000  # those below set the thresholds
+DEFAULT_SIZE = Size()
+FIRST_SEED = 10_000  # lower ones were used to tune the thresholds
 
 
 @dataclass(frozen=True)
@@ -50,18 +50,18 @@ class Condition:
 
 @dataclass(frozen=True)
 class PersonaGain:
-    """What one persona gains with the candidate."""
+    """One persona's gain with the candidate."""
 
     persona: str
     control: bool
     gain: Difference
-    lower_bound: float  # with the level shared among the personas
+    lower_bound: float  # at a level corrected for the number of personas
     wins: bool  # by Holm's adjustment
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One arm against the incumbent."""
+    """One arm compared with the incumbent."""
 
     arm: str
     pooled: Difference
@@ -77,7 +77,7 @@ class Comparison:
 @dataclass(frozen=True)
 class Verdict:
     candidate: Comparison
-    checks: tuple[Condition, ...]  # that the gate itself works
+    checks: tuple[Condition, ...]  # that arms which must fail do fail
 
     @property
     def passed(self) -> bool:
@@ -85,35 +85,35 @@ class Verdict:
 
 
 def gate_arms(candidate: Arm, incumbent: Arm) -> tuple[Arm, ...]:
-    """All that has to be simulated. A candidate that sees nothing new has no placebo."""
+    """Return all arms to simulate. A candidate without new dimensions has no placebo."""
     again = replace(incumbent, name=f"{incumbent.name}, again", luck="-again")
     placebo = placebo_of(candidate, incumbent)
     return (candidate, incumbent, again, *([placebo] if placebo else []))
 
 
-def judged(results: Results, rules: Rules = RULES) -> Verdict:
-    """The arms of the results are those that `gate_arms` gives."""
+def judge(results: Results, rules: Rules = RULES) -> Verdict:
+    """Judge the candidate from results whose arms are those of `gate_arms`."""
     candidate, incumbent, again, *placebo = results.plan.arms
-    of_candidate = compared(results, candidate, incumbent, rules)
-    checks = [_fails(compared(results, again, incumbent, rules), "the incumbent itself, with other luck,")]
+    of_candidate = compare(results, candidate, incumbent, rules)
+    checks = [_fails(compare(results, again, incumbent, rules), "the incumbent itself, with other luck,")]
     checks += [
-        _fails(compared(results, arm, incumbent, rules), "the candidate with its new dimensions permuted")
+        _fails(compare(results, arm, incumbent, rules), "the candidate with its new dimensions permuted")
         for arm in placebo
     ]
     return Verdict(of_candidate, tuple(checks))
 
 
-def compared(results: Results, arm: Arm, incumbent: Arm, rules: Rules = RULES) -> Comparison:
+def compare(results: Results, arm: Arm, incumbent: Arm, rules: Rules = RULES) -> Comparison:
     gains = results.means(arm.name) - results.means(incumbent.name)
     pooled = difference(gains.mean(axis=0))
     differences = [difference(row) for row in gains]
     personas = results.plan.world.personas
     shared = 1 - (1 - rules.level) / len(personas)
-    told = [place for place, persona in enumerate(personas) if not persona.control]
-    won = dict(zip(told, holm_wins([differences[place] for place in told], 1 - rules.level), strict=True))
+    counted = [index for index, persona in enumerate(personas) if not persona.control]
+    won = dict(zip(counted, holm_wins([differences[index] for index in counted], 1 - rules.level), strict=True))
     by_persona = tuple(
-        PersonaGain(persona.name, persona.control, gain, gain.lower_bound(shared), won.get(place, False))
-        for place, (persona, gain) in enumerate(zip(personas, differences, strict=True))
+        PersonaGain(persona.name, persona.control, gain, gain.lower_bound(shared), won.get(index, False))
+        for index, (persona, gain) in enumerate(zip(personas, differences, strict=True))
     )
     bound = pooled.lower_bound(rules.level)
     conditions = (_gains(bound, rules), _wins(by_persona, rules), _harms_nobody(by_persona, rules))
@@ -142,7 +142,7 @@ def _wins(personas: Sequence[PersonaGain], rules: Rules) -> Condition:
 
 
 def wins_needed(personas: int, rules: Rules) -> int:
-    """At least the share: of seven personas five, because four are too few for 60 %."""
+    """Return how many personas must win, rounded up: 5 of 7, because 4 are less than 60 %."""
     return max(1, math.ceil(rules.least_wins * personas))
 
 
@@ -163,7 +163,7 @@ def _fails(comparison: Comparison, who: str) -> Condition:
 
 
 def as_data(verdict: Verdict) -> dict[str, Any]:
-    """For JSON."""
+    """Return the verdict as plain data for JSON."""
     return {
         "passed": verdict.passed,
         "pooled": {"gain": verdict.candidate.pooled.mean, "lower_bound": verdict.candidate.pooled_bound},

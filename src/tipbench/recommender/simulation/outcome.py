@@ -1,4 +1,4 @@
-"""What a simulation found, as data: the same plan gives the same bytes."""
+"""A simulation's results as plain data; the same plan gives the same bytes."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ SCHEMA = 1
 
 
 def plan_data(plan: Plan) -> dict[str, Any]:
-    """All that the results depend on."""
+    """Return everything that the results depend on."""
     return {
         "simulator": SIMULATOR,
         "world": {"name": plan.world.name, "digest": plan.world.digest},
@@ -31,7 +31,7 @@ def arm_data(arm: Arm) -> dict[str, Any]:
         "policy": arm.policy.name,
         "feature_version": arm.policy.features.version,
         "parameters": dict(arm.policy.parameters),
-        "told": arm.told,
+        "told": arm.profile,
     }
 
 
@@ -47,15 +47,18 @@ def outcome_data(results: Results) -> dict[str, Any]:
                 "name": persona.name,
                 "about": persona.about,
                 "control": persona.control,
-                "arms": {arm.name: _metrics(results, arm.name, place) for arm in plan.arms},
+                "arms": {arm.name: _metrics(results, arm.name, index) for arm in plan.arms},
             }
-            for place, persona in enumerate(plan.world.personas)
+            for index, persona in enumerate(plan.world.personas)
         ],
     }
 
 
 def _metrics(results: Results, arm: str, persona: int | None) -> dict[str, Any]:
-    """Each metric per decision with its interval, summed over a life, and over time."""
+    """Return each metric as a mean per decision with its margin, as a total per life, and over time.
+
+    `persona` is an index, or None for the mean over all personas.
+    """
     found: dict[str, Any] = {}
     for metric in METRICS:
         curves = results.curves(arm, metric)  # by persona, seed and bin
@@ -75,7 +78,7 @@ def _metrics(results: Results, arm: str, persona: int | None) -> dict[str, Any]:
 
 
 def _mean_and_margin(values: Floats) -> tuple[Floats, Floats]:
-    """Over the seeds, which are the rows: the mean, and how far its 95 % interval reaches to either side."""
+    """Return the mean over the rows, which are seeds, and the half-width of its 95 % interval."""
     count = len(values)
     middle: Floats = values.mean(axis=0)
     if count < 2:

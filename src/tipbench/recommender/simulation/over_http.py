@@ -1,4 +1,4 @@
-"""The service over HTTP serves the simulated users: all that a real app goes through, and the same results."""
+"""Simulate against the HTTP service, through everything that a real app uses; the results are the same."""
 
 import re
 import secrets
@@ -13,20 +13,20 @@ from pathlib import Path
 import httpx
 from pydantic_core import to_json
 
-from tipbench.core.die_with_parent import tied_to_parent
+from tipbench.core.die_with_parent import die_with_parent_command
 from tipbench.core.errors import SimulationFailed
 from tipbench.core.settings import Settings
 from tipbench.recommender.policies.catalog import SERVED
 from tipbench.recommender.records import Request
 from tipbench.recommender.simulation.rollout import Arm, InProcess, Server
 
-_PATIENCE_S = 60.0
-_LOOK_EVERY_S = 0.05
+_TIMEOUT_S = 60.0
+_POLL_INTERVAL_S = 0.05
 _ADDRESS = re.compile(r"at (http://\S+)")
 
 
 class OverHttp:
-    """One arm's requests."""
+    """Serves one arm by requests to the service."""
 
     def __init__(self, client: httpx.Client, policy: str) -> None:
         self._client = client
@@ -53,13 +53,13 @@ class OverHttp:
 
 @dataclass(frozen=True)
 class Service:
-    """Where it is. Goes to every worker, which makes a connection of its own."""
+    """The address of the service. It is sent to every worker process, which opens its own connection."""
 
     url: str
     key: str
 
     def __call__(self, arm: Arm) -> Server:
-        """What the service does not know, as a placebo, is asked in process: the results are the same."""
+        """Return a server for an arm. Arms that the service does not know, such as a placebo, run in process."""
         if not is_served(arm):
             return InProcess(arm.policy)
         return OverHttp(_client(self.url, self.key), arm.policy.name)
@@ -72,40 +72,45 @@ def is_served(arm: Arm) -> bool:
 @lru_cache
 def _client(url: str, key: str) -> httpx.Client:
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    return httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE_S, trust_env=False)
+    return httpx.Client(base_url=url, headers=headers, timeout=_TIMEOUT_S, trust_env=False)
 
 
 @contextmanager
 def service(folder: Path) -> Iterator[Service]:
-    """The real command, with its states in this folder; it ends with the block."""
+    """Run the real serve command with its states in this folder, until the block ends."""
     key = secrets.token_urlsafe(32)
-    own = {"TIPBENCH_SERVING_KEY": key, "TIPBENCH_STATE": "files", "TIPBENCH_SHADOWS": "", "TIPBENCH_REWARD_WINDOW": ""}
+    overrides = {
+        "TIPBENCH_SERVING_KEY": key,
+        "TIPBENCH_STATE": "files",
+        "TIPBENCH_SHADOWS": "",
+        "TIPBENCH_REWARD_WINDOW": "",
+    }
     log = folder / "service.log"
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         process = subprocess.Popen(
-            tied_to_parent("recommend", "serve", "--port", "0"),
-            env={**Settings().for_a_job(folder), **own},
+            die_with_parent_command("recommend", "serve", "--port", "0"),
+            env={**Settings().job_environment(folder), **overrides},
             stdin=subprocess.DEVNULL,
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
         )
     try:
-        yield Service(_address(process, log), key)
+        yield Service(_wait_for_address(process, log), key)
     finally:
         process.terminate()
-        process.wait(_PATIENCE_S)
+        process.wait(_TIMEOUT_S)
 
 
-def _address(process: "subprocess.Popen[bytes]", log: Path) -> str:
-    until = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < until:
+def _wait_for_address(process: "subprocess.Popen[bytes]", log: Path) -> str:
+    deadline = time.monotonic() + _TIMEOUT_S
+    while time.monotonic() < deadline:
         ended = process.poll() is not None
-        said = log.read_text(encoding="utf-8", errors="replace")
-        found = _ADDRESS.search(said)
+        output = log.read_text(encoding="utf-8", errors="replace")
+        found = _ADDRESS.search(output)
         if found:
             return found[1]
         if ended:
-            why = said.strip()[-500:] or f"it ended with status {process.returncode} and said nothing"
+            why = output.strip()[-500:] or f"it ended with status {process.returncode} and said nothing"
             raise SimulationFailed(f"the simulation's service did not start: {why}")
-        time.sleep(_LOOK_EVERY_S)
-    raise SimulationFailed(f"the simulation's service did not start within {_PATIENCE_S:.0f} s")
+        time.sleep(_POLL_INTERVAL_S)
+    raise SimulationFailed(f"the simulation's service did not start within {_TIMEOUT_S:.0f} s")

@@ -1,6 +1,6 @@
-"""Work for several processes at once, by pipes alone: a process that is killed leaves no semaphore behind.
+"""A parallel map over processes that uses only pipes, so that a killed process leaves no semaphore behind.
 
-A worker whose pipe closes has nobody to work for, and ends with what it has in hand.
+A worker whose pipe is closed finishes its current task and exits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,15 +14,18 @@ from tipbench.core.errors import SimulationFailed
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
-_IN_HAND = 2  # tasks of a worker, so that it never waits for the next one
+_QUEUED_PER_WORKER = 2  # tasks, so that a worker never waits for the next one
 
 
 def process_map(
     work: Callable[[_Task], _Result], tasks: Sequence[_Task], workers: int
 ) -> Iterator[tuple[_Task, _Result]]:
-    """Each task with its result, in the order in which they are done. What a worker raises is raised here."""
+    """Yield each task with its result, in order of completion; re-raise what a worker raises.
+
+    Raises SimulationFailed if a worker is killed.
+    """
     context = get_context("spawn")
-    left = iter(tasks)
+    remaining = iter(tasks)
     with ExitStack() as stack:
         pipes: list[Connection[Any, Any]] = []
         for _ in range(min(workers, len(tasks))):
@@ -32,23 +35,23 @@ def process_map(
             theirs.close()
             stack.callback(worker.join)
             pipes.append(stack.enter_context(closing(ours)))
-        for pipe in pipes * _IN_HAND:
-            _hand_out(left, pipe)
+        for pipe in pipes * _QUEUED_PER_WORKER:
+            _send_next(remaining, pipe)
         for _ in tasks:
             ready = wait(pipes)[0]
             assert isinstance(ready, Connection)
-            yield _received(ready)
-            _hand_out(left, ready)
+            yield _receive(ready)
+            _send_next(remaining, ready)
 
 
-def _hand_out(left: Iterator[Any], pipe: "Connection[Any, Any]") -> None:
-    for task in left:
-        with suppress(BrokenPipeError):  # it has ended; what it said before is read first
+def _send_next(remaining: Iterator[Any], pipe: "Connection[Any, Any]") -> None:
+    for task in remaining:
+        with suppress(BrokenPipeError):  # it has exited; what it sent before is read first
             pipe.send(task)
         return
 
 
-def _received(pipe: "Connection[Any, Any]") -> Any:
+def _receive(pipe: "Connection[Any, Any]") -> Any:
     try:
         found = pipe.recv()
     except (EOFError, ConnectionResetError) as error:
@@ -64,7 +67,7 @@ def _work(work: Callable[[Any], Any], pipe: "Connection[Any, Any]") -> None:
             task = pipe.recv()
             try:
                 found: Any = (task, work(task))
-            except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            except Exception as error:  # noqa: BLE001 - re-raised in the parent process
                 error.add_note(format_exc())
                 found = error
             pipe.send(found)

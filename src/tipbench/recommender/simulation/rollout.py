@@ -1,4 +1,4 @@
-"""A policy serves one simulated user for a whole life."""
+"""Roll out a policy: it serves one simulated user for a whole life."""
 
 import random
 from dataclasses import dataclass, replace
@@ -19,74 +19,77 @@ from tipbench.recommender.records import Candidate, Context, Profile, Request
 from tipbench.recommender.simulation.user_model import Draws, Life
 from tipbench.recommender.simulation.world import Persona, World
 
-Told = Literal["by-category", "flat"]
+ProfileKind = Literal["by-category", "flat"]
 
 
-# Who is compared: a policy, and what it is told of the user.
+# Arms: a policy, and the kind of profile it gets of the user.
 
 
 @dataclass(frozen=True)
 class Arm:
-    """`luck` tells two arms of one policy apart: each has its own chance, as two users have."""
+    """One contender. `luck` distinguishes two arms of one policy: each gets its own random numbers, as two users do."""
 
     name: str
     policy: Policy[Any]
-    told: Told = "by-category"
+    profile: ProfileKind = "by-category"
     luck: str = ""
 
 
 @dataclass(frozen=True)
 class _Permuted:
-    """Rows of features in which some dimensions belong to another candidate."""
+    """Computes rows of features in which some dimensions are shuffled among the candidates."""
 
     features: Features
     dimensions: tuple[int, ...]
 
     def __call__(self, request: Request) -> list[list[float]]:
         rows = self.features.rows(request)
-        parts = [[row[place] for place in self.dimensions] for row in rows]
+        parts = [[row[position] for position in self.dimensions] for row in rows]
         random.Random(derived_seed("placebo", request.user_id, request.event_id)).shuffle(parts)
         for row, part in zip(rows, parts, strict=True):
-            for place, value in zip(self.dimensions, part, strict=True):
-                row[place] = value
+            for position, value in zip(self.dimensions, part, strict=True):
+                row[position] = value
         return rows
 
 
-# with luck of its own: over HTTP it must not be the user that its namesake serves
-FLAT = Arm("egreedy/v2-flat", POLICIES["egreedy/v2"], told="flat", luck="-flat")
+# with its own luck: over HTTP it must not share its users with the arm of the same policy
+FLAT = Arm("egreedy/v2-flat", POLICIES["egreedy/v2"], profile="flat", luck="-flat")
 ARMS = {**{name: Arm(name, policy) for name, policy in POLICIES.items()}, FLAT.name: FLAT}
 
 
 def placebo_of(candidate: Arm, incumbent: Arm) -> Arm | None:
-    """The candidate, but what it sees and the incumbent doesn't belongs to another tip: as large, as varied, and worth
-    nothing. None where it sees nothing new."""
+    """Return the candidate with its new dimensions, which the incumbent lacks, shuffled among the tips.
+
+    They have the same size and variance, but carry no information. None if there are no new dimensions.
+    """
     features = candidate.policy.features
-    new = [place for place, name in enumerate(features.names) if name not in incumbent.policy.features.names]
+    new = [position for position, name in enumerate(features.names) if name not in incumbent.policy.features.names]
     if not new:
         return None
 
     permuted = Features(f"{features.version}-placebo", features.names, _Permuted(features, tuple(new)))
-    return replace(candidate, name=f"{candidate.name}-placebo", policy=candidate.policy.seeing(permuted))
+    return replace(candidate, name=f"{candidate.name}-placebo", policy=candidate.policy.with_features(permuted))
 
 
 def arm(name: str) -> Arm:
+    """Return the arm of a name; raise InvalidInput if there is none."""
     if name not in ARMS:
         raise InvalidInput(f"there is no policy {shown(name)} to simulate; there are {', '.join(ARMS)}")
     return ARMS[name]
 
 
 class Server(Protocol):
-    """What answers: the policies in this process, or the service over HTTP."""
+    """What serves a simulated user: a policy in this process, or the service over HTTP."""
 
     def choose(self, request: Request) -> int:
-        """The place of the chosen candidate."""
+        """Return the position of the chosen candidate."""
         ...
 
     def learn(self, request: Request, reward: float) -> None: ...
 
 
 class InProcess:
-    """The policy's own two verbs, and the state in memory."""
+    """Calls the policy directly, with its state in memory."""
 
     def __init__(self, policy: Policy[Any]) -> None:
         self._policy = policy
@@ -97,7 +100,7 @@ class InProcess:
         generator = EventRng(self._policy.name, request.user_id, request.event_id)
         choice = self._policy.choose(self._state, request, generator)
         self._seen = choice.seen
-        return choice.place
+        return choice.position
 
     def learn(self, request: Request, reward: float) -> None:  # noqa: ARG002
         self._policy.learn(self._state, self._seen, reward)
@@ -105,7 +108,7 @@ class InProcess:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """What happened, a value a step."""
+    """What happened in a life; one value per step."""
 
     chosen: NDArray[np.intp]
     rewards: Floats
@@ -116,31 +119,32 @@ class Trajectory:
 
     @property
     def regrets(self) -> Floats:
-        """Against an oracle in the same situation, in what was to be expected: never below 0."""
+        """Expected regret against an oracle in the same situation; never negative."""
         return self.best - self.expected
 
 
-def play(world: World, persona: Persona, seed: int, draws: Draws, arm: Arm, server: Server) -> Trajectory:
+def roll_out(world: World, persona: Persona, seed: int, draws: Draws, arm: Arm, server: Server) -> Trajectory:
+    """Let an arm serve a persona for the whole life in `draws`."""
     life, history, steps = Life(world, persona, draws), History(), len(draws.luck)
-    asking = _Asking(world, draws, f"{persona.name}-{seed}{arm.luck}")
+    requests = _RequestBuilder(world, draws, f"{persona.name}-{seed}{arm.luck}")
     chosen = np.zeros(steps, dtype=np.intp)
     rewards = np.zeros(steps)
     completed, dismissed = np.zeros(steps, dtype=np.bool_), np.zeros(steps, dtype=np.bool_)
     for step in range(steps):
-        told = history.profile() if arm.told == "by-category" else history.flat_profile()
-        request = asking.request(step, life.hours_since_shown(step), told)
-        place = server.choose(request)
-        outcome = life.show(step, place)
+        profile = history.profile() if arm.profile == "by-category" else history.flat_profile()
+        request = requests.build(step, life.hours_since_shown(step), profile)
+        position = server.choose(request)
+        outcome = life.show(step, position)
         server.learn(request, outcome.reward)
-        history.observe(request.candidates[place].category, outcome.reaction, request.context.hour, outcome.dwell_s)
-        chosen[step], rewards[step] = place, outcome.reward
+        history.observe(request.candidates[position].category, outcome.reaction, request.context.hour, outcome.dwell_s)
+        chosen[step], rewards[step] = position, outcome.reward
         completed[step], dismissed[step] = outcome.reaction == "completed", outcome.reaction == "dismissed"
     expected, best = life.expected()
     return Trajectory(chosen, rewards, completed, dismissed, expected, best)
 
 
-class _Asking:
-    """Makes the requests of one life."""
+class _RequestBuilder:
+    """Builds the requests of one life."""
 
     def __init__(self, world: World, draws: Draws, user_id: str) -> None:
         tips = draws.tips
@@ -154,18 +158,18 @@ class _Asking:
         self._focus = [None if focus < 0 else world.categories[focus] for focus in draws.focus.tolist()]
         self._offered = draws.offered.tolist()
 
-    def request(self, step: int, since: list[float | None], profile: Profile) -> Request:
+    def build(self, step: int, since: list[float | None], profile: Profile) -> Request:
         offered = zip(self._offered[step], since, strict=True)
         return Request(
             user_id=self._user_id,
             event_id=f"e{step}",
             context=Context(hour=self._hours[step], focus_category=self._focus[step]),
-            candidates=tuple(_shown(self._never_shown[tip], hours) for tip, hours in offered),
+            candidates=tuple(_with_hours_since_shown(self._never_shown[tip], hours) for tip, hours in offered),
             profile_features=profile,
         )
 
 
-def _shown(tip: Candidate, hours: float | None) -> Candidate:
+def _with_hours_since_shown(tip: Candidate, hours: float | None) -> Candidate:
     if hours is None:
         return tip
     return Candidate(

@@ -1,4 +1,4 @@
-"""Starts a simulation in a process of its own: own process group, own folder, a time limit, and nothing left behind."""
+"""Run a simulation in a subprocess with its own process group and folder and a timeout, and clean up after it."""
 
 import secrets
 import shutil
@@ -20,27 +20,27 @@ from tipbench.core.processes import module_command, signal_group, start_process
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
 from tipbench.recommender.simulation.experiment import Plan
-from tipbench.recommender.simulation.gate import FIRST_SEED, USUAL, gate_arms
+from tipbench.recommender.simulation.gate import DEFAULT_SIZE, FIRST_SEED, gate_arms
 from tipbench.recommender.simulation.rollout import Arm, arm
 from tipbench.recommender.simulation.world import World
 from tipbench.statistics.paired import FEWEST
 
-_MOST_DECISIONS = 10**8  # hours
-_MOST_POINTS = 2 * 10**7  # of all curves: 640 MB of sums
-_MOST_DRAWN = 10**7  # numbers that decide what is offered in one life
+_MAX_DECISIONS = 10**8  # takes hours
+_MAX_POINTS = 2 * 10**7  # in all curves: 640 MB of sums
+_MAX_DRAWN = 10**7  # random numbers that decide what is offered in one life
 PREFIX = "tipbench-sim-"
-_TAIL = 2000
+_LOG_TAIL_CHARS = 2000
 _CHILD = tuple(module_command("tipbench.recommender.simulation.worker_main"))
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}  # there is a process a core already
-_TRIES = 50
-_BETWEEN_TRIES_S = 0.02
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}  # there is already one process per core
+_REMOVE_ATTEMPTS = 50
+_RETRY_INTERVAL_S = 0.02
 
 
-# What a simulation is asked to do, as data that crosses from one process to the other.
+# The request, as it is sent to the subprocess.
 
 
 class SimulationRequest(BaseModel):
-    """`kind` gate: the arms are candidate and incumbent, and what the gate needs besides is added."""
+    """A simulation to run. With the kind `gate`, the arms are candidate and incumbent; its control arms are added."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -48,13 +48,13 @@ class SimulationRequest(BaseModel):
     world: World
     arms: Annotated[tuple[str, ...], Field(min_length=1, max_length=20)]
     first_seed: Annotated[int, Field(ge=0, le=10**9)] = FIRST_SEED
-    seeds: Annotated[int, Field(ge=1, le=100_000)] = USUAL.seeds
-    steps: Annotated[int, Field(ge=1, le=100_000)] = USUAL.steps
-    offered: Annotated[int, Field(ge=1, le=200)] = USUAL.offered
+    seeds: Annotated[int, Field(ge=1, le=100_000)] = DEFAULT_SIZE.seeds
+    steps: Annotated[int, Field(ge=1, le=100_000)] = DEFAULT_SIZE.steps
+    offered: Annotated[int, Field(ge=1, le=200)] = DEFAULT_SIZE.offered
     http: bool = False
 
     def plan(self) -> Plan:
-        """Raises InvalidInput for what does not fit together."""
+        """Return the plan; raise InvalidInput for a request that is inconsistent or too large."""
         arms = tuple(arm(name) for name in self.arms)
         if self.kind == "gate":
             arms = self._gate_arms(arms)
@@ -78,18 +78,18 @@ class SimulationRequest(BaseModel):
         tips = self.world.tips
         if self.offered > tips:
             raise InvalidInput(f"{self.offered} candidates can't be offered from a pool of {tips} tips; offer fewer")
-        if self.steps * tips > _MOST_DRAWN:
+        if self.steps * tips > _MAX_DRAWN:
             raise InvalidInput(
                 f"{self.steps:,} steps with a pool of {tips:,} tips take too much memory; the product may be "
-                f"{_MOST_DRAWN:,}: take fewer steps, or a smaller pool"
+                f"{_MAX_DRAWN:,}: take fewer steps, or a smaller pool"
             )
-        if plan.decisions > _MOST_DECISIONS:
+        if plan.decisions > _MAX_DECISIONS:
             raise InvalidInput(
-                f"{plan.decisions:,} decisions are too many for one simulation, {_MOST_DECISIONS:,} are the most; take "
+                f"{plan.decisions:,} decisions are too many for one simulation, {_MAX_DECISIONS:,} are the most; take "
                 "fewer seeds, steps, policies or personas"
             )
         points = len(plan.arms) * plan.lives * plan.bins
-        if points > _MOST_POINTS:
+        if points > _MAX_POINTS:
             raise InvalidInput(
                 f"{plan.lives:,} lives take too much memory ({len(plan.arms)} policies serve each); take fewer seeds, "
                 "policies or personas"
@@ -99,22 +99,27 @@ class SimulationRequest(BaseModel):
 def simulate_in_subprocess(
     request: SimulationRequest, workers: int, timeout_s: float, progress: Callable[[int, int], None]
 ) -> dict[str, Any]:
-    """The result as data. Raises InvalidInput for a request that can't be carried out, before anything is started."""
+    """Run a simulation and return its result as plain data, calling `progress` with the lives done and their total.
+
+    Raises InvalidInput for an invalid request before anything is started, SimulationFailed on a failure or timeout.
+    """
     request.plan()
-    folder = Path(tempfile.gettempdir()) / f"{PREFIX}{secrets.token_hex(8)}"  # the child makes it, once it is watched
-    asked = to_json({"request": request.model_dump(mode="json"), "workers": workers, "folder": str(folder)})
+    folder = (
+        Path(tempfile.gettempdir()) / f"{PREFIX}{secrets.token_hex(8)}"
+    )  # created by the child, once it watches its parent
+    message = to_json({"request": request.model_dump(mode="json"), "workers": workers, "folder": str(folder)})
     try:
         with tempfile.TemporaryFile() as log:
-            return _run(_CHILD, asked, timeout_s, progress, log)
+            return _run(_CHILD, message, timeout_s, progress, log)
     finally:
         _remove(folder)
 
 
 def _run(
-    command: tuple[str, ...], asked: bytes, timeout_s: float, progress: Callable[[int, int], None], log: BinaryIO
+    command: tuple[str, ...], message: bytes, timeout_s: float, progress: Callable[[int, int], None], log: BinaryIO
 ) -> dict[str, Any]:
     settings = Settings()
-    environment = {**settings.for_a_job(settings.home), **_ONE_THREAD}
+    environment = {**settings.job_environment(settings.home), **_ONE_THREAD}
     pipe = subprocess.PIPE
     with start_process(command, stdin=pipe, stdout=pipe, stderr=log, environment=environment) as process:
         timed_out = threading.Event()
@@ -129,10 +134,10 @@ def _run(
         try:
             assert process.stdin
             assert process.stdout
-            _ask(process.stdin, asked)
+            _send_request(process.stdin, message)
             for line in process.stdout:
                 if not line.endswith(b"\n"):
-                    break  # it was killed in the middle of it
+                    break  # it was killed while writing the line
                 entry = from_json(line)
                 if "done" not in entry:
                     return _result(entry)
@@ -144,13 +149,14 @@ def _run(
         raise SimulationFailed(
             f"the simulation took more than {timeout_s:g} s; give it more with --timeout, or fewer seeds"
         )
-    raise SimulationFailed(f"the simulation ended without a result: {_why(process.returncode, log)}")
+    raise SimulationFailed(f"the simulation ended without a result: {_exit_reason(process.returncode, log)}")
 
 
-def _ask(child: IO[bytes], asked: bytes) -> None:
-    """One that has ended is not asked, and its log says why; what is left of the question must not be tried again."""
+def _send_request(child: IO[bytes], message: bytes) -> None:
+    """Send the request. If the child has already exited, its log says why; close the pipe, so that the unsent rest is
+    not flushed again later."""
     try:
-        child.write(asked + b"\n")
+        child.write(message + b"\n")
         child.flush()
     except BrokenPipeError:
         with suppress(BrokenPipeError):
@@ -166,18 +172,18 @@ def _result(entry: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _why(status: int, log: BinaryIO) -> str:
+def _exit_reason(status: int, log: BinaryIO) -> str:
     if status < 0:
         return f"signal {-status} ended it"
     log.seek(0)
-    said = printable(log.read()[-_TAIL:].decode(errors="replace")).strip()
-    return said or f"its exit status is {status}"
+    output = printable(log.read()[-_LOG_TAIL_CHARS:].decode(errors="replace")).strip()
+    return output or f"its exit status is {status}"
 
 
 def _remove(folder: Path) -> None:
-    """Those who write into it have been killed; some may take a moment to go."""
-    for _ in range(_TRIES):
+    """Remove a folder, retrying: its writers have been killed, but may take a moment to exit."""
+    for _ in range(_REMOVE_ATTEMPTS):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             return
-        time.sleep(_BETWEEN_TRIES_S)
+        time.sleep(_RETRY_INTERVAL_S)

@@ -1,4 +1,4 @@
-"""What the simulated users are like, from a file: categories, tips, personas."""
+"""The simulated world, loaded from a file: categories, tips and personas."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,8 +13,8 @@ from tipbench.core.located_yaml import load_located
 from tipbench.core.untrusted import printable
 from tipbench.recommender.records import Hour, Name
 
-_Weight = Annotated[float, Field(ge=-10, le=10, strict=True)]  # neither a switch nor a text
-_PersonaName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]  # part of a user's id
+_Weight = Annotated[float, Field(ge=-10, le=10, strict=True)]  # neither a boolean nor a string
+_PersonaName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]  # becomes part of a user id
 
 
 class _Part(BaseModel):
@@ -22,7 +22,7 @@ class _Part(BaseModel):
 
 
 class Pool(_Part):
-    """The tips that there are."""
+    """The pool of tips."""
 
     tips_per_category: Annotated[int, Field(ge=1, le=1000)]
     shortest: Annotated[int, Field(ge=1)]
@@ -31,14 +31,14 @@ class Pool(_Part):
 
 
 class Persona(_Part):
-    """One kind of user. Weights are on the scale of a logit."""
+    """One kind of user. Weights are on the logit scale."""
 
     name: _PersonaName
     about: str
-    control: bool = False  # no policy can learn to do better than another here, and none has to
+    control: bool = False  # indifferent to what is shown, so no policy can beat another here, and none has to
     base: _Weight
     taste: dict[Name, _Weight] = {}
-    taste_after: dict[Name, _Weight] | None = None  # the taste of the second half
+    taste_after: dict[Name, _Weight] | None = None  # the taste in the second half of the life
     best_hours: dict[Name, Hour] = {}  # by category
     hour_weight: _Weight = 0.0
     length_weight: _Weight = 0.0
@@ -47,16 +47,16 @@ class Persona(_Part):
     fatigue: Annotated[float, Field(ge=0, le=10)] = 0.0
     wakes: Hour = 7.0
     sleeps: Annotated[float, Field(gt=0, le=24)] = 23.0
-    moods: Annotated[float, Field(ge=0, le=3)] = 0.0  # each time another taste, which nobody can know
+    moods: Annotated[float, Field(ge=0, le=3)] = 0.0  # scale of the random taste of each moment, which nobody can know
 
     @property
     def character(self) -> dict[str, Any]:
-        """All but what is said about it."""
+        """Everything except the description, as data for JSON."""
         return self.model_dump(mode="json", exclude={"about"})
 
     @property
     def cares(self) -> bool:
-        """Whether a policy can do better than another by learning what this one likes."""
+        """Whether a policy can beat another by learning what this persona likes."""
         weights = (self.hour_weight, self.length_weight, self.effort_weight, self.focus_weight, self.fatigue)
         return any(weights) or any((*self.taste.values(), *(self.taste_after or {}).values()))
 
@@ -93,12 +93,12 @@ class World(_Part):
 
     @property
     def digest(self) -> str:
-        """Two worlds with one digest are the same."""
+        """A digest of everything in the world."""
         return data_digest(self.model_dump(mode="json"))
 
     @property
-    def surroundings(self) -> dict[str, Any]:
-        """What all personas share."""
+    def shared_data(self) -> dict[str, Any]:
+        """What all personas share, as data for JSON."""
         return self.model_dump(mode="json", include={"categories", "pool"})
 
     @property
@@ -106,6 +106,7 @@ class World(_Part):
         return self.pool.tips_per_category * len(self.categories)
 
     def only(self, names: Sequence[str]) -> "World":
+        """Return the world with only the named personas; raise InvalidInput for an unknown or repeated name."""
         if not names or len(set(names)) < len(names):
             raise InvalidInput(f"name each persona once; given: {', '.join(names) or 'none'}")
         known = {persona.name: persona for persona in self.personas}
@@ -116,6 +117,7 @@ class World(_Part):
 
 
 def load_world(path: Path) -> World:
+    """Load a world; raise InvalidInput if the file can't be read or is not a valid world."""
     try:
         located = load_located(read_text(path))
     except OSError as error:

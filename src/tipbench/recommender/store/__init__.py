@@ -1,1 +1,1 @@
-"""Where the states of users live. interface.py says what a store is; catalog.py names them."""
+"""Stores of users' states. interface.py defines what a store is; moving.py opens stores and moves their content."""

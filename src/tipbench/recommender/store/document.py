@@ -1,7 +1,7 @@
-"""What the file of one user and policy holds: the state, and the recent events, in one.
+"""The document of one user and policy: the state and the recent events, in one file.
 
-Both change together, so that a reward is either learned and remembered, or neither. A file stays small: of the events,
-so many may wait for a reward, and so many are remembered after they got it.
+Both change together, so that a reward is either both learned and recorded, or neither. The document stays small: the
+number of events that wait for a reward is limited, and so is the number of settled ones that are remembered.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ _Row = list[Any]
 
 
 class Document:
-    """Implements `Held`. Events stay rows until they are asked for: most of them never are."""
+    """Implements `Transaction`. Events are stored as rows and parsed on demand, because most are never read."""
 
     def __init__(self, key: Key, user_state: UserState | None, rows: dict[str, _Row]) -> None:
         self.key = key
@@ -39,13 +39,13 @@ class Document:
         return cls(key, None, {})
 
     @classmethod
-    def of(cls, key: Key, user_state: UserState | None, events: Iterable[Event]) -> "Document":
-        """With all of these events, however many: those that are too many go when the next one comes."""
+    def from_events(cls, key: Key, user_state: UserState | None, events: Iterable[Event]) -> "Document":
+        """Create a document with all of these events; any beyond the limits are dropped when the next one is put."""
         return cls(key, user_state, {event.id: _row(event) for event in events})
 
     @classmethod
     def read(cls, content: bytes, path: Path, key: Key | None) -> "Document":
-        """Raises StateDamaged for what is no such file, or is another user's."""
+        """Parse a file's content; raise StateDamaged if it is malformed, or about another user or policy."""
         try:
             data = from_json(content, allow_inf_nan=False)
             if data["schema"] != SCHEMA:
@@ -83,17 +83,17 @@ class Document:
         return [_event(row) for row in self._rows.values()]
 
     def put(self, event: Event) -> None:
-        self._rows.pop(event.id, None)  # to the end: one that got its reward just now is the last to be forgotten
+        self._rows.pop(event.id, None)  # moves to the end, so that the one rewarded last is forgotten last
         self._rows[event.id] = _row(event)
         self._forget()
         self.changed = True
 
-    def keep(self, user_state: UserState) -> None:
+    def put_state(self, user_state: UserState) -> None:
         self.user_state = user_state
         self.changed = True
 
     def _forget(self) -> None:
-        """The oldest of those that wait are too late from now on; the oldest of the others are gone."""
+        """Enforce the limits: mark the oldest waiting events as late, and delete the oldest settled ones."""
         waiting = [row for row in self._rows.values() if row[_REWARD] is None and not row[_LATE]]
         for row in waiting[: max(0, len(waiting) - MOST_WAITING)]:
             row[_LATE], row[_FEATURES] = True, None
@@ -116,7 +116,7 @@ def _row(event: Event) -> _Row:
 
 
 def _event(row: _Row) -> Event:
-    """Checked when it is asked for: most never are."""
+    """Parse and validate a row; raise StateDamaged if it is malformed."""
     try:
         return _EVENT.validate_python(dict(zip(_COLUMNS, row, strict=True)))
     except ValueError as error:

@@ -1,9 +1,9 @@
-"""A file for each user and policy, replaced as a whole: there is always one that is whole.
+"""A store with one file for each user and policy, replaced atomically.
 
-A process that is killed leaves the old file or the new one. Both the file and its folder are synced before anybody is
-told that something is stored, so a power cut does the same. Locks are on 1,024 empty files that users share by their
-digest; they hold across processes, and end with the process that held them. Nobody waits for one endlessly: a process
-may be frozen while it holds one.
+A killed process leaves either the old file or the new one. The file and its folder are synced before a write is
+reported as done, so the same holds for a power cut. Locks are on 1,024 empty files, which users share by their digest;
+they hold across processes, and end with the process that holds them. Waiting for a lock times out, because its holder
+may be frozen.
 """
 
 import errno
@@ -23,35 +23,38 @@ from tipbench.core.identity import text_digest
 from tipbench.core.locks import lock_until, try_lock
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.promotion.files import PROMOTIONS, FilePromotions
-from tipbench.recommender.store import interface as marks
+from tipbench.recommender.store import interface as store_interface
 from tipbench.recommender.store.document import Document
 from tipbench.recommender.store.interface import (
     Event,
     Key,
-    Mark,
+    Marker,
     Transaction,
     UserState,
-    check_unmarked,
+    being_moved_error,
+    check_usable,
     check_user_id,
-    is_locked,
-    is_moved_now,
-    is_used,
+    in_use_error,
+    locked_error,
 )
 
 NAME = "files"
 _LOCKS = 1024
 _LARGEST = 1_000_000_000
-_MARKS = ("INCOMPLETE", "MOVED")  # files that say why the others are not to be used
+_MARKER_FILES = ("INCOMPLETE", "MOVED")  # files that say why the store must not be used
 
 
 class FileStore:
-    """Safe to be used by many threads and processes at once."""
+    """Thread-safe, and safe to use from several processes at once."""
 
     name = NAME
 
     def __init__(self, folder: Path, durable: bool = True, exclusive: bool = False) -> None:
-        """Without `durable` nothing is synced, and a power cut may cost everything: for simulations, and to measure.
-        `alone` is for moving: nobody else may use it meanwhile, and a mark is no hindrance."""
+        """Open a store, creating its folder if needed.
+
+        Without `durable` nothing is synced, and a power cut may lose everything: for simulations and benchmarks.
+        `exclusive` is for moving: nobody else can use the store meanwhile, and a marker does not prevent opening it.
+        """
         self.folder = folder
         self.address = str(folder)
         self.promotions = FilePromotions(folder.with_name(PROMOTIONS))
@@ -59,15 +62,15 @@ class FileStore:
         self._locks = folder / ".locks"
         make_private_folder(self._locks)
         folder.chmod(0o700)
-        self._turns = [threading.Lock() for _ in range(_LOCKS)]
-        self._leave = weakref.finalize(self, os.close, self._occupied(exclusive))
+        self._thread_locks = [threading.Lock() for _ in range(_LOCKS)]
+        self._release = weakref.finalize(self, os.close, self._lock_store(exclusive))
         if not exclusive:
-            check_unmarked(self.mark, self.name, self.address)
+            check_usable(self.marker, self.name, self.address)
 
     @contextmanager
     def transaction(self, key: Key, event_id: str | None = None) -> Iterator[Transaction]:  # noqa: ARG002
         path = self._path(key)
-        with self._alone(key.user_id):
+        with self._user_lock(key.user_id):
             document = _read(path, key) or Document.new(key)
             yield document
             if document.changed:
@@ -86,8 +89,8 @@ class FileStore:
 
     def clear(self, user_id: str, policies: Iterable[str]) -> list[str]:
         check_user_id(user_id)
-        with self._alone(user_id):
-            known = [policy for policy in policies if _removed(self._path(Key(user_id, policy)))]
+        with self._user_lock(user_id):
+            known = [policy for policy in policies if _remove(self._path(Key(user_id, policy)))]
             if known:
                 self._sync_folder()
         return known
@@ -99,39 +102,42 @@ class FileStore:
                 yield document.key
 
     def close(self) -> None:
-        """From now on it may be moved."""
-        self._leave()
+        """Release the lock on the store; from now on it can be moved."""
+        self._release()
 
     @property
-    def mark(self) -> Mark | None:
-        for name in _MARKS:
+    def marker(self) -> Marker | None:
+        for name in _MARKER_FILES:
             path = self.folder / name
             try:
-                return Mark(**from_json(path.read_bytes()))
+                return Marker(**from_json(path.read_bytes()))
             except FileNotFoundError:
                 continue
             except (TypeError, ValueError) as error:
                 raise StateDamaged(f"{path} does not say what became of the states here: {error}") from error
         return None
 
-    def set_mark(self, mark: Mark | None) -> None:
-        if mark:
-            self._write(self.folder / mark.kind, json_text(mark._asdict()).encode() + b"\n")
-        for name in _MARKS:
-            if mark is None or name != mark.kind:
+    def set_marker(self, marker: Marker | None) -> None:
+        if marker:
+            self._write(self.folder / marker.kind, json_text(marker._asdict()).encode() + b"\n")
+        for name in _MARKER_FILES:
+            if marker is None or name != marker.kind:
                 (self.folder / name).unlink(missing_ok=True)
         self._sync_folder()
 
     def write(self, key: Key, user_state: UserState | None, events: Sequence[Event]) -> None:
-        with self._alone(key.user_id):
-            self._write(self._path(key), Document.of(key, user_state, events).as_bytes())
+        with self._user_lock(key.user_id):
+            self._write(self._path(key), Document.from_events(key, user_state, events).as_bytes())
 
-    def _occupied(self, exclusive: bool) -> int:
-        """A lock that says, as long as its file is open, that the folder is in use; it ends with the process."""
+    def _lock_store(self, exclusive: bool) -> int:
+        """Lock the store as in use; return the open lock file. The lock is released when that is closed.
+
+        Raises LockTaken if the store is in use (for `exclusive`) or being moved.
+        """
         file = os.open(self._locks / "store", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         if not try_lock(file, shared=not exclusive):
             os.close(file)
-            raise (is_used if exclusive else is_moved_now)(self.address)
+            raise (in_use_error if exclusive else being_moved_error)(self.address)
         return file
 
     def _path(self, key: Key) -> Path:
@@ -139,25 +145,28 @@ class FileStore:
         return self.folder / f"{key.user_id}_{key.policy.replace('/', '_')}.json"
 
     @contextmanager
-    def _alone(self, user_id: str) -> Iterator[None]:
-        """Threads of this process queue for their turn, and whose turn it is looks for the lock again and again."""
+    def _user_lock(self, user_id: str) -> Iterator[None]:
+        """Hold the lock of a user: first among this process's threads, then, by polling, among processes.
+
+        Raises StoreUnreachable on a timeout.
+        """
         number = int(text_digest(user_id)[:8], 16) % _LOCKS
-        until = time.monotonic() + marks.PATIENCE_S
-        if not self._turns[number].acquire(timeout=marks.PATIENCE_S):
-            raise is_locked(user_id)
+        until = time.monotonic() + store_interface.LOCK_TIMEOUT_S
+        if not self._thread_locks[number].acquire(timeout=store_interface.LOCK_TIMEOUT_S):
+            raise locked_error(user_id)
         try:
             lock = os.open(self._locks / f"{number:04d}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             try:
                 if not lock_until(lock, until):
-                    raise is_locked(user_id)
+                    raise locked_error(user_id)
                 yield
             finally:
                 os.close(lock)
         finally:
-            self._turns[number].release()
+            self._thread_locks[number].release()
 
     def _write(self, path: Path, content: bytes) -> None:
-        """Only whoever holds the lock writes."""
+        """Replace a file. The caller holds its lock, so it is the only writer."""
         atomic_write(path, content, mode=PRIVATE, durable=self._durable, sole_writer=True)
 
     def _sync_folder(self) -> None:
@@ -167,28 +176,31 @@ class FileStore:
 
 def _read(path: Path, key: Key | None) -> Document | None:
     try:
-        content = read_regular(path, _LARGEST, os.O_NOFOLLOW)  # a link leads elsewhere
+        content = read_regular(path, _LARGEST, os.O_NOFOLLOW)  # a symbolic link could lead out of the store
     except FileNotFoundError:
         return None
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EINVAL):
-            raise _no_file(path) from error
+            raise _not_regular_error(path) from error
         raise
     return Document.read(content, path, key)
 
 
-def _removed(path: Path) -> bool:
-    """Unread: it may be damaged, and this is the way out. What a killed process left half written goes as well."""
+def _remove(path: Path) -> bool:
+    """Remove a file and any partial write that a killed process left; return whether it existed.
+
+    The file is not read, so that a damaged one can be removed too.
+    """
     try:
         Path(temporary_path(path)).unlink(missing_ok=True)
-        path.with_suffix(".new").unlink(missing_ok=True)  # as earlier versions called it
+        path.with_suffix(".new").unlink(missing_ok=True)  # the temporary name in earlier versions
         path.unlink()
     except FileNotFoundError:
         return False
     except IsADirectoryError as error:
-        raise _no_file(path) from error
+        raise _not_regular_error(path) from error
     return True
 
 
-def _no_file(path: Path) -> StateDamaged:
+def _not_regular_error(path: Path) -> StateDamaged:
     return StateDamaged(f"{path} is no plain file, so it can't be used as a state; take it away")

@@ -1,4 +1,4 @@
-"""What is kept about a user with a policy, and how a store is asked for it."""
+"""The records stored for a user and a policy, and the interface of a store."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,25 +13,25 @@ from tipbench.recommender.promotion.interface import Promotions
 from tipbench.recommender.records import Source
 
 _USER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-PATIENCE_S = 5.0  # that somebody waits for a lock whose holder may be frozen
+LOCK_TIMEOUT_S = 5.0  # wait for a lock; its holder may be frozen
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that was served, and what came of it. Its features are gone once nothing more is learned from them."""
+    """A served choice, and its reward. The features are dropped once nothing more can be learned from them."""
 
     id: str
     scored_ms: int
-    request: str  # the digest of what was asked
+    request: str  # its digest
     chosen: str  # a candidate's id
     score: float
     propensity: float
     epsilon: float
-    n: int  # rewards that were learned before
+    n: int  # number of rewards learned before it
     features: tuple[float, ...] | None
     source: Source | None = None
     reward: float | None = None
-    late: bool = False  # its time is over: a reward is taken note of, and nothing is learned
+    late: bool = False  # past the reward window: a reward is recorded, but not learned
 
     @property
     def waits(self) -> bool:
@@ -40,10 +40,10 @@ class Event:
 
 @dataclass(frozen=True)
 class UserState:
-    """All but the events."""
+    """Everything stored for a user and a policy, except the events."""
 
     feature_version: str
-    state: Mapping[str, Any]  # as the policy's state gives it
+    state: Mapping[str, Any]  # from the `as_data` of the policy's state
     duplicates: int = 0
     late: int = 0
     updated_ms: int | None = None
@@ -55,128 +55,135 @@ class Key(NamedTuple):
 
 
 def check_user_id(user_id: str) -> None:
-    """The same for all stores, so that everything can be moved from one to another."""
+    """Raise InvalidInput for an invalid user id. The rule is the same for all stores, so that states can be moved."""
     if not _USER_ID.fullmatch(user_id):
         raise InvalidInput(f"the user id {user_id!r} can't name a file; take up to 64 letters, digits, _ and -")
 
 
 class Transaction(Protocol):
-    """One user with one policy, for whoever holds it alone."""
+    """Exclusive access to the data of one user and policy."""
 
-    user_state: UserState | None  # None: nothing yet
+    user_state: UserState | None  # None: nothing stored yet
 
     def event(self, event_id: str) -> Event | None: ...
 
     def put(self, event: Event) -> None:
-        """A new one, or one that has changed."""
+        """Add or replace an event."""
         ...
 
-    def keep(self, user_state: UserState) -> None: ...
+    def put_state(self, user_state: UserState) -> None: ...
 
 
 class Store(Protocol):
-    """Whatever it holds is durable when it says so: after a kill, and after a power cut."""
+    """A store of states. What it reports as stored survives a kill and a power cut."""
 
     @property
     def promotions(self) -> Promotions:
-        """Who is live for all who serve from this store."""
+        """The promotions that decide which policy is live for everyone who serves from this store."""
         ...
 
     def transaction(self, key: Key, event_id: str | None = None) -> AbstractContextManager[Transaction]:
-        """Nobody else gets at it in the meantime. What was put and kept is stored as one when the block ends, and
-        nothing of it when the block raises. The event that will be asked for may be named, to be fetched along."""
+        """Open a transaction with exclusive access to a key.
+
+        Everything put is stored atomically when the block ends, and nothing of it if the block raises. `event_id` is a
+        hint: that event is fetched along with the state.
+        """
         ...
 
     def read_state(self, key: Key) -> UserState | None:
-        """Without waiting for anybody."""
+        """Return the stored state without taking a lock; None if there is none."""
         ...
 
     def waiting(self, key: Key) -> int:
-        """How many events have no reward so far, and are not known to be late."""
+        """Return the number of events that have no reward yet and are not marked as late."""
         ...
 
     def clear(self, user_id: str, policies: Iterable[str]) -> list[str]:
-        """Forgets what these policies know of a user, whatever state it is in; which of them knew something."""
+        """Delete a user's data for these policies, even if it is damaged; return the policies that had any."""
         ...
 
     def keys(self) -> Iterator[Key]: ...
 
     def events(self, key: Key) -> list[Event]:
-        """All that are remembered; those that are forgotten first come first."""
+        """Return all remembered events, in the order in which they will be forgotten."""
         ...
 
     def close(self) -> None: ...
 
 
-class Mark(NamedTuple):
-    """Why a store is not to be used: its states were moved elsewhere, or it has only a part of those that come here."""
+class Marker(NamedTuple):
+    """Says why a store must not be used: its states were moved elsewhere, or a move into it is incomplete."""
 
     kind: Literal["MOVED", "INCOMPLETE"]
-    store: str  # the other one's name
-    address: str  # and where it is, without credentials
-    at_ms: int  # when the move began: the same in both
+    store: str  # the other store's name
+    address: str  # its address, without credentials
+    at_ms: int  # when the move began; the same in both stores
 
 
 class Movable(Store, Protocol):
-    """A store that somebody has opened alone, to move what is in it."""
+    """A store that can be opened exclusively, to move its content."""
 
     @property
     def name(self) -> str:
-        """As settings and commands call it."""
+        """The store's name in settings and commands."""
         ...
 
     @property
     def address(self) -> str:
-        """As it may be shown."""
+        """Where the store is, in a form that may be shown."""
         ...
 
     @property
-    def mark(self) -> Mark | None: ...
+    def marker(self) -> Marker | None: ...
 
-    def set_mark(self, mark: Mark | None) -> None: ...
+    def set_marker(self, marker: Marker | None) -> None: ...
 
     def write(self, key: Key, user_state: UserState | None, events: Sequence[Event]) -> None:
-        """In place of all that it has for this key."""
+        """Replace everything stored for this key."""
         ...
 
 
-# What is said of a store that can't be used: it is locked, in use, or its states are elsewhere.
+# Errors for a store that can't be used: it is locked, in use, or its states are elsewhere.
 
 
-def is_locked(what: str) -> StoreUnreachable:
+def locked_error(what: str) -> StoreUnreachable:
     return StoreUnreachable(
-        f"somebody else has held {what} for {PATIENCE_S:.0f} s; try again, and see whether a process is frozen"
+        f"somebody else has held {what} for {LOCK_TIMEOUT_S:.0f} s; try again, and see whether a process is frozen"
     )
 
 
-def is_used(address: str) -> LockTaken:
+def in_use_error(address: str) -> LockTaken:
     return LockTaken(
         f"the states in {address} are in use; end 'tipbench recommend serve' wherever it runs, and try again"
     )
 
 
-def is_moved_now(address: str) -> LockTaken:
+def being_moved_error(address: str) -> LockTaken:
     return LockTaken(f"the states in {address} are being moved just now; wait until that is done")
 
 
-def check_unmarked(mark: Mark | None, name: str, address: str) -> None:
-    """Raises StateRefused for a store that is not to be served from."""
-    if mark is None:
+def check_usable(marker: Marker | None, name: str, address: str) -> None:
+    """Raise StateRefused if the store has a marker, which says that it must not be served from."""
+    if marker is None:
         return
-    began = utc_minute(mark.at_ms)
-    if mark.kind == "MOVED":
+    began = utc_minute(marker.at_ms)
+    if marker.kind == "MOVED":
         raise StateRefused(
-            f"the states in {address} were moved to {mark.address} on {began}; set TIPBENCH_STATE={mark.store}, or "
-            f"bring them back: tipbench recommend move {mark.store} {name}"
+            f"the states in {address} were moved to {marker.address} on {began}; set TIPBENCH_STATE={marker.store}, or "
+            f"bring them back: tipbench recommend move {marker.store} {name}"
         )
     raise StateRefused(
-        f"{address} has only a part of the states: moving them from {mark.address} on {began} was cut off; go on with: "
-        f"tipbench recommend move {mark.store} {name}"
+        f"{address} has only a part of the states: moving them from {marker.address} on {began} was cut off; go on "
+        f"with: tipbench recommend move {marker.store} {name}"
     )
 
 
-def known_state(policy: Policy[Any], user_state: UserState | None) -> State:
-    """A new one where nothing is kept. One that was made of other features is refused: its sums mean something else."""
+def policy_state(policy: Policy[Any], user_state: UserState | None) -> State:
+    """Return the policy's state, or a new one if nothing is stored.
+
+    Raises StateRefused for a state made of other features, whose sums mean something else; StateDamaged for a malformed
+    one.
+    """
     if user_state is None:
         fresh: State = policy.new_state()
         return fresh
@@ -186,7 +193,7 @@ def known_state(policy: Policy[Any], user_state: UserState | None) -> State:
             f"uses {policy.features.version!r}; reset the user to begin anew"
         )
     try:
-        known: State = policy.state_of(user_state.state)
+        known: State = policy.load_state(user_state.state)
     except (ValueError, OverflowError) as error:
         raise StateDamaged(f"this user's state for {policy.name} is damaged: {error}; reset the user") from error
     return known

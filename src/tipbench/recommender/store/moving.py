@@ -1,8 +1,8 @@
-"""All states and promotions from one store to another: afterwards there is one place again that may be served from.
+"""Move all states and promotions from one store to another, so that exactly one of them can be served from afterwards.
 
-Both stores are held alone. The destination is marked as incomplete before the first record is written, and the source
-as moved before the destination's mark goes: killed at any moment, at most one of the two can be opened, and the same
-move goes on from there.
+Both stores are opened exclusively. The destination is marked as incomplete before the first record is written, and the
+source as moved before the destination's marker is removed: after a kill at any point, at most one of the two can be
+opened, and running the same move again resumes it.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,12 +14,12 @@ from tipbench.core.paths import state_folder
 from tipbench.core.settings import Settings
 from tipbench.recommender.promotion.files import PROMOTIONS
 from tipbench.recommender.promotion.interface import Act
-from tipbench.recommender.store.interface import Event, Key, Mark, Movable, UserState
+from tipbench.recommender.store.interface import Event, Key, Marker, Movable, UserState
 
-Watcher = Callable[[str, int, int], None]  # what is done, how far it is, and of how many
+Watcher = Callable[[str, int, int], None]  # (activity, number done, total)
 
 
-class Moved(NamedTuple):
+class MoveResult(NamedTuple):
     states: int
     users: int
 
@@ -29,25 +29,28 @@ class _Record(NamedTuple):
     events: list[Event]
 
 
-def move(source: Movable, destination: Movable, at_ms: int, watch: Watcher) -> Moved:
-    """Everything, or nothing that counts. Raises before anything is written where it would overwrite anything."""
+def move(source: Movable, destination: Movable, at_ms: int, watch: Watcher) -> MoveResult:
+    """Move everything, or leave the source in effect; resume an interrupted move.
+
+    Raises before anything is written if the move would overwrite other data.
+    """
     keys = list(source.keys())
     missing = _promotions_missing(source, destination)
     if not _is_finished(source, destination):
         _check_source(source, keys)
         _check_destination(source, destination, set(keys), watch)
-        destination.set_mark(Mark("INCOMPLETE", source.name, source.address, at_ms))
+        destination.set_marker(Marker("INCOMPLETE", source.name, source.address, at_ms))
         _copy(source, destination, keys, watch)
         for number, act in enumerate(missing, len(source.promotions.history()) - len(missing)):
             destination.promotions.append(act, number)
-        source.set_mark(Mark("MOVED", destination.name, destination.address, at_ms))
-    destination.set_mark(None)
-    return Moved(len(keys), len({key.user_id for key in keys}))
+        source.set_marker(Marker("MOVED", destination.name, destination.address, at_ms))
+    destination.set_marker(None)
+    return MoveResult(len(keys), len({key.user_id for key in keys}))
 
 
 def _is_finished(source: Movable, destination: Movable) -> bool:
-    """But for the last step: both marks are of one move."""
-    left, arrived = source.mark, destination.mark
+    """Return whether an earlier move lacks only its last step: both markers belong to the same move."""
+    left, arrived = source.marker, destination.marker
     return (
         left is not None
         and arrived is not None
@@ -57,26 +60,31 @@ def _is_finished(source: Movable, destination: Movable) -> bool:
 
 
 def _check_source(source: Movable, keys: list[Key]) -> None:
-    mark = source.mark
-    if mark and mark.kind == "MOVED":
-        raise StateRefused(f"the states in {source.address} were moved to {mark.address} already; move them from there")
-    if mark:
+    marker = source.marker
+    if marker and marker.kind == "MOVED":
         raise StateRefused(
-            f"{source.address} has only a part of the states of {mark.address}; go on with that first: "
-            f"tipbench recommend move {mark.store} {source.name}"
+            f"the states in {source.address} were moved to {marker.address} already; move them from there"
+        )
+    if marker:
+        raise StateRefused(
+            f"{source.address} has only a part of the states of {marker.address}; go on with that first: "
+            f"tipbench recommend move {marker.store} {source.name}"
         )
     if not keys and not source.promotions.history():
         raise NotFound(f"there are no states in {source.address}, so there is nothing to move")
 
 
 def _check_destination(source: Movable, destination: Movable, keys: set[Key], watch: Watcher) -> None:
-    """What was moved away from there before may be replaced by what comes back; and what never came to be served."""
-    mark = destination.mark
-    if mark:
-        if (mark.store, mark.address) != (source.name, source.address):
-            was = "were moved to" if mark.kind == "MOVED" else "are a part of those that come from"
+    """Raise Conflict if the destination holds other data.
+
+    What was moved from it to the source before, or copied by an interrupted move, may be replaced.
+    """
+    marker = destination.marker
+    if marker:
+        if (marker.store, marker.address) != (source.name, source.address):
+            was = "were moved to" if marker.kind == "MOVED" else "are a part of those that come from"
             raise Conflict(
-                f"the states in {destination.address} {was} {mark.address}, which is not {source.address}; "
+                f"the states in {destination.address} {was} {marker.address}, which is not {source.address}; "
                 "empty it first, if what it still has is of no use"
             )
         return
@@ -91,7 +99,7 @@ def _check_destination(source: Movable, destination: Movable, keys: set[Key], wa
 
 
 def _promotions_missing(source: Movable, destination: Movable) -> tuple[Act, ...]:
-    """What was promoted here and is not known there; refused where something else was promoted there."""
+    """Return the promotions that the destination lacks; raise Conflict if it has others than the source."""
     acts, there = source.promotions.history(), destination.promotions.history()
     if acts[: len(there)] != there:
         raise Conflict(
@@ -102,7 +110,7 @@ def _promotions_missing(source: Movable, destination: Movable) -> tuple[Act, ...
 
 
 def _copy(source: Movable, destination: Movable, keys: list[Key], watch: Watcher) -> None:
-    """Afterwards the destination has what the source has, and nothing else: a user who was reset does not come back."""
+    """Make the destination's states equal to the source's; remove any others, so that a reset user does not return."""
     for number, key in enumerate(keys, 1):
         record = _record(source, key)
         if record != _record(destination, key):
@@ -121,7 +129,7 @@ def _record(store: Movable, key: Key) -> _Record:
     return _Record(store.read_state(key), store.events(key))
 
 
-# The stores by name, as the settings choose among them. A store's code is imported only when it is used.
+# The stores by name, for the settings to choose from. A store's code is imported only when it is used.
 
 
 def _folder(settings: Settings) -> Path:
@@ -151,13 +159,15 @@ STORES: Mapping[str, Callable[[Settings, bool], Movable]] = {"files": _files, "p
 
 
 def open_store(settings: Settings) -> Movable:
-    """The one that the settings name, to serve from."""
-    return _opened(settings.get("TIPBENCH_STATE"), settings, exclusive=False)
+    """Open the store that the settings name, to serve from."""
+    return _open(settings.get("TIPBENCH_STATE"), settings, exclusive=False)
 
 
 def check_not_left_behind(store: Movable, settings: Settings) -> None:
-    """Refuses an empty store beside files that hold anything: everybody would begin anew, unnoticed, and with the first
-    policy."""
+    """Raise StateRefused if the store is empty but the files hold states or promotions that were not moved.
+
+    All users would silently start from scratch, with the first policy.
+    """
     folder = _folder(settings)
     if store.name == "files" or (folder / "MOVED").exists() or next(iter(store.keys()), None) is not None:
         return
@@ -174,12 +184,12 @@ def check_not_left_behind(store: Movable, settings: Settings) -> None:
     )
 
 
-def open_alone(name: str, settings: Settings) -> Movable:
-    """To move what is in it: refused while anybody uses it."""
-    return _opened(name, settings, exclusive=True)
+def open_exclusive(name: str, settings: Settings) -> Movable:
+    """Open a store to move its content; raise LockTaken while it is in use."""
+    return _open(name, settings, exclusive=True)
 
 
-def _opened(name: str, settings: Settings, exclusive: bool) -> Movable:
+def _open(name: str, settings: Settings, exclusive: bool) -> Movable:
     if name not in STORES:
         raise InvalidInput(f"there is no store {name!r} for states; set TIPBENCH_STATE to {' or '.join(STORES)}")
     return STORES[name](settings, exclusive)

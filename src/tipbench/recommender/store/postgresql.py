@@ -1,8 +1,8 @@
-"""States in PostgreSQL, for those who outgrow one machine: a row a user and policy, and a row an event.
+"""A store in PostgreSQL, for deployments on several machines: one row per user and policy, and one row per event.
 
-Whoever holds a user with a policy holds the lock on its row, in a transaction that ends with the block; a process that
-is killed ends it too, without a trace. Every connection says, by a shared advisory lock, that the store is in use, so
-that nobody moves what is in it meanwhile; and looks whether it was moved since.
+A transaction locks the row of its user and policy until the block ends; if the process is killed, the database rolls it
+back. Every connection holds a shared advisory lock, which marks the store as in use so that it can't be moved
+meanwhile, and checks on opening whether it has been moved.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,65 +15,71 @@ from tipbench.recommender.store import postgresql_tables as sql
 from tipbench.recommender.store.interface import (
     Event,
     Key,
-    Mark,
+    Marker,
     Transaction,
     UserState,
-    check_unmarked,
+    being_moved_error,
+    check_usable,
     check_user_id,
-    is_moved_now,
-    is_used,
+    in_use_error,
 )
-from tipbench.recommender.store.postgresql_connections import MOST, Connection, Connections, Cursor, DatabaseUrl
+from tipbench.recommender.store.postgresql_connections import (
+    MAX_CONNECTIONS,
+    Connection,
+    Connections,
+    Cursor,
+    DatabaseUrl,
+)
 
 NAME = "postgresql"
-_ATTEMPTS = 10  # to lock a row that others make and delete at the same time
+_ATTEMPTS = 10  # to lock a row that others create and delete concurrently
 
 
 class PostgresStore:
-    """Safe to be used by many threads and processes at once, on many machines."""
+    """Thread-safe, and safe to use from several processes and machines at once."""
 
     name = NAME
 
     def __init__(self, url: str, exclusive: bool = False) -> None:
-        """`alone` is for moving: nobody else may use it meanwhile, and a mark is no hindrance."""
-        database = DatabaseUrl.of(url)
+        """`exclusive` is for moving: nobody else can use the store meanwhile, and a marker is no obstacle."""
+        database = DatabaseUrl.parse(url)
         self.address = database.address
-        self._alone = exclusive
-        self._connections = Connections(database, self._set_up, 1 if exclusive else MOST)
+        self._exclusive = exclusive
+        self._connections = Connections(database, self._set_up, 1 if exclusive else MAX_CONNECTIONS)
         self.promotions = PostgresPromotions(self._connections, self.address)
 
     @contextmanager
     def transaction(self, key: Key, event_id: str | None = None) -> Iterator[Transaction]:
         check_user_id(key.user_id)
-        first = f"{sql.BEGIN}; {sql.LOCKED}; {sql.EVENT}"
-        with self._connections.begun(first, [*key, *key, event_id]) as cursor:
+        first = f"{sql.BEGIN}; {sql.SELECT_STATE_FOR_UPDATE}; {sql.SELECT_EVENT}"
+        with self._connections.execute(first, [*key, *key, event_id]) as cursor:
             row = _next_row(cursor)
             if row is None:
                 row = self._new_row(cursor, key, event_id)
-            transaction = _Held(cursor, key, row)
+            transaction = _PostgresTransaction(cursor, key, row)
             if event_id is not None:
-                transaction.found(event_id, _next_row(cursor))
+                transaction.set_known(event_id, _next_row(cursor))
             yield transaction
             transaction.store()
 
     def read_state(self, key: Key) -> UserState | None:
-        row = self._asked_one(sql.KEPT, key)
+        row = self._fetch_one(sql.SELECT_STATE, key)
         return None if row is None else sql.state_of_row(row, key)
 
     def waiting(self, key: Key) -> int:
-        (count,) = self._asked_one(sql.WAITING, key) or (0,)
+        (count,) = self._fetch_one(sql.COUNT_WAITING, key) or (0,)
         return int(count)
 
     def events(self, key: Key) -> list[Event]:
         check_user_id(key.user_id)
-        with self._connections.begun(sql.OLDEST_FIRST, key) as cursor:
+        with self._connections.execute(sql.SELECT_EVENTS_OLDEST_FIRST, key) as cursor:
             return [sql.event_of(row) for row in cursor.fetchall()]
 
     def clear(self, user_id: str, policies: Iterable[str]) -> list[str]:
-        """Those that are locked, and no others: one that somebody makes meanwhile keeps its events."""
+        """Delete only the rows that were locked: a state created concurrently keeps its events."""
         check_user_id(user_id)
         policies = list(policies)
-        with self._connections.begun(f"{sql.BEGIN}; {sql.LOCK_USER}", (user_id, policies)) as cursor:
+        with self._connections.execute(f"{sql.BEGIN}; {sql.LOCK_USER_STATES}", (user_id, policies)) as cursor:
             cursor.nextset()
             locked = {policy: state_id for state_id, policy in cursor.fetchall()}
             ids = list(locked.values())
@@ -83,7 +89,7 @@ class PostgresStore:
     def keys(self) -> Iterator[Key]:
         last = Key("", "")
         while True:
-            with self._connections.begun(sql.KEYS, last) as cursor:
+            with self._connections.execute(sql.SELECT_KEYS, last) as cursor:
                 page = [Key(*row) for row in cursor.fetchall()]
             if not page:
                 return
@@ -94,108 +100,112 @@ class PostgresStore:
         self._connections.close()
 
     @property
-    def mark(self) -> Mark | None:
-        with self._connections.begun(sql.STORE) as cursor:
+    def marker(self) -> Marker | None:
+        with self._connections.execute(sql.SELECT_STORE) as cursor:
             _, data = cursor.fetchone() or (None, None)
-        return sql.mark_of(data)
+        return sql.marker_from_data(data)
 
-    def set_mark(self, mark: Mark | None) -> None:
-        with self._connections.begun(sql.SET_MARK, [sql.mark_text(mark)]):
+    def set_marker(self, marker: Marker | None) -> None:
+        with self._connections.execute(sql.SET_MARKER, [sql.marker_json(marker)]):
             pass
 
     def write(self, key: Key, user_state: UserState | None, events: Sequence[Event]) -> None:
         check_user_id(key.user_id)
-        first = f"{sql.BEGIN}; {sql.NEW}; {sql.KEEP}; {sql.DELETE_EVENTS}"
-        with self._connections.begun(first, [*key, *sql.state_values(user_state), *key, *key]) as cursor:
+        first = f"{sql.BEGIN}; {sql.INSERT_STATE}; {sql.UPDATE_STATE}; {sql.DELETE_EVENTS}"
+        with self._connections.execute(first, [*key, *sql.state_values(user_state), *key, *key]) as cursor:
             cursor.nextset()
             state_id, *_ = _next_row(cursor) or (None,)
-            with cursor.copy(sql.COPY) as copy:
+            with cursor.copy(sql.COPY_EVENTS) as copy:
                 for seq, event in enumerate(events, 1):
                     copy.write_row([*key, state_id, seq, *sql.event_values(event)])
             cursor.execute("COMMIT")
 
     def _set_up(self, connection: Connection) -> None:
-        there, encoding = connection.execute(sql.FIND).fetchone() or (False, "")
+        there, encoding = connection.execute(sql.FIND_TABLES).fetchone() or (False, "")
         if encoding != "UTF8":
             raise InvalidInput(f"the database {self.address} is in {encoding}; make one with ENCODING 'UTF8'")
         if not there:
-            connection.execute(sql.CREATE)
+            connection.execute(sql.CREATE_TABLES)
         connection.execute(sql.SET_UP)
-        (locked,) = connection.execute(sql.LOCK_ALONE if self._alone else sql.LOCK_SHARED).fetchone() or (False,)
+        (locked,) = connection.execute(sql.LOCK_EXCLUSIVE if self._exclusive else sql.LOCK_SHARED).fetchone() or (
+            False,
+        )
         if not locked:
-            raise (is_used if self._alone else is_moved_now)(self.address)
-        schema, mark = connection.execute(sql.STORE).fetchone() or (None, None)
+            raise (in_use_error if self._exclusive else being_moved_error)(self.address)
+        schema, marker = connection.execute(sql.SELECT_STORE).fetchone() or (None, None)
         if schema != sql.SCHEMA:
             raise StateRefused(
                 f"the tables in {self.address} have the schema {schema}, and this tipbench knows {sql.SCHEMA}; "
                 "install the one that made them"
             )
-        if not self._alone:
-            check_unmarked(sql.mark_of(mark), self.name, self.address)
+        if not self._exclusive:
+            check_usable(sql.marker_from_data(marker), self.name, self.address)
 
-    def _asked_one(self, query: str, key: Key) -> tuple[Any, ...] | None:
+    def _fetch_one(self, query: str, key: Key) -> tuple[Any, ...] | None:
         check_user_id(key.user_id)
-        with self._connections.begun(query, key) as cursor:
+        with self._connections.execute(query, key) as cursor:
             return cursor.fetchone()
 
     def _new_row(self, cursor: Cursor, key: Key, event_id: str | None) -> tuple[Any, ...]:
         for _ in range(_ATTEMPTS):
-            cursor.execute(f"{sql.NEW}; {sql.LOCKED}; {sql.EVENT}", [*key, *key, *key, event_id])
+            cursor.execute(
+                f"{sql.INSERT_STATE}; {sql.SELECT_STATE_FOR_UPDATE}; {sql.SELECT_EVENT}", [*key, *key, *key, event_id]
+            )
             row = _next_row(cursor)
             if row is not None:
                 return row
         raise StoreUnreachable(f"{key.user_id} is reset in {self.address} again and again just now; try again")
 
 
-class _Held:
-    """Implements `Held`: remembers what was put and kept until all of it is written."""
+class _PostgresTransaction:
+    """Implements `Transaction`: buffers everything put until it is written at the end."""
 
     def __init__(self, cursor: Cursor, key: Key, row: tuple[Any, ...]) -> None:
         self._cursor = cursor
         self._key = key
         self._id, *user_state = row
-        self._read = sql.state_of_row(user_state, key)
-        self.user_state = self._read
+        self._stored_state = sql.state_of_row(user_state, key)
+        self.user_state = self._stored_state
         self._known: dict[str, Event | None] = {}
         self._put: dict[str, Event] = {}
 
-    def found(self, event_id: str, row: tuple[Any, ...] | None) -> None:
+    def set_known(self, event_id: str, row: tuple[Any, ...] | None) -> None:
         self._known[event_id] = None if row is None else sql.event_of(row)
 
     def event(self, event_id: str) -> Event | None:
         if event_id in self._put:
             return self._put[event_id]
         if event_id not in self._known:
-            self._cursor.execute(sql.EVENT, [*self._key, event_id])
-            self.found(event_id, self._cursor.fetchone())
+            self._cursor.execute(sql.SELECT_EVENT, [*self._key, event_id])
+            self.set_known(event_id, self._cursor.fetchone())
         return self._known[event_id]
 
     def put(self, event: Event) -> None:
-        self.event(event.id)  # whether it is a new one
+        self.event(event.id)  # so that `store` knows whether it is new
         self._put[event.id] = event
 
-    def keep(self, user_state: UserState) -> None:
+    def put_state(self, user_state: UserState) -> None:
         self.user_state = user_state
 
     def store(self) -> None:
-        """All in one message, if there is anything; what has not changed is not written."""
+        """Write all changes and commit, in one message; send nothing if nothing changed."""
         statements: list[str] = []
         values: list[Any] = []
         for event in self._put.values():
             if self._known[event.id] is None:
-                statements.append(sql.PUT_NEW)
+                statements.append(sql.INSERT_EVENT)
                 values += [self._id, self._id, *self._key, self._id, *sql.event_values(event)]
             else:
-                statements.append(sql.PUT_AGAIN)
+                statements.append(sql.UPDATE_EVENT)
                 values += [*sql.event_values(event), *self._key, event.id]
-        if self.user_state is not None and self.user_state is not self._read:
-            statements.append(sql.KEEP)
+        if self.user_state is not None and self.user_state is not self._stored_state:
+            statements.append(sql.UPDATE_STATE)
             values += [*sql.state_values(self.user_state), *self._key]
         if statements:
             self._cursor.execute("; ".join((*statements, "COMMIT")), values)
 
 
 def _next_row(cursor: Cursor) -> tuple[Any, ...] | None:
-    """Of the next statement of a message."""
+    """Return a row of the next statement's result, in a message of several statements."""
     cursor.nextset()
     return cursor.fetchone()

@@ -1,10 +1,11 @@
-"""The tables of states in PostgreSQL, and what is sent to them.
+"""The tables of the PostgreSQL store, and the SQL statements for them.
 
-Several statements go as one message, so that a request takes two of them: one to lock and read, one to write and
+Several statements go in one message, so that a request takes two round trips: one to lock and read, one to write and
 commit. Each statement sees what was committed before it began, and so what the last holder of the lock has written.
-Events are numbered without gaps, so each new one drives out one old one, which is found by its number; a range would
-read all that were deleted before. No two indexes of the events begin alike, so the planner can't take the wrong one.
-States are json, not jsonb: its text is kept as it was written, so every number comes back as it was, negative zero too.
+Events are numbered without gaps, so each new one evicts exactly one old one, which is found by its number; a range
+query would read all deleted ones too. No two indexes on the events share a prefix, so the planner can't pick the wrong
+one. States are json, not jsonb, which preserves the text, so every number is read back as it was written, even negative
+zero.
 """
 
 from collections.abc import Sequence
@@ -15,16 +16,18 @@ from pydantic_core import from_json, to_json
 
 from tipbench.core.errors import StateDamaged
 from tipbench.recommender.records import Source
-from tipbench.recommender.store.interface import Event, Key, Mark, UserState
+from tipbench.recommender.store.interface import Event, Key, Marker, UserState
 
 SCHEMA = 1
-REMEMBERED = 1000  # events of a user with a policy; the oldest of more are forgotten
-LOCKS = 0x71B8  # the first number of our advisory locks: the second is 0 for making tables, or that of the table below
+REMEMBERED = 1000  # events per user and policy; older ones are deleted
+LOCK_CLASS = (
+    0x71B8  # first key of our advisory locks; the second is 0 for creating tables, or the oid of tipbench_store
+)
 
-FIND = "SELECT to_regclass('tipbench_promotions') IS NOT NULL, current_setting('server_encoding')"
-CREATE = f"""
+FIND_TABLES = "SELECT to_regclass('tipbench_promotions') IS NOT NULL, current_setting('server_encoding')"
+CREATE_TABLES = f"""
 BEGIN;
-SELECT pg_advisory_xact_lock({LOCKS}, 0);
+SELECT pg_advisory_xact_lock({LOCK_CLASS}, 0);
 CREATE TABLE IF NOT EXISTS tipbench_store (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     schema_version integer NOT NULL,
@@ -74,18 +77,18 @@ SET_UP = """
 SELECT set_config('lock_timeout', '4s', false), set_config('idle_in_transaction_session_timeout', '10s', false),
     CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END
 """
-LOCK_SHARED = f"SELECT pg_try_advisory_lock_shared({LOCKS}, 'tipbench_store'::regclass::oid::integer)"
-LOCK_ALONE = f"SELECT pg_try_advisory_lock({LOCKS}, 'tipbench_store'::regclass::oid::integer)"
-STORE = "SELECT schema_version, mark FROM tipbench_store"
-SET_MARK = "UPDATE tipbench_store SET mark = %s::json"
+LOCK_SHARED = f"SELECT pg_try_advisory_lock_shared({LOCK_CLASS}, 'tipbench_store'::regclass::oid::integer)"
+LOCK_EXCLUSIVE = f"SELECT pg_try_advisory_lock({LOCK_CLASS}, 'tipbench_store'::regclass::oid::integer)"
+SELECT_STORE = "SELECT schema_version, mark FROM tipbench_store"
+SET_MARKER = "UPDATE tipbench_store SET mark = %s::json"
 
 _OF_KEY = "user_id = %s AND policy = %s"
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-_KEPT = f"feature_version, state::text, duplicates, late, updated_ms FROM tipbench_states WHERE {_OF_KEY}"
-KEPT = f"SELECT {_KEPT}"
-LOCKED = f"SELECT id, {_KEPT} FOR UPDATE"
-NEW = "INSERT INTO tipbench_states (user_id, policy) VALUES (%s, %s) ON CONFLICT DO NOTHING"
-KEEP = (
+_STATE_COLUMNS = f"feature_version, state::text, duplicates, late, updated_ms FROM tipbench_states WHERE {_OF_KEY}"
+SELECT_STATE = f"SELECT {_STATE_COLUMNS}"
+SELECT_STATE_FOR_UPDATE = f"SELECT id, {_STATE_COLUMNS} FOR UPDATE"
+INSERT_STATE = "INSERT INTO tipbench_states (user_id, policy) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+UPDATE_STATE = (
     "UPDATE tipbench_states SET feature_version = %s, state = %s::json, duplicates = %s, late = %s, updated_ms = %s "
     f"WHERE {_OF_KEY} RETURNING id"
 )
@@ -93,28 +96,31 @@ _COLUMNS = tuple("event_id" if field.name == "id" else field.name for field in f
 _FLOATS = ("score", "propensity", "epsilon", "reward")
 _TYPES = {**dict.fromkeys(_FLOATS, "float8"), "features": "float8[]", "source": "json"}
 _VALUES = ", ".join(f"%s::{_TYPES[name]}" if name in _TYPES else "%s" for name in _COLUMNS)
-EVENTS = f"SELECT {', '.join(_COLUMNS)} FROM tipbench_events WHERE {_OF_KEY}"
-EVENT = f"{EVENTS} AND event_id = %s"
-OLDEST_FIRST = f"{EVENTS} ORDER BY seq"
-WAITING = f"SELECT count(*) FROM tipbench_events WHERE {_OF_KEY} AND reward IS NULL AND NOT late"
-PUT_NEW = f"""
+_SELECT_EVENTS = f"SELECT {', '.join(_COLUMNS)} FROM tipbench_events WHERE {_OF_KEY}"
+SELECT_EVENT = f"{_SELECT_EVENTS} AND event_id = %s"
+SELECT_EVENTS_OLDEST_FIRST = f"{_SELECT_EVENTS} ORDER BY seq"
+COUNT_WAITING = f"SELECT count(*) FROM tipbench_events WHERE {_OF_KEY} AND reward IS NULL AND NOT late"
+INSERT_EVENT = f"""
 WITH last AS (SELECT coalesce(max(seq), 0) AS seq FROM tipbench_events WHERE state_id = %s),
     forgotten AS (DELETE FROM tipbench_events WHERE state_id = %s AND seq = (SELECT seq FROM last) - {REMEMBERED - 1})
 INSERT INTO tipbench_events (user_id, policy, state_id, seq, {", ".join(_COLUMNS)})
 SELECT %s, %s, %s, last.seq + 1, {_VALUES} FROM last
 """
-PUT_AGAIN = f"UPDATE tipbench_events SET ({', '.join(_COLUMNS)}) = ROW({_VALUES}) WHERE {_OF_KEY} AND event_id = %s"
-COPY = f"COPY tipbench_events (user_id, policy, state_id, seq, {', '.join(_COLUMNS)}) FROM STDIN"
+UPDATE_EVENT = f"UPDATE tipbench_events SET ({', '.join(_COLUMNS)}) = ROW({_VALUES}) WHERE {_OF_KEY} AND event_id = %s"
+COPY_EVENTS = f"COPY tipbench_events (user_id, policy, state_id, seq, {', '.join(_COLUMNS)}) FROM STDIN"
 DELETE_EVENTS = f"DELETE FROM tipbench_events WHERE {_OF_KEY}"
 _OF_USER = "user_id = %s AND policy = ANY(%s)"
-LOCK_USER = f"SELECT id, policy FROM tipbench_states WHERE {_OF_USER} ORDER BY policy FOR UPDATE"
+LOCK_USER_STATES = f"SELECT id, policy FROM tipbench_states WHERE {_OF_USER} ORDER BY policy FOR UPDATE"
 CLEAR_EVENTS = "DELETE FROM tipbench_events WHERE state_id = ANY(%s)"
 CLEAR_STATES = "DELETE FROM tipbench_states WHERE user_id = %s AND id = ANY(%s)"
-KEYS = "SELECT user_id, policy FROM tipbench_states WHERE (user_id, policy) > (%s, %s) ORDER BY 1, 2 LIMIT 1000"
+SELECT_KEYS = "SELECT user_id, policy FROM tipbench_states WHERE (user_id, policy) > (%s, %s) ORDER BY 1, 2 LIMIT 1000"
 
 
 def state_of_row(row: Sequence[Any], key: Key) -> UserState | None:
-    """None of a row that was made to be locked, and has got no state yet."""
+    """Return the state in a row; None if the row was only created to be locked.
+
+    Raises StateDamaged if it is malformed.
+    """
     version, text, *counts = row
     if text is None:
         return None
@@ -149,9 +155,9 @@ def event_values(event: Event) -> list[Any]:
     return list(values.values())
 
 
-def mark_of(data: Any) -> Mark | None:
-    return None if data is None else Mark(**data)
+def marker_from_data(data: Any) -> Marker | None:
+    return None if data is None else Marker(**data)
 
 
-def mark_text(mark: Mark | None) -> str | None:
-    return None if mark is None else to_json(mark._asdict()).decode()
+def marker_json(marker: Marker | None) -> str | None:
+    return None if marker is None else to_json(marker._asdict()).decode()

@@ -1,1 +1,1 @@
-"""The admin API: one module a resource."""
+"""The admin API, one module per resource."""

@@ -34,9 +34,9 @@ def router(parts: Parts) -> APIRouter:
     )
     def leaderboard(experiment: ExperimentName, if_none_match: Annotated[str | None, Header()] = None) -> Response:
         content = parts.boards.leaderboard_json(experiment)
-        tag = f'"{sha256(content).hexdigest()[:32]}"'
-        if if_none_match == tag:
-            return Response(status_code=304, headers={"ETag": tag})
-        return Response(content, media_type="application/json", headers={"ETag": tag})
+        etag = f'"{sha256(content).hexdigest()[:32]}"'
+        if if_none_match == etag:
+            return Response(status_code=304, headers={"ETag": etag})
+        return Response(content, media_type="application/json", headers={"ETag": etag})
 
     return bench

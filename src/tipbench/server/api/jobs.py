@@ -1,4 +1,4 @@
-"""Runs that were asked for: start one, see how it goes, end it."""
+"""Run jobs: start one, follow its progress, cancel it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -18,8 +18,8 @@ from tipbench.server.jobs.interface import Job
 from tipbench.server.jobs.progress import Progress
 from tipbench.server.views.run_requests import Choices, Estimate
 
-_EVERY_S = 0.5  # events
-_STILL_HERE_S = 15.0
+_POLL_S = 0.5  # how often the event stream checks a job
+_KEEP_ALIVE_S = 15.0
 _CONFIG = {"requestBody": {"required": True, "content": {"application/json": {"schema": Options.model_json_schema()}}}}
 _EVENT = {
     "type": "object",
@@ -87,9 +87,9 @@ def _add_starting(api: APIRouter, parts: Parts) -> None:
         retry_failed: Annotated[bool, Query(description="Try the cells again that failed before.")] = False,
         fresh: Annotated[bool, Query(description="Start over: what is stored of this grid is set aside.")] = False,
     ) -> JobOut:
-        job = parts.runner.start(parts.requests.checked(config), retry_failed, fresh)
+        job = parts.runner.start(parts.requests.validate(config), retry_failed, fresh)
         response.headers["Location"] = f"/api/jobs/{job.id}"
-        return _told(job)
+        return _job_out(job)
 
 
 def _add_watching(api: APIRouter, parts: Parts) -> None:
@@ -97,18 +97,18 @@ def _add_watching(api: APIRouter, parts: Parts) -> None:
 
     @api.get("/api/jobs", tags=["jobs"], summary="Runs that were asked for, the newest first")
     def jobs(limit: Annotated[int, Query(ge=1, le=200)] = 50) -> Jobs:
-        return Jobs(jobs=[_told(job) for job in runner.jobs(limit)])
+        return Jobs(jobs=[_job_out(job) for job in runner.jobs(limit)])
 
     @api.get("/api/jobs/{job_id}", tags=["jobs"], summary="One of them, with progress and the end of its log")
     def job(job_id: str) -> JobDetail:
         found = runner.job(job_id)
-        return JobDetail(**_told(found).model_dump(), progress=runner.progress(job_id), log=runner.log(job_id))
+        return JobDetail(**_job_out(found).model_dump(), progress=runner.progress(job_id), log=runner.log(job_id))
 
     @api.get(
         "/api/jobs/{job_id}/log",
         tags=["jobs"],
         summary="What it printed, as far as it is kept",
-        response_class=Response,  # of no kind, so that errors are told as JSON
+        response_class=Response,  # without a media type, so that errors are documented as JSON
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The log"}},
     )
     def log(job_id: str) -> PlainTextResponse:
@@ -117,7 +117,7 @@ def _add_watching(api: APIRouter, parts: Parts) -> None:
 
     @api.post("/api/jobs/{job_id}/cancel", status_code=202, tags=["jobs"], summary="End it; its models are unloaded")
     def cancel(job_id: str) -> JobOut:
-        return _told(runner.cancel(job_id))
+        return _job_out(runner.cancel(job_id))
 
     @api.get(
         "/api/jobs/{job_id}/events",
@@ -127,34 +127,34 @@ def _add_watching(api: APIRouter, parts: Parts) -> None:
         responses={200: {"content": {"text/event-stream": {"schema": _EVENT}}, "description": "Events"}},
     )
     async def events(job_id: str, request: Request) -> StreamingResponse:
-        await run_in_threadpool(runner.job, job_id)  # a job that is not there is told before the stream begins
+        await run_in_threadpool(runner.job, job_id)  # an unknown job is an error before the stream begins
         return StreamingResponse(_events(parts, job_id, request), media_type="text/event-stream")
 
 
 async def _events(parts: Parts, job_id: str, request: Request) -> AsyncIterator[str]:
-    """An event whenever something changed; a word now and then keeps proxies from closing the line."""
+    """Yield an event whenever the job has changed; comments in between keep proxies from closing the connection."""
     last, quiet_s = "", 0.0
     while not await request.is_disconnected():
         try:
             job = await run_in_threadpool(parts.runner.job, job_id)
             progress = await run_in_threadpool(parts.runner.progress, job_id)
-        except (RunnerError, DatabaseBusy):  # away for a while: who listens has waited longer than that
+        except (RunnerError, DatabaseBusy):  # unavailable for a moment: the client can wait
             pass
         else:
-            told = json_text({**_told(job).model_dump(), "progress": asdict(progress)}, indent=None)
-            if told != last:
-                yield f"event: {'end' if job.ended else 'progress'}\ndata: {told}\n\n"
-                last, quiet_s = told, 0.0
+            data = json_text({**_job_out(job).model_dump(), "progress": asdict(progress)}, indent=None)
+            if data != last:
+                yield f"event: {'end' if job.ended else 'progress'}\ndata: {data}\n\n"
+                last, quiet_s = data, 0.0
             if job.ended:
                 return
-        await asyncio.sleep(_EVERY_S)
-        quiet_s += _EVERY_S
-        if quiet_s >= _STILL_HERE_S:
+        await asyncio.sleep(_POLL_S)
+        quiet_s += _POLL_S
+        if quiet_s >= _KEEP_ALIVE_S:
             yield ": still here\n\n"
             quiet_s = 0.0
 
 
-def _told(job: Job) -> JobOut:
+def _job_out(job: Job) -> JobOut:
     return JobOut(
         experiment=job.experiment, **{name: getattr(job, name) for name in JobOut.model_fields if name != "experiment"}
     )

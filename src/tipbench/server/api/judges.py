@@ -1,4 +1,4 @@
-"""Judges' tokens: each is shown once, when its judge is invited."""
+"""Judges and their tokens. A token is shown once, when the judge is invited."""
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field

@@ -1,4 +1,7 @@
-"""Judging over the API: the next batch, its items, scores, the callback of a judge elsewhere. All of it is blind."""
+"""Judging over the API: the next batch, its items, its scores, and the callback for webhook judges.
+
+Judging is blind: judges never see which model, prompt, experiment or run an item comes from.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,8 +20,8 @@ from tipbench.server.views.sheet import Change
 from tipbench.web.authentication import Admin, signed_in
 from tipbench.web.headers import BodyTooLarge
 
-_CALLS_AT_ONCE = 4  # of judges elsewhere that are checked and applied
-_MOST_BYTES = 200_000_000  # of calls that arrive, and of those that wait: anybody may have sent them
+_MAX_CONCURRENT_CALLBACKS = 4  # being checked and applied
+_MAX_BODY_BYTES = 200_000_000  # of all callbacks being received, and of all waiting: anybody may send them
 
 
 class Status(BaseModel):
@@ -104,28 +107,28 @@ def router(parts: Parts) -> APIRouter:
         partial: Annotated[bool, Query(description="Take the runs that are scored completely.")] = False,
     ) -> AppliedOut:
         judge = signed_in(request).name
-        content = await _read(request, await run_in_threadpool(desk.longest_file, batch, judge))
+        content = await _read(request, await run_in_threadpool(desk.max_file_bytes, batch, judge))
         if not content:
-            return _told(await run_in_threadpool(desk.submit, batch, judge))
-        return _told(await run_in_threadpool(desk.submit_file, batch, judge, content, partial))
+            return _applied_out(await run_in_threadpool(desk.submit, batch, judge))
+        return _applied_out(await run_in_threadpool(desk.submit_file, batch, judge, content, partial))
 
     @judging.get("/batches/{batch}/report", summary="What came of a batch that was handed in")
     def report(request: Request, batch: str) -> AppliedOut:
-        return _told(desk.report(batch, signed_in(request).name))
+        return _applied_out(desk.report(batch, signed_in(request).name))
 
     @judging.post("/batches/{batch}/accept", summary="Let a batch count although its judge drifted; for admins")
     def accept(batch: str, acceptance: Acceptance, admin: Admin) -> AppliedOut:
-        return _told(desk.accept(batch, admin.name, printable(acceptance.why, 400)))
+        return _applied_out(desk.accept(batch, admin.name, printable(acceptance.why, 400)))
 
     return judging
 
 
 def callback_router(parts: Parts) -> APIRouter:
-    """For whoever has a batch's key, and no token."""
+    """Return the router for callbacks, which are authenticated by their batch's key instead of a token."""
     called = APIRouter(prefix="/api/judging/callback", tags=["judging"])
-    turns = asyncio.Semaphore(_CALLS_AT_ONCE)
-    arriving = _Arriving(_MOST_BYTES)
-    waiting = 0  # bytes
+    semaphore = asyncio.Semaphore(_MAX_CONCURRENT_CALLBACKS)
+    bodies = _BoundedBodies(_MAX_BODY_BYTES)
+    waiting_bytes = 0
 
     @called.post(
         "/{batch}",
@@ -144,19 +147,19 @@ def callback_router(parts: Parts) -> APIRouter:
         refused = HTTPException(401, "the signature of this batch's key does not hold, or is too old")
         if not parts.desk.expects_calls(timestamp):
             raise refused
-        nonlocal waiting
-        body = await arriving.read(request)
-        if waiting + len(body) > _MOST_BYTES:
+        nonlocal waiting_bytes
+        body = await bodies.read(request)
+        if waiting_bytes + len(body) > _MAX_BODY_BYTES:
             raise HTTPException(503, "too many calls wait here; send it again in a while", {"Retry-After": "10"})
-        waiting += len(body)
+        waiting_bytes += len(body)
         try:
-            async with turns:
+            async with semaphore:
                 applied = await run_in_threadpool(parts.desk.call_back, batch, timestamp, signature, body)
         finally:
-            waiting -= len(body)
+            waiting_bytes -= len(body)
         if applied is None:
             raise refused
-        return _told(applied)
+        return _applied_out(applied)
 
     return called
 
@@ -170,35 +173,38 @@ async def _read(request: Request, limit: int) -> bytes:
     return bytes(content)
 
 
-class _Arriving:
-    """Bodies that anybody may have sent: together they hold at most `most` bytes, or the oldest is given up."""
+class _BoundedBodies:
+    """Reads request bodies from unauthenticated senders, at most `max_bytes` at a time.
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._held: dict[asyncio.Timeout, int] = {}  # bytes so far, the oldest first
+    When there are more, the oldest unfinished request is refused.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._received: dict[asyncio.Timeout, int] = {}  # bytes so far, the oldest request first
 
     async def read(self, request: Request) -> bytes:
         content = bytearray()
         try:
-            async with asyncio.timeout(None) as mine:
-                self._held[mine] = 0
+            async with asyncio.timeout(None) as own:
+                self._received[own] = 0
                 async for chunk in request.stream():
                     content += chunk
-                    if mine in self._held:
-                        self._held[mine] = len(content)
-                    while sum(self._held.values()) > self._most:
-                        oldest = next(iter(self._held))
-                        del self._held[oldest]
-                        oldest.reschedule(0)  # a moment that is over: it ends now
+                    if own in self._received:
+                        self._received[own] = len(content)
+                    while sum(self._received.values()) > self._max_bytes:
+                        oldest = next(iter(self._received))
+                        del self._received[oldest]
+                        oldest.reschedule(0)  # a deadline in the past: it times out now
         except TimeoutError:
             raise HTTPException(
                 503, "too much is being sent here at once; send it again", {"Retry-After": "10"}
             ) from None
         finally:
-            self._held.pop(mine, None)
+            self._received.pop(own, None)
         return bytes(content)
 
 
-def _told(applied: Applied) -> AppliedOut:
-    told = {name: getattr(applied, name) for name in AppliedOut.model_fields if name != "drift"}
-    return AppliedOut(**told, drift=applied.drift.as_data())
+def _applied_out(applied: Applied) -> AppliedOut:
+    values = {name: getattr(applied, name) for name in AppliedOut.model_fields if name != "drift"}
+    return AppliedOut(**values, drift=applied.drift.as_data())

@@ -1,11 +1,11 @@
-"""What the API is made of."""
+"""The objects that the API's routers are built from."""
 
 from dataclasses import dataclass
 
 from tipbench.server.jobs.interface import Runner
 from tipbench.server.views.boards import Boards
 from tipbench.server.views.judging import JudgingDesk
-from tipbench.server.views.recommender import RecommenderRoom
+from tipbench.server.views.recommender import RecommenderViews
 from tipbench.server.views.run_requests import RunRequests
 from tipbench.web.tokens import Tokens
 
@@ -17,4 +17,4 @@ class Parts:
     runner: Runner
     desk: JudgingDesk
     tokens: Tokens
-    recommender: RecommenderRoom
+    recommender: RecommenderViews

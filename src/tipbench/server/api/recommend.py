@@ -1,4 +1,4 @@
-"""The recommender: what it served, beside the bench; its gates, replays, promotions and shadows."""
+"""The recommender: rewards beside the leaderboard, gates, replays, promotions and shadows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -84,10 +84,10 @@ def router(parts: Parts) -> APIRouter:
 
     @recommend.get("/shadows", summary="How shadows did, day by day")
     def shadows() -> Shadows:
-        return Shadows(days=[_told(day) for day in parts.recommender.agreement.read()])
+        return Shadows(days=[_shadow_day_out(day) for day in parts.recommender.shadows.read()])
 
     return recommend
 
 
-def _told(day: ShadowDay) -> ShadowDayOut:
+def _shadow_day_out(day: ShadowDay) -> ShadowDayOut:
     return ShadowDayOut(**{name: getattr(day, name) for name in ShadowDayOut.model_fields})

@@ -1,4 +1,4 @@
-"""All of the API, in the order in which its document shows it."""
+"""All routers of the API, in the order of the OpenAPI document."""
 
 from fastapi import APIRouter, Depends
 from fastapi.security import HTTPBearer
@@ -10,17 +10,17 @@ from tipbench.server.api.parts import Parts
 
 _TOKEN = HTTPBearer(
     auto_error=False, description="An admin's or a judge's token."
-)  # for the document: the gate decides
+)  # for the OpenAPI document only; the middleware authenticates
 
 
 def routers(parts: Parts) -> list[APIRouter]:
-    behind_the_gate = APIRouter(dependencies=[Depends(_TOKEN)])
+    authenticated = APIRouter(dependencies=[Depends(_TOKEN)])
     for one in (experiments, runs, jobs, judging, judges, recommend, simulations):
-        behind_the_gate.include_router(one.router(parts))
-    return [health.router(), behind_the_gate, judging.callback_router(parts)]
+        authenticated.include_router(one.router(parts))
+    return [health.router(), authenticated, judging.callback_router(parts)]
 
 
-# Whether the server is there. Everybody may ask, so it says nothing else.
+# Health check. It needs no authentication, so it reveals nothing else.
 
 
 class Health(BaseModel):

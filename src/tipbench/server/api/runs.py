@@ -1,4 +1,4 @@
-"""An experiment's runs: the cells, paged and filtered, and one of them with its texts."""
+"""An experiment's runs (one for each cell), paged and filtered, and a single run with its texts."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from tipbench.bench.records import StoredCell
 from tipbench.server.api.experiments import ExperimentName
 from tipbench.server.api.parts import Parts
-from tipbench.server.views.boards import MOST_RUNS, CandidateScores, RunDetail, RunFilter, state_of
+from tipbench.server.views.boards import MAX_RUNS_PER_PAGE, CandidateScores, RunDetail, RunFilter, state_of
 
 State = Literal["judged", "pending", "failed", "empty"]
 
@@ -61,21 +61,24 @@ def router(parts: Parts) -> APIRouter:
         scenario: Annotated[str | None, Query(max_length=500)] = None,
         state: State | None = None,
         offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
-        limit: Annotated[int, Query(ge=1, le=MOST_RUNS)] = 100,
+        limit: Annotated[int, Query(ge=1, le=MAX_RUNS_PER_PAGE)] = 100,
     ) -> Runs:
         page = parts.boards.runs(experiment, RunFilter(model, prompt, scenario, state), offset, limit)
         return Runs(
-            runs=[Run(**_told(cell)) for cell in page.cells], total=page.total, offset=page.offset, limit=page.limit
+            runs=[Run(**_run_fields(cell)) for cell in page.cells],
+            total=page.total,
+            offset=page.offset,
+            limit=page.limit,
         )
 
     @bench.get("/run/{run_id}", summary="One run with its texts and scores")
     def run(run_id: str, experiment: Annotated[str, Query(max_length=500)]) -> RunTexts:
-        return _texts(parts.boards.run(experiment, run_id))
+        return _run_texts(parts.boards.run(experiment, run_id))
 
     return bench
 
 
-def _told(cell: StoredCell) -> dict[str, Any]:
+def _run_fields(cell: StoredCell) -> dict[str, Any]:
     return {
         "run_id": cell.run_id,
         "model": cell.model,
@@ -92,9 +95,9 @@ def _told(cell: StoredCell) -> dict[str, Any]:
     }
 
 
-def _texts(detail: RunDetail) -> RunTexts:
+def _run_texts(detail: RunDetail) -> RunTexts:
     return RunTexts(
-        **_told(detail.cell),
+        **_run_fields(detail.cell),
         scenario_text=detail.scenario,
         prompt_text=detail.prompt,
         raw=detail.raw,

@@ -1,4 +1,4 @@
-"""Simulations and gates: start one, see how it goes, and what came of it."""
+"""Simulations and gates: start one, follow its progress, read its outcome."""
 
 from typing import Annotated, Any, Literal
 
@@ -39,22 +39,22 @@ class SimulationDetail(SimulationOut):
 
 def router(parts: Parts) -> APIRouter:
     api = APIRouter(prefix="/api/recommend/simulations", tags=["recommend"])
-    found = parts.recommender.simulations
+    view = parts.recommender.simulations
 
     @api.post("", status_code=202, summary="Start a simulation, or hold a gate; one runs at a time, others wait")
     def start(asked: SimulationAsked, response: Response) -> SimulationOut:
-        started = found.start(asked)
+        started = view.start(asked)
         response.headers["Location"] = f"/api/recommend/simulations/{started.job.id}"
-        return SimulationOut(**_told(started))
+        return SimulationOut(**_fields(started))
 
     @api.get("", summary="Simulations that were asked for, the newest first")
     def simulations(limit: Annotated[int, Query(ge=1, le=200)] = 50) -> Simulations:
-        return Simulations(simulations=[SimulationOut(**_told(one)) for one in found.newest(limit)])
+        return Simulations(simulations=[SimulationOut(**_fields(one)) for one in view.newest(limit)])
 
     @api.get("/{simulation_id}", summary="One of them, with progress and the end of its log")
     def simulation(simulation_id: str) -> SimulationDetail:
-        one = found.one(simulation_id)
-        return SimulationDetail(**_told(one), progress=one.progress, log=found.log(simulation_id))
+        one = view.one(simulation_id)
+        return SimulationDetail(**_fields(one), progress=one.progress, log=view.log(simulation_id))
 
     @api.get(
         "/{simulation_id}/outcome",
@@ -65,25 +65,25 @@ def router(parts: Parts) -> APIRouter:
         },
     )
     def outcome(simulation_id: str) -> Response:
-        return Response(found.outcome_json(simulation_id), media_type="application/json")
+        return Response(view.outcome_json(simulation_id), media_type="application/json")
 
     @api.get(
         "/{simulation_id}/log",
         summary="What it printed",
-        response_class=Response,  # of no kind, so that errors are told as JSON
+        response_class=Response,  # without a media type, so that errors are documented as JSON
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The log"}},
     )
     def log(simulation_id: str) -> PlainTextResponse:
-        return PlainTextResponse(found.log(simulation_id))
+        return PlainTextResponse(view.log(simulation_id))
 
     @api.post("/{simulation_id}/cancel", status_code=202, summary="End it; nothing is kept of it")
     def cancel(simulation_id: str) -> SimulationOut:
-        return SimulationOut(**_told(found.cancel(simulation_id)))
+        return SimulationOut(**_fields(view.cancel(simulation_id)))
 
     return api
 
 
-def _told(one: Simulation) -> dict[str, Any]:
+def _fields(one: Simulation) -> dict[str, Any]:
     own = {"asked": one.asked, "passed": one.passed, "gate": one.gate}
     names = SimulationOut.model_fields.keys() - own.keys()
     return {**own, **{name: getattr(one.job, name) for name in names}}

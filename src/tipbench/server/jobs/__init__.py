@@ -1,1 +1,1 @@
-"""Where runs happen: jobs that go on without whoever started them."""
+"""Jobs: runs and simulations in the background, which outlive the server that started them."""

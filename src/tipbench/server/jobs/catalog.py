@@ -1,4 +1,8 @@
-"""Names to runners: a runner is a module of that name here, or `remote` in a part of that name: both `open_runner`."""
+"""Find a runner by name.
+
+It is the module of that name in this package, or the module `remote` of the tipbench package of that name. Either has
+a function `open_runner`.
+"""
 
 import re
 from collections.abc import Callable
@@ -16,7 +20,7 @@ _MODULES = ("tipbench.server.jobs.{}", "tipbench.{}.remote")
 def open_runner(
     address: str, home: Path, settings: Settings, clock: Callable[[], float], new_id: Callable[[], str]
 ) -> Runner:
-    """The one in TIPBENCH_RUNNER, for a server whose results are at the address."""
+    """Open the runner that TIPBENCH_RUNNER names, for a server whose results are stored at `address`."""
     name = settings.get("TIPBENCH_RUNNER")
     runner: Runner = _opener(name)(address, home, settings, clock, new_id)
     return runner
@@ -29,7 +33,7 @@ def _opener(name: str) -> Callable[..., Runner]:
             found = None if module == __name__ else getattr(import_module(module), "open_runner", None)
         except ModuleNotFoundError as error:
             if not error.name or not f"{module}.".startswith(f"{error.name}."):
-                raise  # something that it needs is missing
+                raise  # a dependency of the runner is missing
             found = None
         if callable(found):
             opener: Callable[..., Runner] = found

@@ -1,4 +1,4 @@
-"""What every runner can do: take a request, run all phases of it somewhere, and tell how that goes."""
+"""The interface of runners: accept a request, run all its phases somewhere, and report progress."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,23 +13,23 @@ ENDED: frozenset[JobState] = frozenset(("finished", "failed", "cancelled"))
 
 
 class UnknownJob(NotFound):
-    """There is no such job."""
+    """The job does not exist."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run that was asked for. It holds no secret: it may be listed and shown."""
+    """A requested run. It holds no secrets, so it can be listed and shown."""
 
     id: str
     state: JobState
-    config: Mapping[str, Any]  # the configuration as it was asked for, defaults filled in
+    config: Mapping[str, Any]  # the requested configuration with defaults filled in
     created_ms: int
     started_ms: int | None = None
     ended_ms: int | None = None
-    exit_status: int | None = None  # 0 all done, 1 done with failed cells; below 0: ended by that signal
-    message: str = ""  # why it waits, failed or was cancelled: one sentence
-    cancelling: bool = False  # somebody asked for its end, and it is not there yet
-    links: Mapping[str, str] = field(default_factory=dict)  # where else it can be seen, by name
+    exit_status: int | None = None  # 0: all done; 1: done with failed cells; negative: killed by that signal
+    message: str = ""  # one sentence: why it waits, failed or was cancelled
+    cancelling: bool = False  # cancellation was requested, but the job has not ended yet
+    links: Mapping[str, str] = field(default_factory=dict)  # name → URL of another page that shows it
 
     @property
     def experiment(self) -> str:
@@ -41,37 +41,37 @@ class Job:
 
 
 class Runner(Protocol):
-    """One place where runs happen. All of it may be called from several threads.
+    """A backend that executes runs. All methods are thread-safe.
 
-    Raises RunnerError where the place can't be asked.
+    They raise RunnerError if the backend can't be reached.
     """
 
-    is_here: bool  # on this machine, with its engines and its judges' settings
+    is_local: bool  # runs on this machine, with its engines and judge settings
 
     def start(self, options: Options, retry_failed: bool = False, fresh: bool = False) -> Job:
-        """Takes the run; it begins at once or waits its turn."""
+        """Accept a run; it starts at once or is queued."""
         ...
 
     def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
-        """The newest first."""
+        """Return jobs, newest first."""
         ...
 
     def job(self, job_id: str) -> Job:
-        """Raises UnknownJob."""
+        """Return the job; raise UnknownJob if there is none."""
         ...
 
     def progress(self, job_id: str) -> Progress:
-        """How far it is; what it says when it ended stays."""
+        """Return the job's progress; after its end, the last that it reported."""
         ...
 
     def log(self, job_id: str, last_bytes: int = 20_000) -> str:
-        """The end of what it printed, from a line's beginning; printable."""
+        """Return the end of the job's output, starting at the beginning of a line and made printable."""
         ...
 
     def cancel(self, job_id: str) -> Job:
-        """Asks for its end; a job that has ended stays as it is."""
+        """Request the job's cancellation; a job that has ended is left unchanged."""
         ...
 
     def close(self) -> None:
-        """Stops watching. Jobs that run go on."""
+        """Stop watching jobs. Running jobs continue."""
         ...

@@ -1,4 +1,4 @@
-"""The folder of one job: what it was asked to do, how far it is, what it printed and how it ended."""
+"""The folder of one job: its configuration, progress, log and exit status."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from tipbench.server.jobs.supervisor import EXIT, LOG, OLDER_LOG, PIDS
 
 
 class Exit(NamedTuple):
-    status: int  # below 0: the signal that ended it
+    status: int  # negative: the signal that killed it
     ended_ms: int
 
 
 class Pids(NamedTuple):
-    """The processes of a job, as far as they were started."""
+    """The processes of a job; None for one that was not started."""
 
     supervisor: int | None = None
     child: int | None = None
@@ -48,7 +48,7 @@ class JobFolder:
             file.write(json_text(dict(config)).encode())
 
     def command(self, judge: str | None, retry_failed: bool, fresh: bool) -> list[str]:
-        """The run, as one would type it."""
+        """Return the command line of the run."""
         command = [sys.executable, "-P", "-m", "tipbench", "run"]
         command += ["--config", str(self.config), "--progress", str(self.path / "progress.json")]
         command += [] if judge else ["--export", str(self.path / "judge.json")]
@@ -59,7 +59,7 @@ class JobFolder:
         return read_progress(self.path / "progress.json")
 
     def exit(self) -> Exit | None:
-        """None before the run has ended, and where nobody could write it down."""
+        """Return how the run ended; None if it has not ended or its exit could not be recorded."""
         data = self._numbers(EXIT)
         return Exit(data["status"], data["ended_ms"]) if data.keys() >= {"status", "ended_ms"} else None
 
@@ -68,10 +68,13 @@ class JobFolder:
         return Pids(data.get("supervisor"), data.get("child"))
 
     def log_end(self, last_bytes: int) -> str:
-        """From the beginning of a line on; a line that is longer than all of it, from its middle."""
-        text = _end_of(self.log, last_bytes)
+        """Return the last bytes of the log as printable text.
+
+        It starts at the beginning of a line, unless a single line is longer than all of it.
+        """
+        text = _read_end(self.log, last_bytes)
         if len(text) < last_bytes:
-            text = _end_of(self.path / OLDER_LOG, last_bytes - len(text)) + text
+            text = _read_end(self.path / OLDER_LOG, last_bytes - len(text)) + text
         if len(text) == last_bytes:
             _, newline, whole_lines = text.partition(b"\n")
             text = whole_lines if newline else text
@@ -90,11 +93,11 @@ class JobFolder:
 
 
 def open_private(path: Path, flags: int) -> IO[bytes]:
-    """Opened so that nobody else can ever read it."""
+    """Open a file for writing that only its owner can ever read."""
     return os.fdopen(os.open(path, flags, 0o600), "wb")
 
 
-def _end_of(path: Path, count: int) -> bytes:
+def _read_end(path: Path, count: int) -> bytes:
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - count))

@@ -1,4 +1,4 @@
-"""The jobs in a small database, so that a server that starts again finds them."""
+"""Jobs in a small SQLite database, where a restarted server finds them again."""
 
 import json
 import sqlite3
@@ -13,7 +13,7 @@ from tipbench.server.jobs.interface import ENDED, Job, JobState, UnknownJob
 from tipbench.server.jobs.job_folder import JobFolder
 from tipbench.server.jobs.progress import Progress
 
-KEPT_JOBS = 200
+MAX_ENDED_JOBS = 200
 _TABLE = """
 CREATE TABLE job (
     id TEXT PRIMARY KEY,
@@ -38,19 +38,19 @@ _ENDED = ", ".join(f"'{state}'" for state in sorted(ENDED))
 
 @dataclass(frozen=True)
 class StoredJob:
-    """A job, and what only its runner has to know."""
+    """A job, with what only its runner needs to know."""
 
     job: Job
     retry_failed: bool
     fresh: bool
     needs: tuple[str, ...]
     pid: int | None  # of its supervisor
-    stopped_ms: int | None  # when its processes were asked to end
-    killed: bool  # they did not, and were ended
+    stopped_ms: int | None  # when its processes were sent SIGTERM
+    killed: bool  # they did not end in time and were killed
 
 
 class JobStore:
-    """May be used from several threads."""
+    """Reads and writes jobs. Thread-safe."""
 
     def __init__(self, path: Path, noun: str = "job") -> None:
         self._noun = noun
@@ -62,7 +62,7 @@ class JobStore:
         self._database.close()
 
     def add(self, job: Job, retry_failed: bool, fresh: bool, needs: tuple[str, ...]) -> None:
-        """Each job is created at a moment of its own, if need be a little later: that is their order."""
+        """Add a job. Its creation time is increased if necessary to be unique, because it defines the order of jobs."""
         self._execute(
             "INSERT INTO job (id, state, config, retry_failed, fresh, needs, created_ms) "
             "SELECT ?, ?, ?, ?, ?, ?, max(?, coalesce(max(created_ms), 0) + 1) FROM job",
@@ -71,7 +71,7 @@ class JobStore:
         )
 
     def update(self, job_id: str, state: JobState, /, **columns: Any) -> bool:
-        """Only if it still is in that state; whether it was."""
+        """Set columns if the job is still in this state; return whether it was."""
         names = ", ".join(f"{name} = ?" for name in columns)
         return self._execute(f"UPDATE job SET {names} WHERE id = ? AND state = ?", *columns.values(), job_id, state) > 0
 
@@ -79,8 +79,8 @@ class JobStore:
         found = self._read("WHERE id = ?", job_id)
         if not found:
             raise UnknownJob(
-                f"there is no {self._noun} '{printable(job_id, 60)}'; of those that have ended, the last {KEPT_JOBS} "
-                "are kept"
+                f"there is no {self._noun} '{printable(job_id, 60)}'; of those that have ended, the last "
+                f"{MAX_ENDED_JOBS} are kept"
             )
         return found[0]
 
@@ -90,12 +90,12 @@ class JobStore:
         )
 
     def live(self) -> list[StoredJob]:
-        """Those that have not ended: the running ones, then the queue."""
+        """Return the jobs that have not ended: running ones first, then the queue in order."""
         return self._read(f"WHERE state NOT IN ({_ENDED}) ORDER BY state = 'queued', created_ms")
 
     def outdated(self) -> list[StoredJob]:
-        """Ended ones beyond those that are kept."""
-        return self._read(f"WHERE state IN ({_ENDED}) ORDER BY created_ms DESC LIMIT -1 OFFSET {KEPT_JOBS}")
+        """Return the ended jobs beyond the newest MAX_ENDED_JOBS."""
+        return self._read(f"WHERE state IN ({_ENDED}) ORDER BY created_ms DESC LIMIT -1 OFFSET {MAX_ENDED_JOBS}")
 
     def ids(self) -> set[str]:
         return {stored.job.id for stored in self._read("")}
@@ -106,14 +106,14 @@ class JobStore:
     def _read(self, where: str, *values: Any) -> list[StoredJob]:
         statement = f"SELECT * FROM job {where}"
         with self._database.connection() as database, closing(database.execute(statement, values)) as rows:
-            return [_stored(row) for row in rows]
+            return [_stored_job(row) for row in rows]
 
     def _execute(self, statement: str, *values: Any) -> int:
-        with self._database.connection() as database, closing(database.execute(statement, values)) as done:
-            return done.rowcount
+        with self._database.connection() as database, closing(database.execute(statement, values)) as cursor:
+            return cursor.rowcount
 
 
-def _stored(row: sqlite3.Row) -> StoredJob:
+def _stored_job(row: sqlite3.Row) -> StoredJob:
     job = Job(
         id=row["id"],
         state=row["state"],
@@ -136,23 +136,22 @@ def _stored(row: sqlite3.Row) -> StoredJob:
     )
 
 
-# What one kind of jobs does: which command it is, how it is named, and what has to be tidied up after it.
+class JobKind(Protocol):
+    """How jobs of one kind are run, named and cleaned up after."""
 
-
-class Work(Protocol):
     @property
-    def kept(self) -> str:
-        """What is left of a job that did not come to its end, in words for its message."""
+    def unfinished_note(self) -> str:
+        """Return the part of a job's message that says what remains of a job that did not finish."""
         ...
 
     def command(self, stored: StoredJob, folder: JobFolder) -> list[str]:
-        """As one would type it."""
+        """Return the command line."""
         ...
 
     def name(self, job: Job) -> str:
-        """By which those that wait for it tell what they wait for."""
+        """Return the name by which the messages of waiting jobs refer to this one."""
         ...
 
-    def tidied(self, stored: StoredJob, progress: Progress | None) -> str:
-        """After whatever ended it; words for its message where something could not be tidied up."""
+    def clean_up(self, stored: StoredJob, progress: Progress | None) -> str:
+        """Clean up after a job, however it ended; return text to append to its message, empty if nothing is left."""
         ...

@@ -1,4 +1,4 @@
-"""Jobs of one kind on this machine: kept in a folder and a database, looked after by one server at a time."""
+"""Jobs of one kind on this machine: stored in a folder and a database, managed by one server at a time."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from tipbench.core.paths import server_folder
 from tipbench.core.settings import Settings
 from tipbench.server.jobs.interface import Job
 from tipbench.server.jobs.job_folder import JobFolder
-from tipbench.server.jobs.job_store import JobStore, Work
+from tipbench.server.jobs.job_store import JobKind, JobStore
 from tipbench.server.jobs.job_watch import JobWatch
 from tipbench.server.jobs.progress import Progress
 
@@ -21,14 +21,14 @@ GRACE_S = 30.0
 
 
 class LocalJobs:
-    """What another server before this one started is found again."""
+    """The jobs of one kind, including those that a previous server started."""
 
     def __init__(
         self,
         home: Path,
-        kind: str,  # in the plural: the folder's name, and what they are called
+        name: str,  # plural noun: names the folder and the database, and is used in messages
         lock: str,
-        work: Work,
+        kind: JobKind,
         settings: Settings,
         clock: Callable[[], float],
         new_id: Callable[[], str],
@@ -36,18 +36,18 @@ class LocalJobs:
     ) -> None:
         self._clock = clock
         self._new_id = new_id
-        self._kind = kind
-        self._folders = server_folder(home.absolute()) / kind
+        self._name = name
+        self._folders = server_folder(home.absolute()) / name
         make_private_folder(self._folders)
         with ExitStack() as stack:
             self._lock(stack, home, lock)
-            self._store = JobStore(self._folders.parent / f"{kind}.db", kind.removesuffix("s"))
+            self._store = JobStore(self._folders.parent / f"{name}.db", name.removesuffix("s"))
             stack.callback(self._store.close)
             self._remove_unknown()
-            self._watch = JobWatch(self._store, self.folder, work, home.absolute(), settings, clock, grace_s)
+            self._watch = JobWatch(self._store, self.folder, kind, home.absolute(), settings, clock, grace_s)
             self._watch.start()
             stack.callback(self._watch.close)
-            self._open = stack.pop_all()
+            self._resources = stack.pop_all()
 
     def add(
         self, config: Mapping[str, Any], needs: tuple[str, ...], retry_failed: bool = False, fresh: bool = False
@@ -62,19 +62,19 @@ class LocalJobs:
         return [stored.job for stored in self._store.newest(limit, before_ms)]
 
     def live(self) -> list[Job]:
-        """Those that run or wait."""
+        """Return the jobs that are running or queued."""
         return [stored.job for stored in self._store.live()]
 
     def job(self, job_id: str) -> Job:
         return self._store.get(job_id).job
 
-    def progress(self, job_id: str, unknown: Progress) -> Progress:
-        """What the job has told; while it has told nothing, what is known of one that has not."""
+    def progress(self, job_id: str, default: Progress) -> Progress:
+        """Return what the job has reported; `default` while it has reported nothing."""
         job = self.job(job_id)
         if job.state == "queued":
-            return replace(unknown, phase="waiting", message=job.message)
-        told = self.folder(job_id).progress() or unknown
-        return replace(told, message=job.message, eta_s=None) if job.ended else told
+            return replace(default, phase="waiting", message=job.message)
+        progress = self.folder(job_id).progress() or default
+        return replace(progress, message=job.message, eta_s=None) if job.ended else progress
 
     def log(self, job_id: str, last_bytes: int) -> str:
         self.job(job_id)
@@ -82,14 +82,14 @@ class LocalJobs:
 
     def cancel(self, job_id: str) -> Job:
         now_ms = round(self._clock() * 1000)
-        before = "cancelled before it began"
-        if not self._store.update(job_id, "queued", state="cancelled", ended_ms=now_ms, message=before):
+        message = "cancelled before it began"
+        if not self._store.update(job_id, "queued", state="cancelled", ended_ms=now_ms, message=message):
             self._store.update(job_id, "running", cancelling=True)
         self._watch.wake()
         return self.job(job_id)
 
     def close(self) -> None:
-        self._open.close()
+        self._resources.close()
 
     def folder(self, job_id: str) -> JobFolder:
         return JobFolder(self._folders / job_id)
@@ -99,14 +99,14 @@ class LocalJobs:
             stack.enter_context(exclusive(self._folders.parent / lock, "taken", wait=False, notify=lambda _text: None))
         except LockTaken:
             raise LockTaken(
-                f"another server looks after the {self._kind} in {home}; stop it, or set TIPBENCH_HOME to another "
+                f"another server looks after the {self._name} in {home}; stop it, or set TIPBENCH_HOME to another "
                 "folder"
             ) from None
 
     def _remove_unknown(self) -> None:
-        """Folders of jobs that were never taken, because the server was killed in between."""
+        """Remove folders of jobs that were never stored because the server was killed in between."""
         known = self._store.ids()
         for path in self._folders.iterdir():
             folder = self.folder(path.name)
-            if path.name not in known and not folder.has_begun:  # else somebody has moved the database away
+            if path.name not in known and not folder.has_begun:  # if it has begun, the database was moved away
                 folder.remove()

@@ -1,4 +1,4 @@
-"""What a simulation is asked for, as it is sent, stored and shown. It is always of the built-in world."""
+"""Simulation requests, as they are sent, stored and shown. They always use the built-in world."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,16 +13,16 @@ from tipbench.core.untrusted import without_credentials
 from tipbench.recommender.simulation.subprocess_runner import SimulationRequest
 from tipbench.recommender.simulation.world import World, load_world
 
-NAME = "world.yaml"
+_WORLD_FILE = "world.yaml"
 _Policy = Annotated[str, Field(min_length=1, max_length=80)]
-_USUAL = SimulationRequest.model_fields
-_INSTEAD = {
+_DEFAULTS = SimulationRequest.model_fields
+_ADVICE = {
     "ollama_url": "leave them out; an Ollama that asks for them can't be used by a job",
     "mlflow_url": "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD where the server is started",
 }
 
 
-# The world that policies are simulated in where nobody names another: the one of the built-in suite of tips.
+# The default world for simulations: the one of the built-in suite `tip`.
 
 
 def built_in_world() -> World:
@@ -30,12 +30,12 @@ def built_in_world() -> World:
 
 
 def open_world(path: Path | None) -> World:
-    """The world in this file; without one, the built-in world."""
+    """Load the world in this file; without a path, the built-in world."""
     return load_world(path) if path else built_in_world()
 
 
 def world_file() -> Path:
-    return built_in_suites()["tip"] / NAME
+    return built_in_suites()["tip"] / _WORLD_FILE
 
 
 class SimulationAsked(BaseModel):
@@ -47,15 +47,15 @@ class SimulationAsked(BaseModel):
     policies: Annotated[list[_Policy] | None, Field(min_length=1, max_length=20, description="Of a run.")] = None
     candidate: Annotated[_Policy | None, Field(description="Of a gate.")] = None
     incumbent: Annotated[_Policy | None, Field(description="Of a gate; left out, it is the live policy.")] = None
-    seeds: Annotated[int, Field(ge=1, le=100_000, description="Lives a persona.")] = _USUAL["seeds"].default
-    first_seed: Annotated[int, Field(ge=0, le=10**9, description="Seeds count from here.")] = _USUAL[
+    seeds: Annotated[int, Field(ge=1, le=100_000, description="Lives a persona.")] = _DEFAULTS["seeds"].default
+    first_seed: Annotated[int, Field(ge=0, le=10**9, description="Seeds count from here.")] = _DEFAULTS[
         "first_seed"
     ].default
-    steps: Annotated[int, Field(ge=1, le=100_000, description="Decisions in a life.")] = _USUAL["steps"].default
-    offered: Annotated[int, Field(ge=1, le=200, description="Tips to choose from.")] = _USUAL["offered"].default
+    steps: Annotated[int, Field(ge=1, le=100_000, description="Decisions in a life.")] = _DEFAULTS["steps"].default
+    offered: Annotated[int, Field(ge=1, le=200, description="Tips to choose from.")] = _DEFAULTS["offered"].default
 
     @model_validator(mode="after")
-    def _is_one_or_the_other(self) -> "SimulationAsked":
+    def _check_kind(self) -> "SimulationAsked":
         if self.kind == "run" and (self.policies is None or self.candidate is not None or self.incumbent is not None):
             raise ValueError("a run names its policies, and neither a candidate nor an incumbent")
         if self.kind == "gate" and (self.candidate is None or self.policies is not None):
@@ -64,7 +64,7 @@ class SimulationAsked(BaseModel):
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """Those that are named."""
+        """Return the policies that the request names."""
         named = self.policies if self.kind == "run" else [self.candidate, self.incumbent]
         return tuple(name for name in named or () if name is not None)
 
@@ -73,16 +73,16 @@ class SimulationAsked(BaseModel):
         return ", ".join(self.arms) if self.kind == "run" else " against ".join(self.arms)
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """Of the command that carries it out."""
+    def arguments(self) -> tuple[str, ...]:
+        """Return the arguments for the `tipbench` command that runs it."""
         numbers = ("seeds", "first_seed", "steps", "offered")
-        given = [word for name in numbers for word in (f"--{name.replace('_', '-')}", str(getattr(self, name)))]
+        options = [word for name in numbers for word in (f"--{name.replace('_', '-')}", str(getattr(self, name)))]
         if self.kind == "run":
-            return ("sim", "run", f"--policies={','.join(self.arms)}", *given)
-        return ("sim", "gate", f"--candidate={self.candidate}", f"--incumbent={self.incumbent}", *given)
+            return ("sim", "run", f"--policies={','.join(self.arms)}", *options)
+        return ("sim", "gate", f"--candidate={self.candidate}", f"--incumbent={self.incumbent}", *options)
 
     def check(self) -> None:
-        """Raises InvalidInput for what does not fit together; of a gate, both policies have to be named by now."""
+        """Raise InvalidInput if the parameters are inconsistent; a gate must name both policies by now."""
         SimulationRequest(
             kind=self.kind,
             world=built_in_world(),
@@ -94,18 +94,18 @@ class SimulationAsked(BaseModel):
         ).plan()
 
 
-# Jobs are listed, shown and kept: nothing secret may be in what they are asked to do.
+# Jobs are listed, shown and stored, so their options must not hold secrets.
 
 
 def refuse_credentials(options: Options) -> None:
-    """All that is wrong at once. What stands behind a question mark is mostly a key, too."""
+    """Raise Problems, listing every one, if an address holds credentials. A query string usually holds a key, too."""
     problems = []
-    for key, instead in _INSTEAD.items():
+    for key, advice in _ADVICE.items():
         url = getattr(options, key) or ""
         if url.startswith(SCHEME):
             continue
         if "@" in url:
-            problems.append(f"{key}: holds a user name or password (for {without_credentials(url)}); {instead}")
+            problems.append(f"{key}: holds a user name or password (for {without_credentials(url)}); {advice}")
         elif "?" in url or "#" in url:
             problems.append(f"{key}: holds more than an address; leave out what stands from the ? or # on")
     if problems:

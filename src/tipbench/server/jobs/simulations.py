@@ -1,4 +1,4 @@
-"""Simulations on this machine, one at a time: each is a process of its own, and goes on when the server dies."""
+"""Simulations on this machine, one at a time: each is its own process and survives the server."""
 
 import sys
 import threading
@@ -16,33 +16,32 @@ from tipbench.server.jobs.progress import Progress
 from tipbench.server.jobs.simulation_asked import SimulationAsked
 
 OUTCOME = "outcome.json"
-_LONGEST_S = 6 * 3600  # more than the largest that may be asked for takes
-MOST_WAITING = 20
+_TIMEOUT_S = 6 * 3600  # longer than the largest simulation that can be requested takes
+MAX_WAITING = 20
 
 
-# Simulations: `tipbench sim run` and `sim gate`, which tidy up after themselves.
+class SimulationJobKind:
+    """Simulations: `tipbench sim run` and `sim gate`, which clean up after themselves."""
 
-
-class SimulationWork:
-    kept = "nothing is kept of it: start it again, and it finds the same"
+    unfinished_note = "nothing is kept of it: start it again, and it finds the same"
 
     def command(self, stored: StoredJob, folder: JobFolder) -> list[str]:
         asked = SimulationAsked.model_validate(stored.job.config)
-        kept = ("--progress", str(folder.path / "progress.json"), "--out", str(folder.path / OUTCOME))
+        files = ("--progress", str(folder.path / "progress.json"), "--out", str(folder.path / OUTCOME))
         return [
-            *(sys.executable, "-P", "-m", "tipbench", *asked.words),
-            *("--timeout", str(_LONGEST_S), *kept),
+            *(sys.executable, "-P", "-m", "tipbench", *asked.arguments),
+            *("--timeout", str(_TIMEOUT_S), *files),
         ]
 
     def name(self, job: Job) -> str:
         return f"simulation {job.id} ({SimulationAsked.model_validate(job.config).title})"
 
-    def tidied(self, stored: StoredJob, progress: Progress | None) -> str:  # noqa: ARG002 - one signature for all
+    def clean_up(self, stored: StoredJob, progress: Progress | None) -> str:  # noqa: ARG002 - the protocol's signature
         return ""
 
 
 class SimulationRunner:
-    """One for each home. All of it may be called from several threads."""
+    """Runs simulations as local processes. Use one instance per home; it is thread-safe."""
 
     def __init__(
         self,
@@ -53,32 +52,32 @@ class SimulationRunner:
         grace_s: float = GRACE_S,
     ) -> None:
         self._starting = threading.Lock()
-        work = SimulationWork()
-        self._jobs = LocalJobs(home, "simulations", "simulations.lock", work, settings, clock, new_id, grace_s)
+        kind = SimulationJobKind()
+        self._jobs = LocalJobs(home, "simulations", "simulations.lock", kind, settings, clock, new_id, grace_s)
 
     def start(self, asked: SimulationAsked) -> Job:
-        """It begins at once or waits its turn. Raises InvalidInput for one that can't be carried out."""
+        """Start or queue a simulation. Raises InvalidInput if it can't be run, Conflict if too many are queued."""
         asked.check()
         with self._starting:
             waiting = [job for job in self._jobs.live() if job.state == "queued"]
-            if len(waiting) >= MOST_WAITING:
+            if len(waiting) >= MAX_WAITING:
                 raise Conflict(f"{len(waiting)} simulations wait for their turn already; cancel one, or wait")
             return self._jobs.add(asked.model_dump(mode="json", exclude_none=True), (SIMULATIONS,))
 
     def simulations(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
-        """The newest first."""
+        """Return simulations, newest first."""
         return self._jobs.jobs(limit, before_ms)
 
     def simulation(self, job_id: str) -> Job:
-        """Raises UnknownJob."""
+        """Return the simulation's job; raise UnknownJob if there is none."""
         return self._jobs.job(job_id)
 
     def progress(self, job_id: str) -> Progress:
-        """How far it is; what it says when it ended stays."""
+        """Return its progress; after its end, the last that it reported."""
         return self._jobs.progress(job_id, Progress())
 
     def outcome(self, job_id: str) -> bytes:
-        """What it found, as JSON. Raises NotFound where it has found nothing, or not yet."""
+        """Return its outcome as JSON. Raises NotFound if it has none, or none yet."""
         job = self.simulation(job_id)
         if job.state != "finished":
             raise NotFound(f"simulation {job.id} is {job.state}, so there is no outcome")
@@ -88,13 +87,13 @@ class SimulationRunner:
             raise NotFound(f"what simulation {job.id} found was removed from its folder; start it again") from None
 
     def log(self, job_id: str, last_bytes: int = 20_000) -> str:
-        """The end of what it printed, from a line's beginning; printable."""
+        """Return the end of its output, starting at the beginning of a line and made printable."""
         return self._jobs.log(job_id, last_bytes)
 
     def cancel(self, job_id: str) -> Job:
-        """Asks for its end; one that has ended stays as it is."""
+        """Request its cancellation; one that has ended is left unchanged."""
         return self._jobs.cancel(job_id)
 
     def close(self) -> None:
-        """Stops watching. What runs goes on."""
+        """Stop watching jobs. Running simulations continue."""
         self._jobs.close()

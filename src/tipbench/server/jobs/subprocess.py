@@ -1,11 +1,11 @@
-"""Runs on this machine: each job is a process of its own, and goes on when the server dies."""
+"""Runs on this machine: each job is its own process and survives the server."""
 
 import logging
 from collections.abc import Callable
 from pathlib import Path
 
 from tipbench.bench.engines.catalog import open_engines
-from tipbench.bench.engines.residency import unload_left
+from tipbench.bench.engines.residency import unload_leftover_models
 from tipbench.bench.options import Options, make_options
 from tipbench.bench.suites.load import load_suite
 from tipbench.core.settings import Settings
@@ -13,7 +13,7 @@ from tipbench.core.untrusted import printable
 from tipbench.server.jobs.interface import Job, Runner
 from tipbench.server.jobs.job_folder import JobFolder
 from tipbench.server.jobs.job_store import StoredJob
-from tipbench.server.jobs.job_watch import KEPT, engines_of, needs_of
+from tipbench.server.jobs.job_watch import RESUMABLE_NOTE, engines_of, needs_of
 from tipbench.server.jobs.local_jobs import GRACE_S, LocalJobs
 from tipbench.server.jobs.progress import Progress
 from tipbench.server.jobs.simulation_asked import refuse_credentials
@@ -23,11 +23,10 @@ _NOTHING_LOADED = ("starting", "waiting")
 _log = logging.getLogger(__name__)
 
 
-# Collections: `tipbench run`, which may leave a model in memory.
+class BenchJobKind:
+    """Collections: `tipbench run`, which may leave a model in memory."""
 
-
-class BenchWork:
-    kept = KEPT
+    unfinished_note = RESUMABLE_NOTE
 
     def __init__(self, home: Path, settings: Settings) -> None:
         self._home = home
@@ -39,22 +38,22 @@ class BenchWork:
     def name(self, job: Job) -> str:
         return f"job {job.id} ({printable(job.experiment, 80)})"
 
-    def tidied(self, stored: StoredJob, progress: Progress | None) -> str:
-        """Whatever ended it, no model stays in memory; words for its message when one does."""
+    def clean_up(self, stored: StoredJob, progress: Progress | None) -> str:
+        """Unload the job's models; return text for its message if one may still be loaded."""
         if progress is None or progress.phase in _NOTHING_LOADED:
             return ""
         try:
             options = make_options(stored.job.config)
             with open_engines(options, self._settings) as engines:
                 for name in sorted(engines_of(options, self._settings)):
-                    unload_left(engines.named(name), self._home, _log.info)
-        except Exception as error:  # noqa: BLE001 - the job has ended all the same, and its message tells what is wrong
+                    unload_leftover_models(engines.named(name), self._home, _log.info)
+        except Exception as error:  # noqa: BLE001 - the job has ended anyway, and its message says what is wrong
             return f"; a model that it used may still be loaded: {printable(str(error), 300)}"
         return ""
 
 
 def open_runner(
-    address: str,  # noqa: ARG001 - one signature for all
+    address: str,  # noqa: ARG001 - all runners have the same signature
     home: Path,
     settings: Settings,
     clock: Callable[[], float],
@@ -64,9 +63,9 @@ def open_runner(
 
 
 class SubprocessRunner:
-    """One for each home."""
+    """Runs collections as local processes. Use one instance per home."""
 
-    is_here = True
+    is_local = True
 
     def __init__(
         self,
@@ -77,12 +76,12 @@ class SubprocessRunner:
         grace_s: float = GRACE_S,
     ) -> None:
         self._settings = settings
-        work = BenchWork(home.absolute(), settings)
-        self._jobs = LocalJobs(home, "jobs", "lock", work, settings, clock, new_id, grace_s)
+        kind = BenchJobKind(home.absolute(), settings)
+        self._jobs = LocalJobs(home, "jobs", "lock", kind, settings, clock, new_id, grace_s)
 
     def start(self, options: Options, retry_failed: bool = False, fresh: bool = False) -> Job:
         refuse_credentials(options)
-        options = load_suite(options.suite).fit(options)
+        options = load_suite(options.suite).apply_defaults(options)
         needs = needs_of(options, self._settings)
         return self._jobs.add(options.model_dump(mode="json"), needs, retry_failed, fresh)
 

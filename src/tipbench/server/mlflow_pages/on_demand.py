@@ -1,4 +1,4 @@
-"""A server that runs while somebody uses it: started by the first request, stopped after a time without any."""
+"""A server that runs while it is in use: started by the first request, stopped after an idle period."""
 
 import asyncio
 import time
@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from tipbench.core.errors import TrackingError
 from tipbench.server.mlflow_pages.server_process import ServerProcess
 
-_AGAIN_S = 10.0  # between two starts of a server that fails
+_RESTART_DELAY_S = 10.0  # between two starts of a server that fails
 
 
 class OnDemandServer:
-    """For one event loop. Whoever comes while it starts waits for the same start."""
+    """Starts and stops the server within one event loop. Requests that arrive during a start share it."""
 
     def __init__(self, new_server: Callable[[], ServerProcess], idle_s: float) -> None:
         self._new_server = new_server
@@ -26,7 +26,7 @@ class OnDemandServer:
 
     @asynccontextmanager
     async def in_use(self, patience_s: float) -> AsyncIterator[ServerProcess | None]:
-        """The server, ready to be asked; None when it still starts after the time that one would wait."""
+        """Yield the server when it is ready; None if it is still starting after `patience_s`."""
         self._users += 1
         try:
             yield await self._ready(patience_s)
@@ -54,10 +54,10 @@ class OnDemandServer:
         return starting.result() if starting.done() else None
 
     def _begin(self) -> None:
-        """Starts it, unless the last one that was started ended only just now."""
+        """Begin to start the server; raise TrackingError if the last start was only a moment ago."""
         if self._is_closed:
             raise TrackingError("the server is being stopped, and MLflow's pages with it")
-        wait_s = self._started_s + _AGAIN_S - time.monotonic()
+        wait_s = self._started_s + _RESTART_DELAY_S - time.monotonic()
         if wait_s > 0:
             problem = self._starting.exception() if self._starting else None
             reason = str(problem or "MLflow's server ended soon after its start")
@@ -67,7 +67,7 @@ class OnDemandServer:
 
     async def _start(self, before: asyncio.Task[ServerProcess] | None) -> ServerProcess:
         if before and before.exception() is None:
-            await before.result().stop()  # it died; its socket is still there
+            await before.result().stop()  # it died and left its socket behind
             if self._watching:
                 self._watching.cancel()
         server = self._new_server()

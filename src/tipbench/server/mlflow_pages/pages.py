@@ -1,4 +1,4 @@
-"""The application that is mounted at /mlflow: MLflow's own pages for a database file, the way to them for a server."""
+"""The ASGI app mounted at /mlflow: MLflow's own pages for a database file, or a redirect to an MLflow server."""
 
 import importlib.util
 import re
@@ -20,7 +20,7 @@ from tipbench.core.untrusted import without_credentials
 from tipbench.server.mlflow_pages.on_demand import OnDemandServer
 from tipbench.server.mlflow_pages.server_process import HOST, ServerProcess
 
-# What MLflow's pages need at least, tried in Chromium: no inline script and no eval; styles are set by script.
+# The minimum that MLflow's pages need, tested in Chromium: no inline scripts, no eval; scripts set inline styles.
 PAGES_POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -53,16 +53,16 @@ _ARTIFACT = re.compile(
     r"/(get-artifact|model-versions/get-artifact)$|/get-trace-artifact$|/mlflow-artifacts/|/artifacts/files$"
 )
 _PAGES = re.compile(r"/(static-files/.*)?")
-_SHOWN_AS_THEY_ARE = frozenset(
+_SAFE_TYPES = frozenset(
     ("text/plain", "application/json", "image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 )
-_PASSED_ON = frozenset(
+_FORWARDED_HEADERS = frozenset(
     (
         *("accept", "accept-encoding", "content-type", "content-length", "content-encoding"),
         *("range", "if-range", "if-none-match", "if-modified-since", "cache-control"),
     )
 )
-_KEPT_BACK = re.compile(
+_DROPPED_HEADERS = re.compile(
     "connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|set-cookie|server|date|"
     "access-control-.*|content-security-policy|x-frame-options"
 )
@@ -77,15 +77,15 @@ _STARTING = "MLflow's pages are starting; this takes some seconds, and the page 
 _MISSING = "MLflow's pages need MLflow on this machine; install it with: pip install 'tipbench[mlflow]'"
 
 
-# Which of MLflow's calls go through, and what keeps the answers from running as code in our origin.
+# The allow-list of MLflow's endpoints, and headers that keep responses from running as code in our origin.
 #
 # MLflow's server can do more than show results: it calls models with stored keys, runs a shell for an assistant,
-# posts to webhooks and reads files wherever an experiment says that its artifacts are. Its pages here are for looking
-# at runs and for tidying them up.
+# posts to webhooks and reads files wherever an experiment says that its artifacts are. Here its pages are only for
+# viewing runs and cleaning them up.
 
 
 def refusal(method: str, path: str) -> str:
-    """Why a call does not go through; empty when it does."""
+    """Return why a request is refused; an empty string if it is allowed."""
     if {".", ".."} & set(path.split("/")) or "\\" in path:
         return "a path with '.' or '..' in it leads nowhere"
     if method in ("GET", "HEAD") and not _CLOSED.match(path):
@@ -99,34 +99,34 @@ def refusal(method: str, path: str) -> str:
 
 
 def request_headers(given: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """What MLflow needs to know: never a cookie, a token, an origin or where the request came from."""
-    return [(name, value) for name, value in given if name.decode("latin-1").lower() in _PASSED_ON]
+    """Return the headers to forward to MLflow: never a cookie, a token, an origin or the client's address."""
+    return [(name, value) for name, value in given if name.decode("latin-1").lower() in _FORWARDED_HEADERS]
 
 
 def response_headers(path: str, given: Mapping[str, str]) -> dict[str, str]:
-    """MLflow's headers without those of its connection, and with ours. Names are in lower case."""
-    kept = {name.lower(): value for name, value in given.items() if not _KEPT_BACK.fullmatch(name.lower())}
-    kept["x-content-type-options"] = "nosniff"
-    kept["content-security-policy"] = PAGES_POLICY if _PAGES.fullmatch(path) else DATA_POLICY
+    """Return MLflow's headers, without those of the connection, plus our own. Names are in lower case."""
+    headers = {name.lower(): value for name, value in given.items() if not _DROPPED_HEADERS.fullmatch(name.lower())}
+    headers["x-content-type-options"] = "nosniff"
+    headers["content-security-policy"] = PAGES_POLICY if _PAGES.fullmatch(path) else DATA_POLICY
     if _ARTIFACT.search(path):
-        _make_inert(kept)
-    return kept
+        _make_inert(headers)
+    return headers
 
 
 def _make_inert(headers: dict[str, str]) -> None:
-    """A model may have written it: a file to keep, of a type that no browser runs, not even as somebody's script."""
+    """Make a file that a model may have written a download, of a type that no browser runs, not even as a script."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in _SHOWN_AS_THEY_ARE:
+    if kind not in _SAFE_TYPES:
         headers["content-type"] = "application/octet-stream"
     if not headers.get("content-disposition", "").lower().startswith("attachment"):
         headers["content-disposition"] = "attachment"
 
 
-# One request, handed to MLflow's server and its answer handed back, both as they come and never whole in memory.
+# Relaying one request to MLflow's server and streaming its answer back; neither is ever held in memory as a whole.
 
 
-async def ask(client: httpx.AsyncClient, scope: Scope, receive: Receive, path: str) -> httpx.Response:
-    """MLflow's answer, of which only the head is read. Raises httpx.TransportError when there is none."""
+async def forward_request(client: httpx.AsyncClient, scope: Scope, receive: Receive, path: str) -> httpx.Response:
+    """Return MLflow's answer with only its headers read. Raises httpx.TransportError if there is none."""
     headers = request_headers(scope["headers"])
     has_body = any(name.lower() == b"content-length" for name, _ in headers)
     request = client.build_request(
@@ -138,10 +138,10 @@ async def ask(client: httpx.AsyncClient, scope: Scope, receive: Receive, path: s
     return await client.send(request, stream=True)
 
 
-async def hand_back(answer: httpx.Response, scope: Scope, receive: Receive, send: Send, path: str) -> None:
+async def send_answer(answer: httpx.Response, scope: Scope, receive: Receive, send: Send, path: str) -> None:
     headers = response_headers(path, answer.headers)
     if "location" in headers:
-        headers["location"] = _outside(headers["location"], scope.get("root_path", ""))
+        headers["location"] = _public_location(headers["location"], scope.get("root_path", ""))
     response = StreamingResponse(answer.aiter_raw(), answer.status_code, headers)
     await response(scope, receive, send)
 
@@ -156,8 +156,8 @@ async def _body(receive: Receive) -> AsyncIterator[bytes]:
             return
 
 
-def _outside(location: str, prefix: str) -> str:
-    """Where MLflow sends a browser, as seen from outside."""
+def _public_location(location: str, prefix: str) -> str:
+    """Return the target of MLflow's redirect as a URL that the browser can use."""
     target = urlsplit(location)
     if target.netloc not in ("", HOST) or not target.path.startswith("/"):
         return location
@@ -166,11 +166,11 @@ def _outside(location: str, prefix: str) -> str:
 
 @dataclass(frozen=True)
 class Notice:
-    """What stands there instead of one of MLflow's pages: one sentence."""
+    """One sentence that is shown instead of one of MLflow's pages."""
 
     status: int
     sentence: str
-    retry_after_s: int | None = None  # a browser then loads the page again by itself
+    retry_after_s: int | None = None  # after which a browser reloads the page by itself
 
 
 def plain_page(_: Request, notice: Notice) -> Response:
@@ -178,9 +178,9 @@ def plain_page(_: Request, notice: Notice) -> Response:
 
 
 class MlflowPages:
-    """For one store. MLflow's server runs only while somebody looks at its pages.
+    """MLflow's pages for one store. Its server runs only while the pages are in use.
 
-    `page` makes the page that a browser gets for a notice; its header lines are set here.
+    `page` renders a notice for a browser; its headers are set here.
     """
 
     def __init__(
@@ -194,16 +194,16 @@ class MlflowPages:
     ) -> None:
         self._page = page
         self._patience_s = patience_s
-        self._elsewhere = "" if address.startswith(SCHEME) else without_credentials(address)
+        self._remote_url = "" if address.startswith(SCHEME) else without_credentials(address)
         self._database = Path(address.removeprefix(SCHEME))
         self._has_mlflow = importlib.util.find_spec("mlflow") is not None
         self._log = folder / "mlflow-pages.log"
-        self._environment: Mapping[str, str] = settings.without_secrets()
+        self._environment: Mapping[str, str] = settings.environment_without_secrets()
         self._server = OnDemandServer(self._new_server, idle_s)
 
     def run_path(self, experiment_id: str, run_id: str) -> str:
-        """The page of a run: a path of ours, or an address of the MLflow server that has it."""
-        return f"{self._elsewhere or '/mlflow'}/#/experiments/{experiment_id}/runs/{run_id}"
+        """Return the page of a run: a path on this server, or a URL of the MLflow server that stores it."""
+        return f"{self._remote_url or '/mlflow'}/#/experiments/{experiment_id}/runs/{run_id}"
 
     async def close(self) -> None:
         await self._server.close()
@@ -217,49 +217,49 @@ class MlflowPages:
             await response(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
-        """What to send; None when MLflow's own answer has been sent."""
+        """Return the response to send; None if MLflow's own answer has been sent."""
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        if self._elsewhere:
-            return RedirectResponse(f"{self._elsewhere}/", 303)
+        if self._remote_url:
+            return RedirectResponse(f"{self._remote_url}/", 303)
         if not path:
             return RedirectResponse(f"{scope['root_path']}/", 303)
-        notice = self._hindrance(scope, path)
+        notice = self._obstacle(scope, path)
         try:
-            return self._told(scope, notice) if notice else await self._relayed(scope, receive, send, path)
+            return self._notice_response(scope, notice) if notice else await self._relay(scope, receive, send, path)
         except TrackingError as error:
-            return self._told(scope, Notice(503, f"{error}"))
+            return self._notice_response(scope, Notice(503, f"{error}"))
 
-    def _hindrance(self, scope: Scope, path: str) -> Notice | None:
+    def _obstacle(self, scope: Scope, path: str) -> Notice | None:
         if refused := refusal(scope["method"], path):
             return Notice(403, refused)
-        if "transfer-encoding" in Headers(scope=scope):  # MLflow would read such a body as an empty one
+        if "transfer-encoding" in Headers(scope=scope):  # MLflow would take such a body for empty
             return Notice(411, "a body without a Content-Length is not read by MLflow; send one")
         if not self._has_mlflow:
             return Notice(501, _MISSING)
-        if not self._database.exists():  # MLflow would make one, and without what a new one of ours has
+        if not self._database.exists():  # MLflow would create one that lacks what ours has
             return Notice(404, "There are no results yet, so MLflow has nothing to show; run a collection first.")
         return None
 
-    async def _relayed(self, scope: Scope, receive: Receive, send: Send, path: str) -> Response | None:
-        patience_s = 0.0 if _is_browsing(scope) else self._patience_s  # a page says that it waits, a script can't
+    async def _relay(self, scope: Scope, receive: Receive, send: Send, path: str) -> Response | None:
+        patience_s = 0.0 if _is_browsing(scope) else self._patience_s  # browsers get a page that reloads; scripts wait
         async with self._server.in_use(patience_s) as server:
             if server is None:
-                return self._told(scope, Notice(503, _STARTING, _RELOAD_S))
+                return self._notice_response(scope, Notice(503, _STARTING, _RELOAD_S))
             try:
-                answer = await ask(server.client, scope, receive, path)
+                answer = await forward_request(server.client, scope, receive, path)
             except httpx.TransportError as error:
                 reason = f"MLflow's server gave no answer ({type(error).__name__}); load the page again"
-                return self._told(scope, Notice(502, reason))
+                return self._notice_response(scope, Notice(502, reason))
             except ConnectionAbortedError:
-                return None  # nobody is left to be answered
+                return None  # the client is gone
             try:
-                await hand_back(answer, scope, receive, send, path)
+                await send_answer(answer, scope, receive, send, path)
             finally:
                 await answer.aclose()
         return None
 
-    def _told(self, scope: Scope, notice: Notice) -> Response:
-        """A page for a browser; for scripts MLflow's own shape of an error, which its pages and clients show."""
+    def _notice_response(self, scope: Scope, notice: Notice) -> Response:
+        """Return a page for a browser; for scripts, an error in MLflow's format, which its pages and clients show."""
         browsing = _is_browsing(scope)
         code = _ERROR_CODES.get(notice.status, "TEMPORARILY_UNAVAILABLE")
         data = {"error_code": code, "message": notice.sentence}

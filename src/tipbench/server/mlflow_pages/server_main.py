@@ -1,8 +1,8 @@
-"""What runs in the child process: MLflow's app on a unix socket, until whoever started it is gone.
+"""Main module of the child process: serves MLflow's app on a unix socket until the parent process has ended.
 
     python -m tipbench.server.mlflow_pages.server_main SOCKET     (configured by MLflow's environment variables)
 
-`mlflow server` would be a second process around the one that serves: twice the memory and the time to start.
+`mlflow server` would wrap the serving process in a second one: twice the memory and startup time.
 """
 
 import os
@@ -13,13 +13,13 @@ from pathlib import Path
 
 from tipbench.core.processes import when_parent_ends
 
-_KEEP_ALIVE_S = 75  # longer than our side keeps a connection, or a request would meet one that is just being closed
+_KEEP_ALIVE_S = 75  # longer than our client's, or a request could hit a connection that is just being closed
 
 
 def main(path: Path) -> None:
-    """Serves until its standard input ends, which it does however the starting process ended."""
+    """Serve until standard input is closed, which happens however the parent process ends."""
     listening = socket.socket(socket.AF_UNIX)
-    listening.bind(str(path))  # before anybody can ask for the end, which takes the socket away
+    listening.bind(str(path))  # before the parent's end can remove the socket
     when_parent_ends(lambda: _end(path.parent))
     import uvicorn
 
@@ -27,7 +27,7 @@ def main(path: Path) -> None:
         "mlflow.server.fastapi_app:app",
         log_level="warning",
         access_log=False,
-        proxy_headers=False,  # nobody's word about where a request comes from is taken
+        proxy_headers=False,  # forwarded headers about a request's origin are not trusted
         timeout_keep_alive=_KEEP_ALIVE_S,
     )
     uvicorn.Server(config).run(sockets=[listening])
@@ -35,7 +35,7 @@ def main(path: Path) -> None:
 
 def _end(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    os._exit(0)  # at once: what SQLite has not committed, it takes back
+    os._exit(0)  # immediately; SQLite rolls back what is not committed
 
 
 if __name__ == "__main__":

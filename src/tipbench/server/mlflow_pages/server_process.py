@@ -1,4 +1,4 @@
-"""MLflow's server as a child process on a unix socket, in a folder that only its owner may enter."""
+"""MLflow's server as a child process on a unix socket, in a folder that only its owner can enter."""
 
 import asyncio
 import os
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import httpx
 
-from tipbench.bench.tracking.embedded import SCHEME, artifacts_beside
+from tipbench.bench.tracking.embedded import SCHEME, artifacts_folder
 from tipbench.core.errors import TrackingError
 from tipbench.core.files import make_private_folder
 from tipbench.core.processes import module_command, start_process
 from tipbench.core.untrusted import printable
 
-HOST = "localhost"  # one that MLflow's host check takes
+HOST = "localhost"  # accepted by MLflow's host check
 _START_S = 120.0
 _STOP_S = 5.0
 _ANSWER_S = 300.0  # MLflow takes half a minute to search ten thousand runs
@@ -25,12 +25,12 @@ _PROBE = "/api/2.0/mlflow/experiments/get?experiment_id=0"  # opens the database
 
 
 class ServerProcess:
-    """It runs from here on; its memory and its socket are gone after `stop`, or when this process ends in any way."""
+    """Starts the server on construction; it and its socket are gone after `stop`, or however this process ends."""
 
     def __init__(self, database: Path, log: Path, environment: Mapping[str, str]) -> None:
         self._database = database
         self._log = log
-        self._folder = Path(tempfile.mkdtemp(prefix="tipbench-"))  # short: a socket's path has 107 bytes at most
+        self._folder = Path(tempfile.mkdtemp(prefix="tipbench-"))  # short: a socket's path is limited to 107 bytes
         socket = self._folder / "mlflow.sock"
         make_private_folder(log.parent)
         command = module_command("tipbench.server.mlflow_pages.server_main", str(socket))
@@ -38,7 +38,7 @@ class ServerProcess:
         try:
             self._process = start_process(
                 command,
-                stdin=subprocess.PIPE,  # its end is the sign that this process is gone
+                stdin=subprocess.PIPE,  # its end tells the child that this process is gone
                 stdout=out,
                 stderr=out,
                 environment=_environment(database, environment),
@@ -69,10 +69,10 @@ class ServerProcess:
                 await asyncio.sleep(0.1)
                 continue
             if answer.is_server_error:
-                raise TrackingError(f"MLflow can't show {self._database}: {_said(answer)}")
+                raise TrackingError(f"MLflow can't show {self._database}: {_error_message(answer)}")
             return
         how = f"did not answer in {_START_S:g} s" if self.is_alive else f"ended with status {self._process.returncode}"
-        raise TrackingError(f"MLflow's server {how}: {self._last_words()}; its log is {self._log}")
+        raise TrackingError(f"MLflow's server {how}: {self._last_log_line()}; its log is {self._log}")
 
     async def stop(self) -> None:
         assert self._process.stdin is not None
@@ -82,21 +82,21 @@ class ServerProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
-        finally:  # also when nobody waits for the end any more
+        finally:  # also when this task is cancelled
             await self.client.aclose()
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _last_words(self) -> str:
+    def _last_log_line(self) -> str:
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return printable(lines[-1], 300) if lines else "it said nothing"
 
 
 def _environment(database: Path, ours: Mapping[str, str]) -> dict[str, str]:
-    """What `mlflow server` sets for its workers, and nothing that would steer MLflow elsewhere."""
-    kept = {name: value for name, value in ours.items() if not name.startswith(("MLFLOW_", "_MLFLOW_"))}
-    return kept | {
+    """Return our environment with what `mlflow server` sets for its workers, without other MLflow variables."""
+    environment = {name: value for name, value in ours.items() if not name.startswith(("MLFLOW_", "_MLFLOW_"))}
+    return environment | {
         "_MLFLOW_SERVER_FILE_STORE": f"{SCHEME}{database}",  # MLflow itself waits 20 s for other writers
-        "_MLFLOW_SERVER_ARTIFACT_ROOT": str(artifacts_beside(database)),
+        "_MLFLOW_SERVER_ARTIFACT_ROOT": str(artifacts_folder(database)),
         "_MLFLOW_SGI_NAME": "uvicorn",
         "_MLFLOW_IN_JOB_EXECUTOR": "false",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
@@ -106,7 +106,7 @@ def _environment(database: Path, ours: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _said(answer: httpx.Response) -> str:
+def _error_message(answer: httpx.Response) -> str:
     try:
         message = answer.json()["message"]
     except (ValueError, KeyError, TypeError):

@@ -1,1 +1,1 @@
-"""The admin pages: one module a subject, templates and static files beside them."""
+"""The admin pages, one module per topic; templates and static files are beside them."""

@@ -1,4 +1,4 @@
-"""The first page, the login page, and the pages that say what went wrong or has to be waited for."""
+"""The start page, the login page, and the pages for errors and notices."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ def router(_: Parts) -> APIRouter:
 
 
 def render_login(request: Request, next: str, problem: str) -> Response:
-    """`next` is where to go afterwards, checked before it gets here."""
+    """Render the login page. `next` is the already validated path to go to afterwards."""
     return bare_page(request, "login.html", 401 if problem else 200, next=next, problem=problem)
 
 
@@ -44,5 +44,5 @@ def render_error(request: Request, status: int, message: str, problems: Sequence
 
 
 def render_notice(request: Request, notice: Notice) -> Response:
-    """What stands where MLflow's pages will be, or can't be."""
+    """Render the notice that is shown while MLflow's pages are not available."""
     return bare_page(request, "notice.html", notice.status, notice=notice)

@@ -1,4 +1,4 @@
-"""The list of experiments, with the jobs that are under way above it."""
+"""The list of experiments, with the active jobs above it."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ MENU = (urls.EXPERIMENTS, "Experiments")
 
 @dataclass(frozen=True)
 class Active:
-    """A job that runs or waits."""
+    """A running or queued job."""
 
     job: Job
     progress: Progress
@@ -25,19 +25,19 @@ class Active:
 
 @dataclass(frozen=True)
 class ActiveJobs:
-    """All of them, the one that was asked for first at the top."""
+    """All active jobs, oldest first."""
 
     lines: tuple[Active, ...]
-    problem: str = ""  # why nobody knows
+    problem: str = ""  # why they can't be listed
 
     @property
     def digest(self) -> str:
-        """Another one as soon as anything that is shown has changed."""
+        """Return a digest that changes with anything that is shown."""
         return text_digest(repr((self.lines, self.problem)))[:SHORT]
 
     @property
     def names(self) -> str:
-        """Another one as soon as a job comes or goes: then there may be something new in the list below."""
+        """Return a digest that changes when a job starts or ends, as the list of experiments may then."""
         return text_digest(" ".join(one.job.id for one in self.lines))[:SHORT]
 
 
@@ -48,7 +48,7 @@ def router(parts: Parts) -> APIRouter:
         try:
             found = [job for job in parts.runner.jobs() if not job.ended]
             return ActiveJobs(tuple(Active(job, parts.runner.progress(job.id)) for job in reversed(found)))
-        except RunnerError as error:  # what is stored can be looked at all the same
+        except RunnerError as error:  # stored experiments can be shown anyway
             return ActiveJobs((), str(error))
 
     @pages.get("/experiments")
@@ -57,7 +57,7 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.get("/experiments/jobs")
     def jobs_under_way(request: Request, seen: str = "", names: str = "") -> Response:
-        """What has changed since: nothing, the jobs, or the jobs and the list of experiments."""
+        """Return what has changed since the last poll: nothing, the jobs, or the jobs and the list of experiments."""
         active = active_jobs()
         if active.digest == seen:
             return Response(status_code=204)

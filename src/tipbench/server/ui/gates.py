@@ -1,4 +1,4 @@
-"""Gates: the list, and one with its verdict and every reason for it."""
+"""Gates: the list, and a single gate with its verdict and all reasons."""
 
 import shlex
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _RULES = {
 }
 
 
-# A gate's gains as bars around 0: from what is sure to what was measured, with the thresholds drawn.
+# A gate's gains as bars around 0, each from the lower bound to the measured gain, with the thresholds.
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class _Bar:
     label: str
     gain: float
     bound: float
-    needed: float | None  # that the bound has to be above; None: nobody knows the rule
+    needed: float | None  # the threshold for the bound; None: the rule is unknown
     kind: str
     remark: str
 
@@ -51,8 +51,8 @@ def gate_bars(gate: Gate, narrow: bool = False) -> str:
     left = _EDGE if narrow else 2 * _EDGE + _LETTER * max(map(len, labels))
     axis = Axis(-reach, reach, left, width - (_EDGE if narrow else 260.0))
     bottom = _LEGEND + pitch * len(bars)
-    told = ", ".join(f"{bar.label} {bar.gain:+.3f}, at least {bar.bound:+.3f}" for bar in bars)
-    drawing = Drawing(width, bottom + _AXIS, "Gain a decision", f"{told}.", "narrow" if narrow else "wide")
+    description = ", ".join(f"{bar.label} {bar.gain:+.3f}, at least {bar.bound:+.3f}" for bar in bars)
+    drawing = Drawing(width, bottom + _AXIS, "Gain a decision", f"{description}.", "narrow" if narrow else "wide")
     _draw_axis(drawing, axis, bottom, 5 if narrow else 9)
     for number, (bar, label) in enumerate(zip(bars, labels, strict=True)):
         top = _LEGEND + number * pitch
@@ -94,7 +94,7 @@ def _draw_axis(drawing: Drawing, axis: Axis, bottom: float, most: int) -> None:
 
 @dataclass(frozen=True)
 class Reasons:
-    """The conditions of a verdict: those on the candidate, and those on the gate itself."""
+    """The conditions of a verdict: those on the candidate, and those that check the gate itself."""
 
     candidate: list[GateCondition]
     checks: list[GateCondition]
@@ -102,15 +102,15 @@ class Reasons:
 
 def router(parts: Parts) -> APIRouter:
     pages = APIRouter(include_in_schema=False)
-    room = parts.recommender
+    views = parts.recommender
 
     @pages.get(urls.GATES)
     def gates(request: Request) -> Response:
-        return page(request, parts, "gates.html", gates=room.gates.lines())
+        return page(request, parts, "gates.html", gates=views.gates.lines())
 
     @pages.get(urls.GATES + "/{gate_id}")
     def gate(request: Request, gate_id: str, show: str = "") -> Response:
-        found = room.gates.gate(gate_id)
+        found = views.gates.gate(gate_id)
         now_ms = round(parts.clock() * 1000)
         return page(
             request,
@@ -118,7 +118,7 @@ def router(parts: Parts) -> APIRouter:
             "gate.html",
             gate=found,
             reasons=reasons_of(found),
-            why_not=room.promotions.why_not(found.candidate_name, found.id, now_ms) if found.verdict.passed else "",
+            why_not=views.promotions.why_not(found.candidate_name, found.id, now_ms) if found.verdict.passed else "",
             own_world=found.plan.world.digest != built_in_world().digest,
             promote=shlex.join(("tipbench", "recommend", "promote", found.candidate_name, "--gate", found.id)),
             rules=[(_RULES.get(name, name), value) for name, value in found.rules.items()],
@@ -131,8 +131,8 @@ def router(parts: Parts) -> APIRouter:
 
 
 def reasons_of(gate: Gate) -> Reasons:
-    of_itself = {f"{arm['name']} fails" for arm in gate.plan.arms[2:]}
+    self_checks = {f"{arm['name']} fails" for arm in gate.plan.arms[2:]}
     return Reasons(
-        [one for one in gate.verdict.conditions if one.name not in of_itself],
-        [one for one in gate.verdict.conditions if one.name in of_itself],
+        [one for one in gate.verdict.conditions if one.name not in self_checks],
+        [one for one in gate.verdict.conditions if one.name in self_checks],
     )

@@ -1,4 +1,4 @@
-"""Jobs: the list, and one with its progress, log and result, live while it goes."""
+"""Jobs: the list, and a single job with its progress, log and result, updated while it runs."""
 
 from dataclasses import dataclass
 
@@ -14,27 +14,27 @@ from tipbench.server.ui.pages import Parts, page
 
 MENU = (urls.JOBS, "Jobs")
 
-_A_PAGE = 50
-STOP_POLLING = 286  # as htmx has it
+_PAGE_SIZE = 50
+STOP_POLLING = 286  # a status defined by htmx
 
 
 @dataclass(frozen=True)
 class JobView:
-    """One moment of a job."""
+    """A snapshot of a job."""
 
     job: Job
     progress: Progress
     log: str
-    tens_of_s: int = 0  # how long it has been running, so that a page that nothing else happens on still goes on
+    tens_of_s: int = 0  # how long it has been running, so that the page is refreshed even if nothing else changes
 
     @property
     def digest(self) -> str:
-        """Another one as soon as anything that is shown has changed."""
+        """Return a digest that changes with anything that is shown."""
         return text_digest(repr(self))[:SHORT]
 
     @property
     def phase(self) -> str:
-        """Another one when there is something to be said aloud."""
+        """Return a key that changes when screen readers should announce something."""
         return f"{self.job.state}-{self.progress.phase}-{self.job.cancelling}"
 
 
@@ -48,8 +48,8 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.get("/jobs")
     def jobs(request: Request, before: int | None = None) -> Response:
-        found = parts.runner.jobs(limit=_A_PAGE, before_ms=before)
-        return page(request, parts, "jobs.html", jobs=found, more=len(found) == _A_PAGE, before=before)
+        found = parts.runner.jobs(limit=_PAGE_SIZE, before_ms=before)
+        return page(request, parts, "jobs.html", jobs=found, more=len(found) == _PAGE_SIZE, before=before)
 
     @pages.get("/jobs/{job_id}")
     def job(request: Request, job_id: str) -> Response:
@@ -57,7 +57,7 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.get("/jobs/{job_id}/live")
     def live(request: Request, job_id: str, seen: str = "", phase: str = "") -> Response:
-        """What has changed since; with the job's end the asking ends."""
+        """Return what has changed since the last poll; after the job's end, tell htmx to stop polling."""
         view = view_of(job_id)
         if view.digest == seen and not view.job.ended:
             return Response(status_code=204)
@@ -70,10 +70,10 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.post("/jobs/{job_id}/again")
     def again(request: Request, job_id: str) -> Response:
-        """The same run: it does what is missing, and what failed before."""
-        asked = {key: value for key, value in parts.runner.job(job_id).config.items() if value is not None}
+        """Start the same run again: it does what is missing and retries what failed."""
+        config = {key: value for key, value in parts.runner.job(job_id).config.items() if value is not None}
         try:
-            started = parts.runner.start(parts.requests.checked(asked), retry_failed=True)
+            started = parts.runner.start(parts.requests.validate(config), retry_failed=True)
         except TipbenchError as error:
             return page(request, parts, "problem.html", 422, problem=str(error))
         return Response(status_code=204, headers={"HX-Redirect": urls.job(started.id)})

@@ -1,4 +1,4 @@
-"""Who may judge: invited by name, with a token that is shown once."""
+"""Judges: invited by name, with a token that is shown once."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response

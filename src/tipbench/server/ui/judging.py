@@ -1,6 +1,6 @@
-"""The judging pages: what waits for a judge, a batch item by item, and what its anchors say once it is handed in.
+"""The judging pages: what waits for a judge, a batch item by item, and its drift report once it is handed in.
 
-They are blind: no model, prompt, experiment or run is named in a page, an address or a header.
+They are blind: no page, URL or header names a model, prompt, experiment or run.
 """
 
 from typing import Any
@@ -15,17 +15,17 @@ from tipbench.server.ui import urls
 from tipbench.server.ui.judging_report import given_data, judging_report, sheet_data, steps, unscored
 from tipbench.server.ui.pages import Parts, page
 from tipbench.server.ui.rubric_markdown import rubric_html
-from tipbench.server.views.sheet import LONGEST_NOTE, Change
+from tipbench.server.views.sheet import MAX_NOTE_LENGTH, Change
 from tipbench.web.authentication import signed_in
 from tipbench.web.login import CsrfForm
 
 MENU = (urls.JUDGING, "Judging")
 
-_SITTING_S = 2 * 3600
+_SESSION_S = 2 * 3600
 
 
 class Judging:
-    """The handlers."""
+    """The request handlers."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -35,12 +35,12 @@ class Judging:
         return self._waiting(request, experiment)
 
     def start(self, request: Request, _form: CsrfForm, experiment: str | None = None) -> Response:
-        """A judge takes what comes; an admin may ask for one experiment's texts."""
+        """Open the next batch. Only an admin can choose the experiment."""
         visitor = signed_in(request)
         batch = self._desk.next_batch(visitor.name, experiment if visitor.is_admin else None)
         if batch is None:
-            told = "Nothing to judge was left there: all of it is judged."
-            return self._waiting(request, experiment, told)
+            notice = "Nothing to judge was left there: all of it is judged."
+            return self._waiting(request, experiment, notice)
         return RedirectResponse(batch_path(batch.batch), 303)
 
     def batch(self, request: Request, batch: str) -> Response:
@@ -53,7 +53,7 @@ class Judging:
             sheet=sheet,
             steps=steps(sheet),
             introduction=rubric_html(sheet.introduction),
-            note_limit=LONGEST_NOTE,
+            note_limit=MAX_NOTE_LENGTH,
         )
 
     def items(self, request: Request, batch: str) -> Response:
@@ -64,13 +64,16 @@ class Judging:
         return _json({"given": given_data(saved.given), "done": saved.done, "items": saved.items})
 
     def submit(self, request: Request, batch: str) -> Response:
-        """By the page's script, which sends the token in a header; so an unscored item can be shown at once."""
+        """Hand in a batch; an incomplete one is refused, naming the first unscored item.
+
+        Called by the page's script, which sends the CSRF token in a header and can then show that item.
+        """
         judge = signed_in(request).name
         sheet = self._desk.sheet(batch, judge)
         missing = [] if sheet.handed_in else unscored(sheet)
         if missing:
-            lack = "is" if len(missing) == 1 else "are"
-            message = f"{len(missing)} of {len(sheet.items)} items {lack} not scored completely"
+            verb = "is" if len(missing) == 1 else "are"
+            message = f"{len(missing)} of {len(sheet.items)} items {verb} not scored completely"
             error = {"code": "invalid_input", "message": message, "problems": []}
             return _json({"error": error, "first": missing[0].slot}, 422)
         if not sheet.handed_in:
@@ -90,14 +93,14 @@ class Judging:
             "judging.html",
             waiting=waiting,
             notice=notice,
-            takes=about(seconds),
-            several=seconds > _SITTING_S,
+            takes=approximate_duration(seconds),
+            several=seconds > _SESSION_S,
         )
 
-    def _render(self, request: Request, template: str, **shown: Any) -> Response:
-        made = page(request, self._parts, template, batch_path=batch_path, **shown)
-        made.headers["Cache-Control"] = "no-store"
-        return made
+    def _render(self, request: Request, template: str, **values: Any) -> Response:
+        response = page(request, self._parts, template, batch_path=batch_path, **values)
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
 
 def router(parts: Parts) -> APIRouter:
@@ -117,8 +120,8 @@ def batch_path(batch: str, *below: str) -> str:
     return "/".join(["/judging", *(quote(part, safe="") for part in (batch, *below))])
 
 
-def about(seconds: float) -> str:
-    """As people say it: 40 min, 1 h 10 min."""
+def approximate_duration(seconds: float) -> str:
+    """Format a rounded duration: 40 min, 1 h 10 min."""
     minutes = max(1, round(seconds / 60))
     if minutes < 60:
         return f"{minutes} min"

@@ -1,4 +1,4 @@
-"""What the anchors and repeats of a batch say about its judge, in plain words; never which items they were."""
+"""What a batch's anchors and repeats say about its judge, in plain words, without revealing which items they were."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from tipbench.bench.judge.apply import Applied
-from tipbench.bench.judge.drift import ENOUGH, CriterionDrift, Drift
+from tipbench.bench.judge.drift import ENOUGH_ANCHORS, CriterionDrift, Drift
 from tipbench.core.untrusted import printable
 from tipbench.server.ui.rubric_markdown import rubric_html
 from tipbench.server.views.sheet import Given, Sheet, SheetItem
@@ -14,11 +14,11 @@ from tipbench.server.views.sheet import Given, Sheet, SheetItem
 TEXT_LIMIT = 20_000  # characters of a scenario or candidate; a model can write a megabyte
 
 
-# A batch as the judging page gets it: texts made visible and cut, the rubric as HTML, what is given so far.
+# A batch for the judging page: texts made printable and cut, the rubric as HTML, what was given so far.
 
 
 class Level(NamedTuple):
-    """A score with what the rubric says it means."""
+    """A score and its meaning according to the rubric."""
 
     score: int
     text: Markup
@@ -32,9 +32,9 @@ class Choice(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Something that a judge decides about an item: a criterion's score, or a flag as 1 or 0."""
+    """One decision about an item: a criterion's score, or a flag as 1 or 0."""
 
-    part: str  # "scores" or "flags", as in a change
+    part: str  # "scores" or "flags", as in a Change
     name: str
     title: str
     choices: Sequence[Choice]
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 def steps(sheet: Sheet) -> list[Step]:
-    """In the order in which they are gone through."""
+    """Return the steps in the order in which the judge goes through them."""
     criteria = [
         Step(
             "scores",
@@ -65,7 +65,10 @@ def title(name: str) -> str:
 
 
 def sheet_data(sheet: Sheet) -> dict[str, Any]:
-    """What the script needs. Texts go into the page as text alone; here they lose what would reorder or hide them."""
+    """Return the data for the page's script, which inserts texts only as text.
+
+    Characters that would reorder or hide text are made visible here.
+    """
     return {
         "steps": [
             {"part": step.part, "name": step.name, "title": step.title, "values": [c.value for c in step.choices]}
@@ -80,7 +83,7 @@ def given_data(given: Given) -> dict[str, Any]:
 
 
 def unscored(sheet: Sheet) -> list[SheetItem]:
-    """Items that lack a score, or an answer to a flag that code could not check."""
+    """Return the items that lack a score, or an answer to a flag that code could not check."""
     return [item for item in sheet.items if not item.given.complete]
 
 
@@ -99,7 +102,7 @@ def _text_data(text: str) -> dict[str, Any]:
 
 
 class CriterionReport(NamedTuple):
-    """The figures of one criterion, and what they mean."""
+    """The figures of one criterion and their meaning."""
 
     title: str
     offset: str
@@ -112,9 +115,9 @@ class CriterionReport(NamedTuple):
 
 
 class JudgingReport(NamedTuple):
-    """All that the page shows of a batch that was handed in."""
+    """Everything that the page shows of a batch that was handed in."""
 
-    state: str  # counts, in quarantine, accepted or provisional: as the leaderboard's report calls them
+    state: str  # "counts", "in quarantine", "accepted" or "provisional", as in the leaderboard's report
     headline: str
     why: Sequence[str]
     then: str
@@ -148,9 +151,9 @@ def _state(applied: Applied) -> tuple[str, str]:
 
 
 def _why(applied: Applied) -> list[str]:
-    """One sentence each; what was accepted is told with by whom."""
-    told = [_sentence(part) for part in applied.quarantine.split("; ") if part]
-    return [*told, f"Accepted by {applied.accepted}"] if applied.accepted else told
+    """Return one sentence per reason, and who accepted the batch, if anybody did."""
+    reasons = [_sentence(part) for part in applied.quarantine.split("; ") if part]
+    return [*reasons, f"Accepted by {applied.accepted}"] if applied.accepted else reasons
 
 
 def _sentence(problem: str) -> str:
@@ -173,8 +176,8 @@ def _basis(applied: Applied) -> str:
         some = "no anchor" if not drift.anchors else "1 anchor" if drift.anchors == 1 else f"{drift.anchors} anchors"
         counts = "" if applied.in_quarantine else " The batch counts all the same."
         return (
-            f"Drift is not assessable: {some}, texts whose scores are known, among those you judged, and {ENOUGH} are "
-            f"needed to tell.{_twice(drift)}{counts}"
+            f"Drift is not assessable: {some}, texts whose scores are known, among those you judged, and "
+            f"{ENOUGH_ANCHORS} are needed to tell.{_twice(drift)}{counts}"
         )
     borrowed = f", {drift.borrowed} of them in earlier batches" if drift.borrowed else ""
     return (
@@ -184,12 +187,12 @@ def _basis(applied: Applied) -> str:
 
 
 def _twice(drift: Drift) -> str:
-    """How far the judge is from itself, where that is all that can be told."""
+    """Describe how far the judge's repeated scores are apart, for when nothing else can be assessed."""
     if not drift.repeats:
         return ""
-    told = ", ".join(f"{title(name)} {found.repeats.mean_difference:.2f}" for name, found in drift.repeats.items())
+    means = ", ".join(f"{title(name)} {found.repeats.mean_difference:.2f}" for name, found in drift.repeats.items())
     count = next(iter(drift.repeats.values())).repeats.n
-    return f" You scored {count} {'text' if count == 1 else 'texts'} twice, this far apart on average: {told}."
+    return f" You scored {count} {'text' if count == 1 else 'texts'} twice, this far apart on average: {means}."
 
 
 def _criterion(name: str, found: CriterionDrift) -> CriterionReport:
@@ -226,11 +229,11 @@ def _meaning(found: CriterionDrift) -> str:
 
 
 def _more(applied: Applied) -> list[str]:
-    told = []
+    remarks = []
     if applied.overruled:
         flags = "1 item" if applied.overruled == 1 else f"{applied.overruled} items"
-        told.append(f"You saw a flag otherwise than code in {flags}.")
+        remarks.append(f"You saw a flag otherwise than code in {flags}.")
     if applied.replaced:
         texts = "1 text" if applied.replaced == 1 else f"{applied.replaced} texts"
-        told.append(f"{texts} had other scores by you before, which stay in the history.")
-    return told
+        remarks.append(f"{texts} had other scores by you before, which stay in the history.")
+    return remarks

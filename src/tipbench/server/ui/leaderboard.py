@@ -1,9 +1,10 @@
-"""An experiment's leaderboard: the report's own body, with ways to the runs behind it, and as files."""
+"""An experiment's leaderboard: the report's body with links to the runs behind it, and downloads of it."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from tipbench.bench.compare.html.page import as_html, report_values
+from tipbench.bench.compare.leaderboard import prompt_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.compare.messages import as_csv
 from tipbench.core.errors import InvalidInput
@@ -15,7 +16,7 @@ from tipbench.server.ui.static_files import attachment
 from tipbench.server.views import rewards_report
 from tipbench.web.authentication import SignedIn
 
-_LONGEST_REASON = 400  # characters, as the API takes them
+_MAX_REASON_LENGTH = 400  # characters, as in the API
 
 
 def router(parts: Parts) -> APIRouter:
@@ -32,14 +33,16 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.get(urls.REWARDS)
     def rewards(request: Request, experiment: str) -> Response:
-        """What users did with its rows; nothing, where none was served."""
+        """Show what users did with the served rows; nothing if none was served."""
         found = parts.boards.rewards(experiment)
-        return page(request, parts, "leaderboard_rewards.html", rewards=found, tell=rewards_report)
+        return page(
+            request, parts, "leaderboard_rewards.html", rewards=found, tell=rewards_report, prompt_label=prompt_label
+        )
 
     @pages.post(urls.ACCEPT)
     def accept(request: Request, form: Form, visitor: SignedIn) -> Response:
-        """A batch counts from now on, although its judge drifted."""
-        why = printable(only(form, "why"), _LONGEST_REASON)
+        """Accept a batch whose judge drifted, so that it counts from now on."""
+        why = printable(only(form, "why"), _MAX_REASON_LENGTH)
         if not why:
             problem = "A batch that drifted counts only with a reason; give one."
             return page(request, parts, "problem.html", 422, problem=problem)
@@ -51,7 +54,7 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.post(urls.ASK)
     def ask(request: Request, form: Form) -> Response:
-        """A batch for a judge, also of what others have scored already."""
+        """Make a batch for a judge, including what others have already scored."""
         judge = only(form, "judge")
         if judge not in [one.name for one in parts.tokens.judges()]:
             return page(request, parts, "problem.html", 422, problem="This judge is not invited any more.")

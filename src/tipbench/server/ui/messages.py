@@ -1,4 +1,4 @@
-"""Sentences and figures of the panel."""
+"""Sentences and figures for the pages."""
 
 from tipbench.core.text import counted, duration, plural
 from tipbench.server.jobs.interface import Job, JobState
@@ -24,35 +24,35 @@ _STATES: dict[JobState, str] = {
 
 
 def estimate_sentence(estimate: Estimate) -> str:
-    told = counted(estimate.cells, "cell")
+    text = counted(estimate.cells, "cell")
     if estimate.stored:
-        told += f", {estimate.stored} stored already"
+        text += f", {estimate.stored} stored already"
     if not estimate.to_do:
-        return f"{told}: there is nothing to generate."
+        return f"{text}: there is nothing to generate."
     source = "from earlier cells of these models" if estimate.measured else "a rule of thumb, no earlier cell tells"
     if estimate.at_most:
-        return f"{told}, fewer if some are stored already: at most about {duration(estimate.seconds)} ({source})."
-    return f"{told}; {estimate.to_do} to generate: about {duration(estimate.seconds)} ({source})."
+        return f"{text}, fewer if some are stored already: at most about {duration(estimate.seconds)} ({source})."
+    return f"{text}; {estimate.to_do} to generate: about {duration(estimate.seconds)} ({source})."
 
 
-def standing_of(job: Job, progress: Progress) -> str:
-    """Where a job is, in a word or two."""
+def status_of(job: Job, progress: Progress) -> str:
+    """Describe a job's status in a word or two."""
     if job.cancelling and not job.ended:
         return "Cancelling"
     return _PHASES[progress.phase] if job.state == "running" else _STATES[job.state]
 
 
 def counts_sentence(progress: Progress) -> str:
-    """How far collecting is."""
-    told = f"{progress.done} of {progress.cells} {plural('cell', progress.cells)} generated"
-    told += "".join(
+    """Describe how far collecting is."""
+    text = f"{progress.done} of {progress.cells} {plural('cell', progress.cells)} generated"
+    text += "".join(
         f", {number} {what}" for number, what in ((progress.failed, "failed"), (progress.empty, "empty")) if number
     )
-    return f"{told}; {progress.stored} were stored already." if progress.stored else f"{told}."
+    return f"{text}; {progress.stored} were stored already." if progress.stored else f"{text}."
 
 
 def took(job: Job, now_ms: int) -> str:
-    """How long a job ran, or has been running."""
+    """Return how long a job ran, or has been running."""
     if job.started_ms is None:
         return "–"
     return duration(((now_ms if job.ended_ms is None else job.ended_ms) - job.started_ms) / 1000)

@@ -1,4 +1,4 @@
-"""Small plots, one a persona: how each policy does over time, with its 95 % interval."""
+"""Small plots, one per persona, of each policy over time with its 95 % interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from markupsafe import Markup
 from tipbench.bench.compare.html.drawing import Axis, Drawing, even_steps
 from tipbench.server.views.simulations import ByPolicy, Metric, Outcome
 
-COLOURS = 6  # that the style sheet has, each with a dash of its own
+COLOURS = 6  # in the style sheet, each with its own dash pattern
 _WIDTH, _HEIGHT = 360.0, 210.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 12.0, 12.0, 38.0
 _Point = tuple[float, float]
@@ -18,13 +18,13 @@ _Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class View:
-    """What the plots show."""
+    """A metric that the plots can show."""
 
     key: str
     label: str
     about: str
     metric: str
-    summed: bool = False  # from the first decision on
+    summed: bool = False  # cumulative, from the first decision on
 
 
 VIEWS = (
@@ -39,18 +39,18 @@ VIEWS = (
 
 @dataclass(frozen=True)
 class _Curve:
-    """The points of one policy, with how far each interval reaches to either side; None: it is not known."""
+    """The points of one policy, each with the margin of its interval to either side; None: unknown."""
 
     policy: str
-    place: int  # among the policies: its colour
+    index: int  # among the policies; determines its colour
     points: Sequence[_Point]
     margins: Sequence[float | None]
-    told: str
+    summary: str
 
     @property
     def ends(self) -> list[float]:
-        reach = [(value, margin or 0.0) for (_, value), margin in zip(self.points, self.margins, strict=True)]
-        return [end for value, margin in reach for end in (value - margin, value + margin)]
+        points = [(value, margin or 0.0) for (_, value), margin in zip(self.points, self.margins, strict=True)]
+        return [end for value, margin in points for end in (value - margin, value + margin)]
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ class PersonaPlot:
 
 
 def view_of(key: str) -> View:
-    """The first one for whatever nobody knows."""
+    """Return the view with this key; the first one if there is none."""
     return next((view for view in VIEWS if view.key == key), VIEWS[0])
 
 
 def curve_values(outcome: Outcome, show: str, path: str) -> dict[str, Any]:
-    """What the template of the plots needs, on the page at this path."""
+    """Return the values for the template of the plots, on the page at this path."""
     view = view_of(show)
     return {
         "plots": persona_plots(outcome, view),
@@ -79,54 +79,54 @@ def curve_values(outcome: Outcome, show: str, path: str) -> dict[str, Any]:
 
 
 def persona_plots(outcome: Outcome, view: View) -> list[PersonaPlot]:
-    """All on one scale, so that a persona with whom nothing can be won looks like it."""
+    """Plot all personas on one scale, so that one for which nothing can be gained looks flat."""
     drawn = [(persona, _curves(outcome, persona.arms, view)) for persona in outcome.personas]
     ends = [end for _, curves in drawn for curve in curves for end in curve.ends]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
-    room = max(1e-6, 0.04 * (high - low))
-    scale = (low - room, high + room)
+    padding = max(1e-6, 0.04 * (high - low))
+    scale = (low - padding, high + padding)
     return [
         PersonaPlot(
             persona.name,
             persona.about,
             persona.control,
-            Markup(_drawn(curves, scale, outcome.plan.steps, f"{view.label} of {persona.name}")),
+            Markup(_draw(curves, scale, outcome.plan.steps, f"{view.label} of {persona.name}")),
         )
         for persona, curves in drawn
     ]
 
 
 def _curves(outcome: Outcome, found: ByPolicy, view: View) -> list[_Curve]:
-    made = _summed if view.summed else _over_time
+    points = _summed if view.summed else _over_time
     return [
-        _Curve(policy, place, *made(found[policy][view.metric], outcome), _told(found[policy][view.metric], view))
-        for place, policy in enumerate(outcome.policies)
+        _Curve(policy, index, *points(found[policy][view.metric], outcome), _summary(found[policy][view.metric], view))
+        for index, policy in enumerate(outcome.policies)
     ]
 
 
 def _over_time(metric: Metric, outcome: Outcome) -> tuple[list[_Point], list[float | None]]:
-    """A point stands in the middle of the decisions that it is the mean of."""
+    """Return points, each in the middle of the decisions that it is the mean of, and their margins."""
     middles = [(start + end) / 2 for start, end in pairwise([0, *outcome.bins])]
     return list(zip(middles, metric.over_time, strict=True)), metric.over_time_margin
 
 
 def _summed(metric: Metric, outcome: Outcome) -> tuple[list[_Point], list[float | None]]:
-    """Only of the whole life it is known how far the sum may be off."""
+    """Return cumulative points and their margins; the margin is known only for the sum over a whole life."""
     sizes = [end - start for start, end in pairwise([0, *outcome.bins])]
     sums = accumulate((mean * size for mean, size in zip(metric.over_time, sizes, strict=True)), initial=0.0)
     points = list(zip([0.0, *map(float, outcome.bins)], sums, strict=True))
-    whole = None if metric.margin is None else metric.margin * outcome.plan.steps
-    return points, [*[None] * len(sizes), whole]
+    last_margin = None if metric.margin is None else metric.margin * outcome.plan.steps
+    return points, [*[None] * len(sizes), last_margin]
 
 
-def _told(metric: Metric, view: View) -> str:
+def _summary(metric: Metric, view: View) -> str:
     margin = "" if metric.margin is None else f" ± {metric.margin:.3f}"
     return f"{metric.total:.1f} in all" if view.summed else f"{metric.mean:.3f}{margin} on average"
 
 
-def _drawn(curves: Sequence[_Curve], scale: tuple[float, float], steps: int, title: str) -> str:
+def _draw(curves: Sequence[_Curve], scale: tuple[float, float], steps: int, title: str) -> str:
     x, y = Axis(0.0, steps, _LEFT, _WIDTH - _RIGHT), Axis(*scale, _HEIGHT - _BOTTOM, _TOP)
-    description = "; ".join(f"{curve.policy}: {curve.told}" for curve in curves)
+    description = "; ".join(f"{curve.policy}: {curve.summary}" for curve in curves)
     drawing = Drawing(_WIDTH, _HEIGHT, title, f"{description}.", "curves")
     drawing.group("axis")
     for tick in even_steps(*scale, 7):
@@ -136,10 +136,10 @@ def _drawn(curves: Sequence[_Curve], scale: tuple[float, float], steps: int, tit
         drawing.text(x.at(tick), y.start + 16, f"{tick:g}", "tick middle")
     drawing.text(x.end, _HEIGHT - 5, "decisions", "name end")
     for curve in curves:
-        drawing.group(f"arm arm-{curve.place % COLOURS}", f"{curve.policy}: {curve.told}")
+        drawing.group(f"arm arm-{curve.index % COLOURS}", f"{curve.policy}: {curve.summary}")
         _interval(drawing, x, y, curve)
     for curve in curves:
-        drawing.group(f"arm arm-{curve.place % COLOURS}", f"{curve.policy}: {curve.told}")
+        drawing.group(f"arm arm-{curve.index % COLOURS}", f"{curve.policy}: {curve.summary}")
         drawing.path([(x.at(step), y.at(value)) for step, value in curve.points], "curve")
     return drawing.svg()
 
@@ -149,7 +149,7 @@ def _interval(drawing: Drawing, x: Axis, y: Axis, curve: _Curve) -> None:
     high = [(x.at(step), y.at(value + margin)) for (step, value), margin in known]
     low = [(x.at(step), y.at(value - margin)) for (step, value), margin in known]
     if len(known) == 1:
-        aside = 2.0 * curve.place  # those of several policies stand at the same step
-        drawing.line(high[0][0] - aside, high[0][1], low[0][0] - aside, low[0][1], "reach")
+        offset = 2.0 * curve.index  # the bars of all policies are at the same step
+        drawing.line(high[0][0] - offset, high[0][1], low[0][0] - offset, low[0][1], "reach")
     elif known:
         drawing.area([*high, *reversed(low)], "band")

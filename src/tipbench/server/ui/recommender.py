@@ -1,4 +1,4 @@
-"""The recommender at a glance: who is live, what the last gate said, what shadows do; and its history."""
+"""The recommender at a glance: the live policy, the last gate, the shadows; and the history of promotions."""
 
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
@@ -16,8 +16,8 @@ MENU = (urls.RECOMMENDER, "Recommender")
 T = TypeVar("T")
 
 
-class Tried(NamedTuple):
-    """What was found, or why nothing was: the rest of a page is worth showing all the same."""
+class LoadResult(NamedTuple):
+    """What was loaded, or why that failed; the rest of the page is shown anyway."""
 
     found: object
     problem: str = ""
@@ -25,7 +25,7 @@ class Tried(NamedTuple):
 
 def router(parts: Parts) -> APIRouter:
     pages = APIRouter(include_in_schema=False)
-    room = parts.recommender
+    recommender = parts.recommender
 
     @pages.get(urls.RECOMMENDER)
     def overview(request: Request) -> Response:
@@ -33,33 +33,33 @@ def router(parts: Parts) -> APIRouter:
             request,
             parts,
             "recommender.html",
-            history=_tried(room.promotions.history),
-            gates=_tried(room.gates.lines),
-            shadows=_tried(lambda: newest_of_each(room.agreement.read())),
-            active=[one for one in room.simulations.newest(limit=50) if not one.job.ended],
+            history=_load(recommender.promotions.history),
+            gates=_load(recommender.gates.lines),
+            shadows=_load(lambda: newest_of_each(recommender.shadows.read())),
+            active=[one for one in recommender.simulations.newest(limit=50) if not one.job.ended],
         )
 
     @pages.get(urls.PROMOTIONS)
     def promotions(request: Request) -> Response:
-        return page(request, parts, "promotions.html", history=room.promotions.history())
+        return page(request, parts, "promotions.html", history=recommender.promotions.history())
 
     @pages.get(urls.SHADOWS)
     def shadows(request: Request) -> Response:
-        return page(request, parts, "shadows.html", days=room.agreement.read())
+        return page(request, parts, "shadows.html", days=recommender.shadows.read())
 
     return pages
 
 
 def newest_of_each(days: list[ShadowDay]) -> list[ShadowDay]:
-    """The last day of every shadow; they come with the newest first."""
+    """Return the last day of every shadow, given days with the newest first."""
     found: dict[str, ShadowDay] = {}
     for day in days:
         found.setdefault(day.shadow, day)
     return list(found.values())
 
 
-def _tried(ask: Callable[[], T]) -> Tried:
+def _load(read: Callable[[], T]) -> LoadResult:
     try:
-        return Tried(ask())
+        return LoadResult(read())
     except TipbenchError as error:
-        return Tried(None, str(error))
+        return LoadResult(None, str(error))

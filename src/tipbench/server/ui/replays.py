@@ -1,4 +1,4 @@
-"""Replays of the decision log: the list, and one with its verdict, its estimates and what they rest on."""
+"""Replays of the decision log: the list, and a single replay with its verdict, estimates and their basis."""
 
 import shlex
 
@@ -12,15 +12,15 @@ from tipbench.server.ui.pages import Parts, page
 
 def router(parts: Parts) -> APIRouter:
     pages = APIRouter(include_in_schema=False)
-    kept = parts.recommender.replays
+    records = parts.recommender.replays
 
     @pages.get(urls.REPLAYS)
     def replays(request: Request) -> Response:
-        return page(request, parts, "replays.html", replays=kept.lines())
+        return page(request, parts, "replays.html", replays=records.lines())
 
     @pages.get(urls.REPLAYS + "/{replay_id}")
     def replay(request: Request, replay_id: str) -> Response:
-        found = kept.replay(replay_id)
+        found = records.replay(replay_id)
         data = found.model_dump()
         again = shlex.join(("tipbench", "sim", "replay", "--candidate", str(found.candidate.get("name"))))
         return page(

@@ -1,4 +1,4 @@
-"""All pages, and the menu that leads to them."""
+"""All pages, and the menus that link to them."""
 
 from fastapi import APIRouter
 
@@ -25,7 +25,7 @@ _PAGES = (
 )
 
 
-# A page that has a MENU, which is its path and its name there, is in the menu of admins.
+# A page module with a MENU (its path and label) is in the admins' menu.
 ADMIN_MENU = (*(page.MENU for page in _PAGES if hasattr(page, "MENU")), (urls.MLFLOW, "MLflow"))
 JUDGE_MENU = (judging.MENU,)
 

@@ -1,4 +1,4 @@
-"""A rubric's Markdown as HTML. A suite may come from anybody: HTML in it, links and images stay text."""
+"""Render a rubric's Markdown as HTML. Suites are untrusted, so HTML, links and images stay text."""
 
 from functools import cache
 
@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from tipbench.core.untrusted import printable
 
-_HEADINGS_BELOW = 2  # the page has its own h1 and h2
-_STAYS_TEXT = ("link", "image", "autolink", "reference", "html_inline", "html_block", "entity")
+_HEADING_OFFSET = 2  # the page has its own h1 and h2
+_DISABLED = ("link", "image", "autolink", "reference", "html_inline", "html_block", "entity")
 
 
 def rubric_html(text: str) -> Markup:
@@ -16,12 +16,12 @@ def rubric_html(text: str) -> Markup:
     tokens = _parser().parse(printable(text))
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(6, int(token.tag[1]) + _HEADINGS_BELOW)}"
+            token.tag = f"h{min(6, int(token.tag[1]) + _HEADING_OFFSET)}"
         elif token.type == "fence":
-            token.info = ""  # would become a class
+            token.info = ""  # it would become a CSS class
     return Markup(_parser().renderer.render(tokens, _parser().options, {}))
 
 
 @cache
 def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False}).disable(list(_STAYS_TEXT))
+    return MarkdownIt("commonmark", {"html": False}).disable(list(_DISABLED))

@@ -1,4 +1,4 @@
-"""The dialog for a run: what can be chosen, what it would take, and the start."""
+"""The form for a run: its choices, the estimate, and starting it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from tipbench.server.ui.pages import Parts, page
 from tipbench.server.views.run_requests import Choices
 
 _IN_VIEW = ("n_tips", "n_scenarios", "temperature", "experiment", "diversity", "judge")
-_ELSEWHERE = ("models", "prompts", "suite", "mlflow_url")  # chosen from lists, or the server's own
+_NOT_DRAWN = ("models", "prompts", "suite", "mlflow_url")  # chosen from lists, or set by the server
 
 
-# The fields of the form for a run, drawn from the configuration table.
+# The form's fields, derived from the configuration table.
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class RunField:
     help: str
     kind: Literal["switch", "choice", "number", "text"]
     value: str
-    choices: Sequence[tuple[str, str]] = ()  # value, and how it reads
+    choices: Sequence[tuple[str, str]] = ()  # value, label
 
     @property
     def is_on(self) -> bool:
@@ -38,17 +38,17 @@ class RunField:
 @dataclass(frozen=True)
 class RunFields:
     in_view: Sequence[RunField]
-    more: Sequence[RunField]  # folded away
+    more: Sequence[RunField]  # collapsed
 
 
 def run_fields(choices: Choices, now_s: float) -> RunFields:
-    fields = {one.key: one for one in option_fields() if one.key not in _ELSEWHERE}
-    drawn = {key: _drawn(field, choices, now_s) for key, field in fields.items()}
-    more = [field for key, field in drawn.items() if key not in _IN_VIEW]
-    return RunFields([drawn[key] for key in _IN_VIEW], more)
+    fields = {one.key: one for one in option_fields() if one.key not in _NOT_DRAWN}
+    by_key = {key: _run_field(field, choices, now_s) for key, field in fields.items()}
+    more = [field for key, field in by_key.items() if key not in _IN_VIEW]
+    return RunFields([by_key[key] for key in _IN_VIEW], more)
 
 
-def _drawn(field: OptionField, choices: Choices, now_s: float) -> RunField:
+def _run_field(field: OptionField, choices: Choices, now_s: float) -> RunField:
     default = getattr(choices.defaults, field.key)
     named: Sequence[str] = get_args(Options.model_fields[field.key].annotation) if field.type is str else ()
     if field.key == "judge":
@@ -72,7 +72,7 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, and with which field, if it says so."""
+    """One problem, and the field that it is about, if any."""
 
     field: str
     text: str
@@ -96,7 +96,7 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.get("/runs/models")
     def models_there(request: Request, ollama_url: str = "") -> Response:
-        """The models again, of another Ollama."""
+        """List the models again, for another Ollama."""
         try:
             choices = parts.requests.choices(ollama_url or None)
         except TipbenchError as error:
@@ -114,7 +114,7 @@ def router(parts: Parts) -> APIRouter:
     @pages.post("/runs")
     def start(request: Request, form: Form) -> Response:
         try:
-            options = parts.requests.checked(options_of(form))
+            options = parts.requests.validate(options_of(form))
             job = parts.runner.start(options, retry_failed=RETRY_FAILED in form, fresh=FRESH in form)
         except TipbenchError as error:
             return refused(request, "The run was not started", error)
@@ -129,6 +129,6 @@ def problems_of(error: TipbenchError) -> list[Problem]:
 
 
 def _problem(text: str) -> Problem:
-    """Problems of options begin with their key."""
+    """Split off the field: a problem with an option begins with its key."""
     key, colon, _ = text.partition(":")
     return Problem(key if colon and key.isidentifier() else "", text)

@@ -1,4 +1,4 @@
-"""The runs of an experiment, page by page, and one run with its texts and scores."""
+"""The runs of an experiment, paged, and a single run with its texts and scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from tipbench.server.ui.pages import Parts, page
 from tipbench.server.ui.static_files import attachment
 from tipbench.server.views.boards import STATES, CandidateScores, RunDetail, RunFilter, RunPage, state_of
 
-A_PAGE = 50
-PROMPT_LIMIT = 20_000  # characters; a prompt is the suite's own, but a scenario in it can be long
+PAGE_SIZE = 50
+PROMPT_LIMIT = 20_000  # characters; prompts come from the suite, but a scenario in one can be long
 
 
 @dataclass(frozen=True)
 class FilterField:
-    """A list to choose from; what was asked for is in it even where no run has it."""
+    """A list to choose from; it includes the requested value even if no run has it."""
 
     name: str
     choices: Sequence[str]
@@ -28,7 +28,7 @@ class FilterField:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Where the pages before and after this one are."""
+    """The URLs of the previous and the next page."""
 
     previous: str | None
     following: str | None
@@ -64,8 +64,8 @@ def router(parts: Parts) -> APIRouter:
             _field("scenario", levels.scenarios, wanted.scenario),
             _field("state", STATES, wanted.state),
         )
-        found = parts.boards.runs(experiment, wanted, offset, A_PAGE)
-        asked = {field.name: field.chosen for field in fields}
+        found = parts.boards.runs(experiment, wanted, offset, PAGE_SIZE)
+        chosen = {field.name: field.chosen for field in fields}
         return page(
             request,
             parts,
@@ -73,9 +73,9 @@ def router(parts: Parts) -> APIRouter:
             experiment=experiment,
             found=found,
             fields=fields,
-            filtered=any(asked.values()),
+            filtered=any(chosen.values()),
             state_of=state_of,
-            near=_neighbours(experiment, found, asked),
+            near=_neighbours(experiment, found, chosen),
         )
 
     @pages.get(urls.RUN)
@@ -97,7 +97,7 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.get(urls.ANSWER)
     def answer(experiment: str, run: str) -> Response:
-        """As the model wrote it."""
+        """Return the answer exactly as the model wrote it."""
         raw = parts.boards.run(experiment, run).raw
         if raw is None:
             raise InvalidInput(f"run '{run}' has no answer: it failed")
@@ -111,11 +111,11 @@ def _field(name: str, levels: Sequence[str], chosen: str | None) -> FilterField:
     return FilterField(name, [*levels, *([chosen] if chosen and chosen not in levels else [])], chosen)
 
 
-def _neighbours(experiment: str, found: RunPage, asked: Mapping[str, str | None]) -> Neighbours:
+def _neighbours(experiment: str, found: RunPage, chosen: Mapping[str, str | None]) -> Neighbours:
     before, after = max(0, found.offset - found.limit), found.offset + found.limit
     return Neighbours(
-        urls.runs(experiment, **asked, offset=before or None) if found.offset else None,
-        urls.runs(experiment, **asked, offset=after) if after < found.total else None,
+        urls.runs(experiment, **chosen, offset=before or None) if found.offset else None,
+        urls.runs(experiment, **chosen, offset=after) if after < found.total else None,
     )
 
 
@@ -127,7 +127,7 @@ def _candidates(detail: RunDetail) -> list[ScoredCandidate]:
 
 
 def _figures(detail: RunDetail) -> dict[str, float]:
-    """What was measured, without the scores."""
+    """Return the measured figures, without the scores."""
     return {
         name: value
         for name, value in sorted(detail.cell.metrics.items())

@@ -1,4 +1,4 @@
-"""Simulations: the list, a form to start one, and one with its progress and what it found."""
+"""Simulations: the list, a form to start one, and a single simulation with its progress and outcome."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,27 +23,27 @@ from tipbench.server.views.simulations import Simulation
 from tipbench.web.login import Fields
 from tipbench.web.validation import problems_in
 
-_A_PAGE = 50
+_PAGE_SIZE = 50
 _NUMBERS = ("seeds", "first_seed", "steps", "offered")
-_USUAL = ("egreedy", "egreedy/v2", "linucb", "category-mean")
+_PRESELECTED = ("egreedy", "egreedy/v2", "linucb", "category-mean")
 
 
 @dataclass(frozen=True)
 class SimulationView:
-    """One moment of a simulation."""
+    """A snapshot of a simulation."""
 
     found: Simulation
     log: str
-    tens_of_s: int  # how long it has been running, so that a page that nothing else happens on still goes on
+    tens_of_s: int  # how long it has been running, so that the page is refreshed even if nothing else changes
 
     @property
     def digest(self) -> str:
-        """Another one as soon as anything that is shown has changed."""
+        """Return a digest that changes with anything that is shown."""
         return text_digest(repr((self.found.job, self.found.progress, self.log, self.tens_of_s)))[:SHORT]
 
     @property
     def phase(self) -> str:
-        """Another one when there is something to be said aloud."""
+        """Return a key that changes when screen readers should announce something."""
         job = self.found.job
         return f"{job.state}-{self.found.progress.phase}-{job.cancelling}"
 
@@ -61,29 +61,29 @@ def router(parts: Parts) -> APIRouter:
     def values_of(view: SimulationView, show: str) -> dict[str, Any]:
         is_done = view.found.job.state == "finished"
         outcome = simulations.outcome(view.found.job.id) if is_done else None
-        here_is = urls.simulation(view.found.job.id)
-        return {"moment": view, "outcome": outcome, **(curve_values(outcome, show, here_is) if outcome else {})}
+        path = urls.simulation(view.found.job.id)
+        return {"moment": view, "outcome": outcome, **(curve_values(outcome, show, path) if outcome else {})}
 
     @pages.get(urls.SIMULATIONS)
     def listed(request: Request, before: int | None = None) -> Response:
-        found = simulations.newest(_A_PAGE, before)
+        found = simulations.newest(_PAGE_SIZE, before)
         return page(
             request,
             parts,
             "simulations.html",
             simulations=found,
-            more=len(found) == _A_PAGE,
+            more=len(found) == _PAGE_SIZE,
             before=before,
             served=list(SERVED),
             policies=list(ARMS),
-            usual=_USUAL,
+            usual=_PRESELECTED,
             defaults={name: SimulationAsked.model_fields[name].default for name in _NUMBERS},
         )
 
     @pages.post(urls.SIMULATIONS)
     def start(request: Request, form: Form) -> Response:
         try:
-            started = simulations.start(_asked(form))
+            started = simulations.start(_request(form))
         except TipbenchError as error:
             problems, headline = problems_of(error), "It was not started"
             return page(request, parts, "simulation_problems.html", 422, headline=headline, problems=problems)
@@ -95,7 +95,7 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.get(urls.SIMULATIONS + "/{simulation_id}/live")
     def live(request: Request, simulation_id: str, seen: str = "", phase: str = "") -> Response:
-        """What has changed since; with its end the asking ends."""
+        """Return what has changed since the last poll; after the end, tell htmx to stop polling."""
         view = view_at(simulation_id)
         ended = view.found.job.ended
         if view.digest == seen and not ended:
@@ -116,8 +116,8 @@ def router(parts: Parts) -> APIRouter:
     return pages
 
 
-def _asked(form: Fields) -> SimulationAsked:
-    """Raises Problems with everything that is wrong with it."""
+def _request(form: Fields) -> SimulationAsked:
+    """Return the request in the form; raise Problems, listing every one."""
     given: dict[str, Any] = {"kind": only(form, "kind")}
     given |= {name: _number(only(form, name)) for name in _NUMBERS if only(form, name).strip()}
     given |= {name: only(form, name) for name in ("candidate", "incumbent") if only(form, name)}
@@ -130,7 +130,7 @@ def _asked(form: Fields) -> SimulationAsked:
 
 
 def _number(text: str) -> int | str:
-    """What is none stays as it was written, for the check to complain about."""
+    """Convert to an integer; text that isn't one is returned unchanged, for validation to report."""
     try:
         return int(text)
     except ValueError:

@@ -1,5 +1,7 @@
-"""Where everything is. Names of experiments are arbitrary text, so they stand in the query, never in a path:
-a slash or two dots in a path mean something to every proxy and server on the way, whatever is done to quote them.
+"""URLs of all pages.
+
+Experiment names are arbitrary text, so they go into the query, never into a path: proxies and servers interpret a slash
+or two dots in a path, however they are quoted.
 """
 
 from urllib.parse import quote, urlencode
@@ -28,9 +30,9 @@ ANSWER = "/experiments/run/answer.txt"
 
 
 def with_query(path: str, **query: str | int | None) -> str:
-    """What is None is left out."""
-    given = {key: value for key, value in query.items() if value is not None}
-    return f"{path}?{urlencode(given, errors='replace')}" if given else path
+    """Return the path with a query; parameters that are None are left out."""
+    present = {key: value for key, value in query.items() if value is not None}
+    return f"{path}?{urlencode(present, errors='replace')}" if present else path
 
 
 def leaderboard(experiment: str) -> str:

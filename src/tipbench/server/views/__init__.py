@@ -1,1 +1,1 @@
-"""What the admin server does, apart from HTTP: cached snapshots, run requests, the judging desk."""
+"""The admin server's logic without HTTP: cached snapshots, run requests, the judging desk."""

@@ -1,4 +1,4 @@
-"""Batches of the judging desk: found in the store, opened, and kept open while somebody is at them."""
+"""Batches of the judging desk: found in the store, opened, and cached while in use."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from tipbench.core.cache import LruCache
 from tipbench.core.errors import InvalidInput, NotFound
 from tipbench.core.files import make_private_folder
 from tipbench.core.sqlite import Database
-from tipbench.server.views.sheet import NOTHING, filled, given
+from tipbench.server.views.sheet import NO_FIELDS, fill_in, given
 from tipbench.server.views.snapshots import SnapshotEntry
 from tipbench.server.views.store_provider import StoreProvider
 
@@ -29,21 +29,22 @@ CREATE TABLE IF NOT EXISTS drafts (
 ) WITHOUT ROWID
 """
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
-_MOST_OPENED = 50  # in memory
-
-
-# What judges have given so far and not handed in: stored field by field, so that two tabs never undo each other.
+_MAX_OPENED = 50  # batches cached in memory
 
 
 class Drafts:
-    """A small database of the server's own. A field is ("scores", "tone"), ("flags", "overlong") or ("note", "")."""
+    """What judges have given but not handed in, in a small database of the server.
+
+    It is stored field by field, so that two tabs never undo each other's changes. A field is ("scores", "tone"),
+    ("flags", "overlong") or ("note", "").
+    """
 
     def __init__(self, path: Path) -> None:
         make_private_folder(path.parent)
         self._database = Database(path, _SCHEMA, version=1)
 
-    def keep(self, batch: str, slot: str, fields: Mapping[tuple[str, str], Any], at_ms: int) -> None:
-        """All of these fields; None takes back what was given."""
+    def save(self, batch: str, slot: str, fields: Mapping[tuple[str, str], Any], at_ms: int) -> None:
+        """Store these fields; None withdraws what was given."""
         with self._database.transaction() as database:
             for (part, name), value in fields.items():
                 database.execute(
@@ -51,8 +52,8 @@ class Drafts:
                     (batch, slot, part, name, json.dumps(value), at_ms),
                 )
 
-    def of(self, batch: str) -> dict[str, dict[tuple[str, str], Any]]:
-        """What is kept of a batch, by slot."""
+    def read(self, batch: str) -> dict[str, dict[tuple[str, str], Any]]:
+        """Return the stored fields of a batch by slot."""
         with self._database.connection() as database:
             rows = database.execute("SELECT slot, part, name, value FROM drafts WHERE batch = ?", (batch,))
             found: dict[str, dict[tuple[str, str], Any]] = {}
@@ -66,7 +67,7 @@ class Drafts:
 
 @dataclass(frozen=True)
 class OpenedBatch:
-    """A batch with what never changes about it."""
+    """A batch and everything about it that never changes."""
 
     experiment: Experiment
     batch: Batch
@@ -75,26 +76,26 @@ class OpenedBatch:
 
     @property
     def checked(self) -> dict[str, Mapping[str, bool]]:
-        """The flags that code found, by slot."""
+        """Return the flags that code checked, by slot."""
         return {item["slot"]: item["checked"] for item in self.file["items"]}
 
 
 class Batches:
-    """Of all experiments of ours in the store."""
+    """The batches of all tipbench experiments in the store."""
 
     def __init__(self, stores: StoreProvider, drafts: Drafts) -> None:
         self._stores = stores
         self._drafts = drafts
-        self._opened: LruCache[OpenedBatch] = LruCache(_MOST_OPENED)
+        self._opened: LruCache[OpenedBatch] = LruCache(_MAX_OPENED)
 
     def find(self, batch: str, judge: str | None) -> OpenedBatch:
-        """A judge's own batch; without a judge, anybody's. Raises NotFound."""
+        """Return a judge's own batch, or anybody's if `judge` is None; raise NotFound if there is none."""
         opened = self._opened.get(batch)
         if opened is None:
             run, experiment = self.find_run(batch)
             opened = self._open(self._stores.store(), experiment, run)
         if judge is not None and opened.batch.judge != judge:
-            raise _no_batch(batch)
+            raise _not_found(batch)
         return opened
 
     def find_run(self, batch: str) -> tuple[StoredRun, Experiment]:
@@ -103,29 +104,30 @@ class Batches:
             assert store is not None
             for run in store.runs(experiment, {KIND: BATCH, "tipbench.batch": batch}):
                 return run, experiment
-        raise _no_batch(batch)
+        raise _not_found(batch)
 
-    def fresh(self, opened: OpenedBatch) -> StoredRun:
-        """Its run as it stands now."""
+    def read_run(self, opened: OpenedBatch) -> StoredRun:
+        """Read the current state of the batch's run."""
         tags = {KIND: BATCH, "tipbench.batch": opened.batch.id}
         for run in self._stores.store().runs(opened.experiment, tags):
             return run
-        raise _no_batch(opened.batch.id)
+        raise _not_found(opened.batch.id)
 
-    def open_for(self, judge: str, experiment: Experiment, kept: SnapshotEntry) -> list[OpenedBatch]:
-        """Those that can be gone on with: of several that share a run, the one that was begun, else the newest.
+    def open_for(self, judge: str, experiment: Experiment, entry: SnapshotEntry) -> list[OpenedBatch]:
+        """Return the judge's batches that can be continued.
 
-        One that was begun stays when somebody deletes a run of it: the scores of the others count.
+        Of batches that share a run, only the one with the most complete items is returned, else the newest. A batch
+        with complete items stays open when one of its runs is deleted, because the scores of the others count.
         """
-        found = kept.made(f"open batches of {judge}", lambda: self._not_applied(judge, experiment))
-        waiting = {cell.run_id for cell in pending(kept, judge)}
-        there = {cell.run_id for cell in kept.snapshot.cells}
+        found = entry.cached(f"open batches of {judge}", lambda: self._not_applied(judge, experiment))
+        waiting = {cell.run_id for cell in pending(entry, judge)}
+        existing = {cell.run_id for cell in entry.snapshot.cells}
         taken: set[str] = set()
         open_ones = []
         for one in sorted(found, key=lambda one: (self.done(one), one.batch.created_ms), reverse=True):
             own = {slot.run_id for slot in one.batch.slots if slot.run_id}
             if self.done(one):
-                own &= there
+                own &= existing
             if own and own <= waiting and not own & taken:
                 taken |= own
                 open_ones.append(one)
@@ -137,21 +139,21 @@ class Batches:
         return [self._open(store, experiment, run) for run in store.runs(experiment, wanted) if has_file(run)]
 
     def done(self, opened: OpenedBatch) -> int:
-        """Items that are scored completely."""
-        drafts = self._drafts.of(opened.batch.id)
+        """Return the number of items that are scored completely."""
+        drafts = self._drafts.read(opened.batch.id)
         return sum(
-            given(opened.rubric, flags, drafts.get(slot, NOTHING)).complete for slot, flags in opened.checked.items()
+            given(opened.rubric, flags, drafts.get(slot, NO_FIELDS)).complete for slot, flags in opened.checked.items()
         )
 
     def applied(self, opened: OpenedBatch) -> AppliedBatch:
-        """The scores that stand."""
-        found = applied_batch(self._stores.store(), self.fresh(opened))
+        """Return the batch with its applied scores; raise InvalidInput if it was not handed in yet."""
+        found = applied_batch(self._stores.store(), self.read_run(opened))
         if found is None:
             raise InvalidInput(f"batch {opened.batch.id} was not handed in yet")
         return found
 
     def handed_in(self, opened: OpenedBatch) -> dict[str, Any]:
-        """The judge's file as it stands in MLflow, scores and all."""
+        """Return the judge file as it was handed in, with the scores that MLflow stores."""
         fields = {
             verdict.slot.slot: {
                 **{("scores", name): score for name, score in verdict.scores.items()},
@@ -161,7 +163,7 @@ class Batches:
             }
             for verdict in self.applied(opened).verdicts
         }
-        return filled(opened.file, opened.rubric, fields)
+        return fill_in(opened.file, opened.rubric, fields)
 
     def rubric(self, run: StoredRun) -> Rubric:
         return parse_rubric(stored_rubric(self._stores.store(), run), f"rubric.md of batch run {run.run_id}")
@@ -179,18 +181,21 @@ def our_experiments(store: RunStore) -> list[Experiment]:
 
 
 def pending(
-    kept: SnapshotEntry, judge: str, opened: Sequence[OpenedBatch] = (), unjudged: bool = False
+    entry: SnapshotEntry, judge: str, opened: Sequence[OpenedBatch] = (), unjudged: bool = False
 ) -> list[StoredCell]:
-    """Cells that wait for this judge and are in none of these batches; `unjudged`: those that wait for anybody."""
-    if kept.snapshot.rubric is None:
+    """Return the cells that wait for this judge and are in none of these batches.
+
+    With `unjudged`, only those that still wait for any judge.
+    """
+    if entry.snapshot.rubric is None:
         return []
-    digest = rubric_of(kept.snapshot).digest
+    digest = rubric_of(entry.snapshot).digest
     taken = {slot.run_id for one in opened for slot in one.batch.slots}
-    waiting = [cell for cell in kept.snapshot.cells if cell.run_id not in taken and awaits(cell, judge, digest)]
+    waiting = [cell for cell in entry.snapshot.cells if cell.run_id not in taken and awaits(cell, judge, digest)]
     return [cell for cell in waiting if cell.awaits_judge(digest)] if unjudged else waiting
 
 
-def _no_batch(batch: str) -> NotFound:
+def _not_found(batch: str) -> NotFound:
     return NotFound(
         f"there is no batch '{batch}' for you; the judging page, or POST /api/judging/next, gives the next one"
     )

@@ -1,4 +1,4 @@
-"""What the server shows of experiments, kept in memory as long as nothing has changed in the store."""
+"""Experiments, leaderboards and runs for API and pages, cached in memory until the store changes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from tipbench.server.views.snapshots import SnapshotEntry, SnapshotMemoryCache
 from tipbench.server.views.store_provider import StoreProvider
 
 STATES = ("judged", "pending", "failed", "empty")
-MOST_RUNS = 500  # a page
+MAX_RUNS_PER_PAGE = 500
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ExperimentLine:
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Which runs; what is None does not matter."""
+    """Which runs to list; None matches everything."""
 
     model: str | None = None
     prompt: str | None = None
@@ -54,17 +54,17 @@ class RunFilter:
 
 @dataclass(frozen=True)
 class RunPage:
-    """A page of an experiment's runs, the oldest first."""
+    """A page of an experiment's runs, oldest first."""
 
     cells: Sequence[StoredCell]
-    total: int  # that fit the filter
+    total: int  # runs that match the filter
     offset: int
     limit: int
 
 
 @dataclass(frozen=True)
 class RunLevels:
-    """What the runs of an experiment can be filtered by."""
+    """The values that an experiment's runs can be filtered by."""
 
     models: Sequence[str]
     prompts: Sequence[str]
@@ -73,7 +73,7 @@ class RunLevels:
 
 @dataclass(frozen=True)
 class RunDetail:
-    """One run with its texts. What the model wrote is untrusted."""
+    """One run with its texts. The model's output is untrusted."""
 
     cell: StoredCell
     experiment_id: str
@@ -100,81 +100,81 @@ class CandidateScores:
 
 
 class Boards:
-    """Reading, for API and pages. Raises NotFound for an experiment or run that is not there."""
+    """Read access for API and pages. Raises NotFound for an experiment or run that does not exist."""
 
     def __init__(self, stores: StoreProvider, snapshots: SnapshotMemoryCache) -> None:
         self._stores = stores
-        self._looks = snapshots
-        self._earnings = RewardStatisticsReader(decisions_folder(stores.settings.home))
+        self._snapshots = snapshots
+        self._reward_statistics = RewardStatisticsReader(decisions_folder(stores.settings.home))
         self._prefixes = tuple(load_suite(name).experiment_prefix for name in built_in_suites())
 
     def experiments(self) -> list[ExperimentLine]:
-        """Those of the built-in suites' prefixes and of tipbench's other suites, the newest first."""
+        """Return experiments with a built-in suite's prefix or of another tipbench suite, newest first."""
         store = self._stores.store_if_any()
         found = store.experiments("") if store else []
         ours = [one for one in found if one.name.startswith(self._prefixes) or "tipbench.suite" in one.tags]
         return [self._line(store, experiment) for experiment in reversed(ours) if store]
 
     def leaderboard(self, experiment: str) -> Leaderboard:
-        return self._board(self._looks.find(experiment))
+        return self._board(self._snapshots.find(experiment))
 
     def leaderboard_json(self, experiment: str) -> bytes:
-        """As compare's JSON."""
-        kept = self._looks.find(experiment)
-        return kept.made("json", lambda: json_text(as_data(self._board(kept))).encode())
+        """Return the leaderboard as `tipbench compare --format json` writes it."""
+        entry = self._snapshots.find(experiment)
+        return entry.cached("json", lambda: json_text(as_data(self._board(entry))).encode())
 
     def report(self, experiment: str) -> Report:
-        """The leaderboard with judges and examples."""
-        kept = self._looks.find(experiment)
+        """Return the leaderboard with judges and examples."""
+        entry = self._snapshots.find(experiment)
         made_at = utc_minute(self._stores.clock() * 1000)
 
         def make() -> Report:
             return make_report(
-                self._stores.store(), kept.snapshot, rubric_of(kept.snapshot), self._board(kept), made_at
+                self._stores.store(), entry.snapshot, rubric_of(entry.snapshot), self._board(entry), made_at
             )
 
-        return kept.made("report", make)
+        return entry.cached("report", make)
 
     def rewards(self, experiment: str) -> Rewards:
-        """What users did with its rows, by what the recommender of this home has logged until now."""
-        return rewards_of(self.leaderboard(experiment), self._earnings.read())
+        """Return what users did with its rows, from the decision log of this home's recommender."""
+        return rewards_of(self.leaderboard(experiment), self._reward_statistics.read())
 
     def runs(self, experiment: str, wanted: RunFilter, offset: int, limit: int) -> RunPage:
         if wanted.state is not None and wanted.state not in STATES:
             raise InvalidInput(f"there is no state '{wanted.state}'; take one of {', '.join(STATES)}")
-        cells = _fitting(self._looks.find(experiment).snapshot.cells, wanted)
+        cells = _matching(self._snapshots.find(experiment).snapshot.cells, wanted)
         return RunPage(cells[offset : offset + limit], len(cells), offset, limit)
 
     def levels(self, experiment: str) -> RunLevels:
-        kept = self._looks.find(experiment)
-        return kept.made("levels", lambda: _levels(kept.snapshot.cells))
+        entry = self._snapshots.find(experiment)
+        return entry.cached("levels", lambda: _levels(entry.snapshot.cells))
 
     def run(self, experiment: str, run_id: str) -> RunDetail:
-        kept = self._looks.find(experiment)
-        cells = kept.made("by run", lambda: {cell.run_id: cell for cell in kept.snapshot.cells})
+        entry = self._snapshots.find(experiment)
+        cells = entry.cached("by run", lambda: {cell.run_id: cell for cell in entry.snapshot.cells})
         if run_id not in cells:
             raise NotFound(f"there is no run '{run_id}' in experiment '{experiment}'")
         store = self._stores.store()
         cell = cells[run_id]
-        found = store.runs(kept.snapshot.experiment, {KIND: CELL, "tipbench.cell_key": cell.key})
+        found = store.runs(entry.snapshot.experiment, {KIND: CELL, "tipbench.cell_key": cell.key})
         run = next((one for one in found if one.run_id == run_id), None)
         if run is None:
             raise NotFound(f"run '{run_id}' is gone from experiment '{experiment}'")
-        scores = kept.made("scores", lambda: _scores(store, kept))
-        return _detail(store, cell, run, kept.snapshot.experiment, scores.get(run_id, ()))
+        scores = entry.cached("scores", lambda: _scores(store, entry))
+        return _detail(store, cell, run, entry.snapshot.experiment, scores.get(run_id, ()))
 
-    def _board(self, kept: SnapshotEntry) -> Leaderboard:
-        return kept.made("board", lambda: leaderboard_of(kept.snapshot, rubric_of(kept.snapshot)))
+    def _board(self, entry: SnapshotEntry) -> Leaderboard:
+        return entry.cached("board", lambda: leaderboard_of(entry.snapshot, rubric_of(entry.snapshot)))
 
     def _line(self, store: RunStore, experiment: Experiment) -> ExperimentLine:
         about = (experiment.name, experiment.created_ms, experiment.tags.get("tipbench.suite", ""))
         try:
-            kept = self._looks.of(store, experiment)
+            entry = self._snapshots.get(store, experiment)
         except TrackingUnreachable:
             raise
-        except StoredDataDamaged as error:  # the others are worth a line all the same
+        except StoredDataDamaged as error:  # list the other experiments anyway
             return ExperimentLine(*about, 0, 0, 0, 0, str(error))
-        return kept.made("line", lambda: _counted(about, kept.snapshot.cells))
+        return entry.cached("line", lambda: _counted(about, entry.snapshot.cells))
 
 
 def state_of(cell: StoredCell) -> str:
@@ -191,8 +191,8 @@ def _counted(about: tuple[str, int, str], cells: Sequence[StoredCell]) -> Experi
     return ExperimentLine(*about, len(cells), len(cells) - failed - pending, pending, failed)
 
 
-def _fitting(cells: Sequence[StoredCell], wanted: RunFilter) -> Sequence[StoredCell]:
-    """One condition after the other, so that most cells are looked at once."""
+def _matching(cells: Sequence[StoredCell], wanted: RunFilter) -> Sequence[StoredCell]:
+    """Return the cells that match, applying one condition after another so that most cells are tested only once."""
     if wanted.model is not None:
         cells = [cell for cell in cells if cell.model == wanted.model]
     if wanted.prompt is not None:
@@ -210,9 +210,9 @@ def _levels(cells: Sequence[StoredCell]) -> RunLevels:
     )
 
 
-def _scores(store: RunStore, kept: SnapshotEntry) -> dict[str, list[CandidateScores]]:
-    """Of every run, what judges gave its candidates by the rubric that the experiment is judged by."""
-    batches = applied_batches(store, batch_runs(store, kept.snapshot.experiment), rubric_of(kept.snapshot).digest)
+def _scores(store: RunStore, entry: SnapshotEntry) -> dict[str, list[CandidateScores]]:
+    """Return, by run id, the scores that judges gave its candidates under the experiment's current rubric."""
+    batches = applied_batches(store, batch_runs(store, entry.snapshot.experiment), rubric_of(entry.snapshot).digest)
     counting = {batch.batch.judge for batch in batches if batch.counted}
     found: dict[str, list[CandidateScores]] = {}
     for judge, verdicts in effective_verdicts(batches).items():

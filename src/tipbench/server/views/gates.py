@@ -1,4 +1,4 @@
-"""The gates that were run: a list, and one with all its reasons."""
+"""Gates that were run: a list, and a single gate with all its reasons."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Verdict(GateVerdict):
 
 
 class Gate(GateRecord):
-    """A gate's record with what only pages show."""
+    """A gate's record, including what only pages show."""
 
     tipbench: str  # the version that ran it
     verdict: Verdict
@@ -53,26 +53,26 @@ class GateLine:
     seeds: int
     steps: int
     failed: tuple[str, ...]  # conditions
-    problem: str = ""  # why its record can't be read; then nothing else is known
+    problem: str = ""  # why its record can't be read; everything else is then empty
 
 
 class Gates:
-    """Records don't change, so each is read once. Safe to be asked by many threads."""
+    """Reads gates' records. Records never change, so each is read once. Thread-safe."""
 
     def __init__(self, home: Path) -> None:
         self._records = gate_records(home)
         self._lines = RecordIndex(self._records.path, self._line)
 
     def lines(self) -> list[GateLine]:
-        """The newest first; those that can't be read are named all the same, at the end."""
+        """Return all gates, newest first; those that can't be read are at the end."""
         return sorted(self._lines.read(), key=lambda one: (-one.made_ms, one.id))
 
     def data(self, gate_id: str) -> Mapping[str, Any]:
-        """The record as it was stored."""
+        """Return the record as it was stored."""
         return self._records.data(gate_id)
 
     def gate(self, gate_id: str) -> Gate:
-        """Raises StateError for a record that was edited, or that another version has written."""
+        """Return the gate; raise StateError if its record was edited or written by another version."""
         return self._records.read_as(Gate, gate_id)
 
     def _line(self, name: str) -> GateLine:

@@ -1,4 +1,4 @@
-"""The judging desk: batches for people who judge in the browser or over the API, with what they have given so far."""
+"""The judging desk: batches for people who judge in the browser or over the API, and their drafts."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tipbench.bench.bench import Bench
 from tipbench.bench.compare.snapshot import rubric_of
-from tipbench.bench.judge.apply import Applied, ApplyOptions, report_of_applied
+from tipbench.bench.judge.apply import Applied, ApplyOptions, applied_report
 from tipbench.bench.judge.judges.catalog import person
 from tipbench.bench.judge.judges.webhook import batch_key, is_fresh, verify_signature
 from tipbench.bench.judge.sample import fitting_sample
@@ -21,13 +21,22 @@ from tipbench.core.errors import DatabaseBusy, InvalidInput, NotFound, NothingPe
 from tipbench.core.locks import TimedLock
 from tipbench.core.untrusted import json_text
 from tipbench.server.views.batches import Batches, Drafts, OpenedBatch, our_experiments, pending
-from tipbench.server.views.sheet import LONGEST_NOTE, NOTHING, Given, Sheet, filled, given, make_sheet, read_change
+from tipbench.server.views.sheet import (
+    MAX_NOTE_LENGTH,
+    NO_FIELDS,
+    Given,
+    Sheet,
+    fill_in,
+    given,
+    make_sheet,
+    read_change,
+)
 from tipbench.server.views.snapshots import SnapshotEntry, SnapshotMemoryCache
 from tipbench.server.views.store_provider import StoreProvider
 
-_ESCAPED = 12  # bytes that a letter can take in JSON, as two \uXXXX
-_PATIENCE_S = 10.0
-_TURNS = 64  # locks that all batches share
+_ESCAPED = 12  # bytes that a character can take in JSON, as two \uXXXX
+_LOCK_TIMEOUT_S = 10.0
+_LOCKS = 64  # shared by all batches
 _log = logging.getLogger(__name__)
 
 
@@ -37,141 +46,141 @@ class OpenBatch:
 
     batch: str
     items: int
-    done: int  # items that are scored completely
+    done: int  # completely scored items
     created_ms: int
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """What a judge finds on coming in."""
+    """What waits for a judge."""
 
     open: Sequence[OpenBatch]
-    candidates: int  # beside these, as many as batches would hold
+    candidates: int  # outside open batches, as many as new batches would include
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What stands after a change."""
+    """The state of an item and its batch after a change."""
 
     given: Given
     done: int
     items: int
 
 
-class _Looked(NamedTuple):
-    """An experiment as a judge finds it."""
+class _JudgeExperiment(NamedTuple):
+    """An experiment with its snapshot and a judge's open batches."""
 
     experiment: Experiment
-    kept: SnapshotEntry
+    entry: SnapshotEntry
     opened: Sequence[OpenedBatch]  # the judge's own
 
 
 class JudgingDesk:
-    """For one store. A judge sees own batches alone; asking for another's is as asking for one that is not there."""
+    """The judging desk of one store. Judges see only their own batches; others' are reported as not found."""
 
     def __init__(self, stores: StoreProvider, snapshots: SnapshotMemoryCache, drafts: Drafts) -> None:
         self._stores = stores
-        self._looks = snapshots
+        self._snapshots = snapshots
         self._drafts = drafts
         self._batches = Batches(stores, drafts)
-        self._exporting = _timed_lock()
-        self._turns = tuple(_timed_lock() for _ in range(_TURNS))
+        self._export_lock = _timed_lock()
+        self._locks = tuple(_timed_lock() for _ in range(_LOCKS))
 
     def waiting(self, judge: str, wanted: str | None = None) -> Waiting:
-        """In all experiments, or in the one that is wanted: there, also what somebody else has scored already."""
+        """Return what waits in all experiments, or in the wanted one, including what others have scored there."""
         found: list[OpenBatch] = []
         candidates = 0
-        for one in self._looked_at(judge, wanted):
+        for one in self._experiments_for(judge, wanted):
             found += map(self._summary, one.opened)
-            sizes = [cell.candidates for cell in pending(one.kept, judge, one.opened, unjudged=wanted is None)]
-            sample = fitting_sample(sizes)  # a batch leaves out what is beyond, and so does the time it is said to take
+            sizes = [cell.candidates for cell in pending(one.entry, judge, one.opened, unjudged=wanted is None)]
+            sample = fitting_sample(sizes)  # a batch leaves out the rest, so the estimated time must, too
             candidates += sum(min(sample, size) for size in sizes)
         return Waiting(sorted(found, key=lambda one: (-one.done, -one.created_ms)), candidates)
 
     def next_batch(self, judge: str, experiment: str | None = None) -> OpenBatch | None:
-        """An open batch to go on with, else a new one of what is pending; None when nothing waits.
+        """Return an open batch to continue, else a new one of what is pending; None if nothing is.
 
-        Of an experiment that is named, also what somebody else has scored already: a second opinion.
+        If an experiment is named, the batch includes what others have already scored, for a second opinion.
         """
-        with self._exporting:
-            chosen = self._looked_at(judge, experiment)
+        with self._export_lock:
+            chosen = self._experiments_for(judge, experiment)
             if experiment is not None and not chosen:
                 raise NotFound(f"there is no experiment '{experiment}' here")
             open_ones = [self._summary(batch) for one in chosen for batch in one.opened]
             if open_ones:
                 return max(open_ones, key=lambda one: (one.done, one.created_ms))
-            for one in reversed(chosen):  # the newest first
-                if pending(one.kept, judge, unjudged=experiment is None):
-                    with suppress(NothingPending):  # somebody was quicker than our look at it
-                        return self._export(one.experiment, rubric_of(one.kept.snapshot), judge)
+            for one in reversed(chosen):  # newest first
+                if pending(one.entry, judge, unjudged=experiment is None):
+                    with suppress(NothingPending):  # somebody was faster than our snapshot
+                        return self._export(one.experiment, rubric_of(one.entry.snapshot), judge)
         return None
 
     def sheet(self, batch: str, judge: str) -> Sheet:
         opened = self._batches.find(batch, judge)
-        handed_in = is_applied(self._batches.fresh(opened))
-        return make_sheet(opened.file, opened.rubric, self._drafts.of(batch), handed_in)
+        handed_in = is_applied(self._batches.read_run(opened))
+        return make_sheet(opened.file, opened.rubric, self._drafts.read(batch), handed_in)
 
     def file(self, batch: str, judge: str) -> dict[str, Any]:
-        """The judge's file, as `--export` writes it, with what was given so far."""
+        """Return the judge file, as `--export` writes it, with what was given so far."""
         opened = self._batches.find(batch, judge)
-        return filled(opened.file, opened.rubric, self._drafts.of(batch))
+        return fill_in(opened.file, opened.rubric, self._drafts.read(batch))
 
     def save(self, batch: str, judge: str, slot: str, change: Mapping[str, Any]) -> Saved:
-        """Keeps a change of one item: {"scores": {name: 4}, "flags": {name: true}, "note": "…"}, each part optional."""
+        """Store a change to one item: {"scores": {name: 4}, "flags": {name: true}, "note": "…"}, each part optional."""
         opened = self._batches.find(batch, judge)
         checked = opened.checked
         if slot not in checked:
             raise NotFound(f"there is no item '{slot}' in batch {batch}")
         fields = read_change(change, opened.rubric)
-        with self._turn(batch):
-            if is_applied(self._batches.fresh(opened)):
+        with self._batch_lock(batch):
+            if is_applied(self._batches.read_run(opened)):
                 raise InvalidInput(f"batch {batch} was handed in; what was given stays as it is")
-            self._drafts.keep(batch, slot, fields, self._now_ms)
-        stands = given(opened.rubric, checked[slot], self._drafts.of(batch).get(slot, NOTHING))
-        return Saved(stands, self._batches.done(opened), len(checked))
+            self._drafts.save(batch, slot, fields, self._now_ms)
+        current = given(opened.rubric, checked[slot], self._drafts.read(batch).get(slot, NO_FIELDS))
+        return Saved(current, self._batches.done(opened), len(checked))
 
     def submit(self, batch: str, judge: str) -> Applied:
-        """Applies what was saved, all or nothing. Raises JudgeFileError with every problem."""
+        """Apply what was saved, all or nothing; raise JudgeFileError with every problem."""
         opened = self._batches.find(batch, judge)
-        with self._turn(batch):  # what is kept until then is handed in, what comes later is refused
-            if not is_applied(self._batches.fresh(opened)):
+        with self._batch_lock(batch):  # changes stored before this are handed in, later ones are refused
+            if not is_applied(self._batches.read_run(opened)):
                 complete = self._batches.done(opened) == len(opened.file["items"])
-                manner = ApplyOptions(partial=complete)  # where all is given, a run that somebody deleted is left out
-                return self._apply(opened, filled(opened.file, opened.rubric, self._drafts.of(batch)), manner)
+                options = ApplyOptions(partial=complete)  # if all is given, deleted runs are left out
+                return self._apply(opened, fill_in(opened.file, opened.rubric, self._drafts.read(batch)), options)
         if finish_applying(self._stores.store(), opened.experiment, self._now_ms):
-            self._looks.forget(opened.experiment.id)
+            self._snapshots.invalidate(opened.experiment.id)
         return self.report(batch, judge)
 
-    def longest_file(self, batch: str, judge: str) -> int:
-        """Bytes that a filled-in file of this batch can have, however it is written; more is no answer to it."""
+    def max_file_bytes(self, batch: str, judge: str) -> int:
+        """Return the maximum size in bytes of a filled-in file of this batch, however it is formatted."""
         file = self._batches.find(batch, judge).file
-        return _ESCAPED * (len(json_text(file)) + LONGEST_NOTE * len(file["items"]))
+        return _ESCAPED * (len(json_text(file)) + MAX_NOTE_LENGTH * len(file["items"]))
 
     def submit_file(self, batch: str, judge: str, content: bytes, partial: bool = False) -> Applied:
-        """Applies a filled-in file, as `--apply` does."""
+        """Apply a filled-in file, as `--apply` does."""
         opened = self._batches.find(batch, judge)
         data = read_judge_data(content, "the body")
         _check_answers(data, batch)
         return self._apply(opened, data, ApplyOptions(partial=partial))
 
     def report(self, batch: str, judge: str) -> Applied:
-        """What came of a batch that was handed in, as it was told then."""
-        return report_of_applied(self._batches.applied(self._batches.find(batch, judge)))
+        """Return the report on a batch that was handed in, as it was then."""
+        return applied_report(self._batches.applied(self._batches.find(batch, judge)))
 
     def accept(self, batch: str, by: str, why: str) -> Applied:
-        """Lets a batch count although its judge drifted, whoever's it is."""
+        """Make a batch of any judge count although the judge drifted."""
         opened = self._batches.find(batch, None)
         data = self._batches.handed_in(opened)
         return self._apply(opened, data, ApplyOptions(partial=True, replace=True, accept_drift=f"{by}: {why}"))
 
     def expects_calls(self, timestamp: str) -> bool:
-        """Whether a call back of this moment can hold at all: before a byte of it is read."""
+        """Return whether a callback with this timestamp can be valid, before any of its body is read."""
         return bool(self._stores.settings.get("TIPBENCH_JUDGE_SECRET")) and is_fresh(timestamp, self._stores.clock())
 
     def call_back(self, batch: str, timestamp: str, signature: str, body: bytes) -> Applied | None:
-        """The scores of a judge elsewhere, signed with its batch's key; None when the signature does not hold.
+        """Apply a webhook judge's scores, signed with the batch's key; return None if the signature is not valid.
 
-        The signature is looked at before anything else: who can't sign learns nothing, and costs nothing.
+        The signature is verified first, so that a caller without the key learns nothing and costs nothing.
         """
         secret = self._stores.settings.get("TIPBENCH_JUDGE_SECRET")
         if not secret or not verify_signature(
@@ -183,33 +192,36 @@ class JudgingDesk:
         _check_answers(data, batch)
         return self._apply_to(experiment, self._batches.rubric(run), data, ApplyOptions())
 
-    def _turn(self, batch: str) -> TimedLock:
-        return self._turns[hash(batch) % _TURNS]
+    def _batch_lock(self, batch: str) -> TimedLock:
+        return self._locks[hash(batch) % _LOCKS]
 
-    def _apply(self, opened: OpenedBatch, data: dict[str, Any], manner: ApplyOptions) -> Applied:
-        return self._apply_to(opened.experiment, opened.rubric, data, manner)
+    def _apply(self, opened: OpenedBatch, data: dict[str, Any], options: ApplyOptions) -> Applied:
+        return self._apply_to(opened.experiment, opened.rubric, data, options)
 
-    def _apply_to(self, experiment: Experiment, rubric: Rubric, data: dict[str, Any], manner: ApplyOptions) -> Applied:
+    def _apply_to(self, experiment: Experiment, rubric: Rubric, data: dict[str, Any], options: ApplyOptions) -> Applied:
         try:
-            return self._bench(experiment, rubric).apply(data, manner)
+            return self._bench(experiment, rubric).apply(data, options)
         finally:
-            self._looks.forget(experiment.id)
+            self._snapshots.invalidate(experiment.id)
 
     def _export(self, experiment: Experiment, rubric: Rubric, judge: str) -> OpenBatch:
         bench = self._bench(experiment, rubric)
         exported = bench.new_batch(person(judge), keep_file=True)
-        self._looks.forget(experiment.id)
+        self._snapshots.invalidate(experiment.id)
         return OpenBatch(exported.file["batch"], exported.items, 0, bench.now_ms)
 
-    def _looked_at(self, judge: str, name: str | None) -> list[_Looked]:
-        """Our experiments, or the one of that name, the oldest first. One that can't be read holds up no other."""
+    def _experiments_for(self, judge: str, name: str | None) -> list[_JudgeExperiment]:
+        """Return tipbench's experiments, or the one of that name, oldest first.
+
+        Unless it was named, an experiment that can't be read is logged and skipped.
+        """
         store = self._stores.store_if_any()
         found = []
         for one in our_experiments(store) if store else ():
             if store and name in (None, one.name):
                 try:
-                    kept = self._looks.of(store, one)
-                    found.append(_Looked(one, kept, self._batches.open_for(judge, one, kept)))
+                    entry = self._snapshots.get(store, one)
+                    found.append(_JudgeExperiment(one, entry, self._batches.open_for(judge, one, entry)))
                 except (StoredDataDamaged, InvalidInput) as error:
                     if name is not None:
                         raise
@@ -221,7 +233,7 @@ class JudgingDesk:
         return OpenBatch(batch.id, len(batch.slots), self._batches.done(opened), batch.created_ms)
 
     def _bench(self, experiment: Experiment, rubric: Rubric) -> Bench:
-        """For batches by this rubric. A batch without anchors says so in its drift report."""
+        """Return the bench for batches by this rubric. A batch without anchors says so in its drift report."""
         bench = self._stores.bench(experiment.name)
         bench.rubric = rubric
         try:
@@ -229,7 +241,7 @@ class JudgingDesk:
         except InvalidInput as error:
             _log.warning("the anchors for experiment '%s' can't be used: %s", experiment.name, error)
             problem = "the anchors that belong into this batch can't be read; the server's log tells admins why"
-            raise InvalidInput(problem) from error  # its own words would tell a judge about them
+            raise InvalidInput(problem) from error  # the original message would reveal them to a judge
         return bench
 
     @property
@@ -243,4 +255,4 @@ def _check_answers(data: Mapping[str, Any], batch: str) -> None:
 
 
 def _timed_lock() -> TimedLock:
-    return TimedLock(_PATIENCE_S, lambda: DatabaseBusy("somebody else is at it; try again in a moment"))
+    return TimedLock(_LOCK_TIMEOUT_S, lambda: DatabaseBusy("somebody else is at it; try again in a moment"))

@@ -1,4 +1,4 @@
-"""What the server shows of the recommender, and what it can start for it."""
+"""The recommender's data for API and pages, and the simulations that they can start."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -17,17 +17,18 @@ from tipbench.server.views.gates import Gates
 from tipbench.server.views.replays import Replays
 from tipbench.server.views.simulations import Simulations
 
-# Which policy is live, how it came to be, and whether another one may follow it.
-
 
 @dataclass(frozen=True)
 class History:
     live: str
-    acts: tuple[Act, ...]  # the newest first
+    acts: tuple[Act, ...]  # newest first
 
 
 class Promotions:
-    """Read from the store that the settings name. It is opened for a moment only: nobody who moves it has to wait."""
+    """The live policy, its history, and whether another may follow it, read from the store in the settings.
+
+    The store is opened only briefly, so that moving it never has to wait.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -41,7 +42,7 @@ class Promotions:
         return self.history().live
 
     def why_not(self, policy: str, gate_id: str, at_ms: int) -> str:
-        """Why this policy may not go live by this gate now; nothing where it may. Nothing is changed."""
+        """Return why this gate does not allow the policy to go live now; empty if it does. Changes nothing."""
         try:
             with closing(open_store(self._settings)) as store:
                 search = GateSearch(self._settings.home, built_in_world(), gate_id=gate_id)
@@ -52,22 +53,24 @@ class Promotions:
 
 
 @dataclass(frozen=True)
-class RecommenderRoom:
+class RecommenderViews:
     simulations: Simulations
     gates: Gates
     replays: Replays
     promotions: Promotions
-    agreement: ShadowStatisticsReader
+    shadows: ShadowStatisticsReader
 
 
-def open_room(settings: Settings, clock: Callable[[], float], new_id: Callable[[], str]) -> RecommenderRoom:
-    """It has begun to look after simulations when it is there."""
+def open_recommender_views(
+    settings: Settings, clock: Callable[[], float], new_id: Callable[[], str]
+) -> RecommenderViews:
+    """Open all views of the recommender. Simulation jobs are managed from then on."""
     promotions = Promotions(settings)
     runner = SimulationRunner(settings.home, settings, clock, new_id)
-    return RecommenderRoom(
+    return RecommenderViews(
         simulations=Simulations(runner, promotions.live),
         gates=Gates(settings.home),
         replays=Replays(settings.home),
         promotions=promotions,
-        agreement=ShadowStatisticsReader(signals_folder(settings.home)),
+        shadows=ShadowStatisticsReader(signals_folder(settings.home)),
     )

@@ -1,4 +1,4 @@
-"""The replays of the decision log: a list, and one with its estimates and what they rest on."""
+"""Replays of the decision log: a list, and a single replay with its estimates and their basis."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from tipbench.recommender.replay.verdict import Status
 
 
 class Estimate(RecordPart):
-    """A reward a decision; None for what can't be told."""
+    """A mean reward per decision and its margin; None for what can't be estimated."""
 
     mean: float | None
     margin: float | None
@@ -24,7 +24,7 @@ class Estimated(RecordPart):
 
 
 class Log(RecordPart):
-    folder: str = ""  # records of the first replays don't name it
+    folder: str = ""  # not in the oldest records
     decisions: int
     first_ms: int | None
     last_ms: int | None
@@ -37,7 +37,7 @@ class Rules(RecordPart):
 
 
 class Replay(ReplayRecord):
-    """A replay's record with what only pages show."""
+    """A replay's record, including what only pages show."""
 
     tipbench: str  # the version that made it
     share: float
@@ -63,26 +63,26 @@ class ReplayLine:
     candidate: str
     status: Status | Literal[""]
     reason: str
-    problem: str = ""  # why its record can't be read; then nothing else is known
+    problem: str = ""  # why its record can't be read; everything else is then empty
 
 
 class Replays:
-    """Records don't change, so each is read once. Safe to be asked by many threads."""
+    """Reads replays' records. Records never change, so each is read once. Thread-safe."""
 
     def __init__(self, home: Path) -> None:
         self._records = replay_records(home)
         self._lines = RecordIndex(self._records.path, self._line)
 
     def lines(self) -> list[ReplayLine]:
-        """The newest first; those that can't be read are named all the same, at the end."""
+        """Return all replays, newest first; those that can't be read are at the end."""
         return sorted(self._lines.read(), key=lambda one: (-one.made_ms, one.id))
 
     def data(self, replay_id: str) -> Mapping[str, Any]:
-        """The record as it was stored."""
+        """Return the record as it was stored."""
         return self._records.data(replay_id)
 
     def replay(self, replay_id: str) -> Replay:
-        """Raises StateError for a record that was edited, or that another version has written."""
+        """Return the replay; raise StateError if its record was edited or written by another version."""
         return self._records.read_as(Replay, replay_id)
 
     def _line(self, name: str) -> ReplayLine:

@@ -1,4 +1,4 @@
-"""What users did with the texts of an experiment's rows, beside what judges said about them."""
+"""What users did with the texts of a leaderboard's rows, beside what judges said about them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.recommender.log.reward_statistics import RewardStatistics
 from tipbench.statistics.bounded import Interval, bounded_interval, inverse_propensity_mean
 
-LEAST_EFFECTIVE = 200  # below, a weighted mean is mostly chance, and is not shown
+LEAST_EFFECTIVE = 200  # below this, a weighted mean is mostly noise and is not shown
 _SCALE = Interval(-1.0, 1.0)
-_Places = NDArray[np.intp]
+_Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Weighted:
-    """By how unlikely each choice was; of rewards whose decisions left something to chance."""
+    """Rewards weighted by how unlikely each choice was; only those whose decisions were random to some degree."""
 
     rewards: int
     effective: float
@@ -27,7 +27,7 @@ class Weighted:
 
 
 @dataclass(frozen=True)
-class EarnedRow:
+class ServedRow:
     """A row of the leaderboard that was served."""
 
     rank: int
@@ -36,8 +36,8 @@ class EarnedRow:
     users: int
     rewarded: int
     completed: int  # rewards above 0
-    mean: float | None  # of the rewards; None: there are none
-    interval: Interval | None  # 95 %, users taken for independent and the rewards of one for as alike as they look
+    mean: float | None  # of the rewards; None if there are none
+    interval: Interval | None  # 95 %; users are independent, one user's rewards as correlated as observed
     weighted: Weighted
 
     @property
@@ -47,15 +47,15 @@ class EarnedRow:
 
 @dataclass(frozen=True)
 class Rewards:
-    """The served rows, in the leaderboard's order, and what belongs to none of them."""
+    """The served rows, in the leaderboard's order, and counts of what belongs to none of them."""
 
     board: Leaderboard
-    rows: tuple[EarnedRow, ...]
-    users: int  # who were served any of them
-    elsewhere: int  # served, of runs that don't count in this experiment: another's, set aside, or gone
+    rows: tuple[ServedRow, ...]
+    users: int  # that were served at least one of the rows
+    elsewhere: int  # served from runs that don't count here: another experiment's, set aside or deleted
     elsewhere_runs: int
-    without_source: int  # served, and nothing says from which run
-    rewards_alone: int  # whose decisions are not in the log
+    without_source: int  # served without a source run
+    rewards_without_decision: int  # rewards whose decisions are not in the log
 
     @property
     def served(self) -> int:
@@ -66,11 +66,11 @@ class Rewards:
         return sum(row.rewarded for row in self.rows)
 
 
-def rewards_of(board: Leaderboard, earnings: RewardStatistics) -> Rewards:
-    row_of_source = _rows_of_sources(board, earnings)
-    known = earnings.source >= 0
-    rows = np.full(len(earnings.source), -1, dtype=np.int64)
-    rows[known] = row_of_source[earnings.source[known]]
+def rewards_of(board: Leaderboard, statistics: RewardStatistics) -> Rewards:
+    row_of_source = _rows_of_sources(board, statistics)
+    known = statistics.source >= 0
+    rows = np.full(len(statistics.source), -1, dtype=np.int64)
+    rows[known] = row_of_source[statistics.source[known]]
     order = np.argsort(rows, kind="stable")
     starts = np.searchsorted(rows[order], np.arange(len(board.rows) + 1))
     served = [order[start:end] for start, end in pairwise(starts)]
@@ -78,49 +78,49 @@ def rewards_of(board: Leaderboard, earnings: RewardStatistics) -> Rewards:
     return Rewards(
         board=board,
         rows=tuple(
-            _earned(rank, row, earnings, places)
-            for rank, (row, places) in enumerate(zip(board.rows, served, strict=True), 1)
-            if len(places)
+            _served_row(rank, row, statistics, indices)
+            for rank, (row, indices) in enumerate(zip(board.rows, served, strict=True), 1)
+            if len(indices)
         ),
-        users=len(np.unique(earnings.user[rows >= 0])),
+        users=len(np.unique(statistics.user[rows >= 0])),
         elsewhere=int(elsewhere.sum()),
-        elsewhere_runs=len({earnings.sources[number].run_id for number in np.unique(earnings.source[elsewhere])}),
-        without_source=earnings.without_source,
-        rewards_alone=earnings.rewards_alone,
+        elsewhere_runs=len({statistics.sources[number].run_id for number in np.unique(statistics.source[elsewhere])}),
+        without_source=statistics.without_source,
+        rewards_without_decision=statistics.rewards_without_decision,
     )
 
 
-def _rows_of_sources(board: Leaderboard, earnings: RewardStatistics) -> NDArray[np.int64]:
-    """The row of each source; -1 where it names no run of this experiment, or not by its cell."""
+def _rows_of_sources(board: Leaderboard, statistics: RewardStatistics) -> NDArray[np.int64]:
+    """Return the row index of each source; -1 if it names no run of this experiment, or the wrong cell."""
     cells: Mapping[str, tuple[int, str]] = {
         cell.run_id: (number, cell.key) for number, row in enumerate(board.grid.rows) for cell in row.cells
     }
     found = []
-    for source in earnings.sources:
+    for source in statistics.sources:
         number, key = cells.get(source.run_id, (-1, ""))
         found.append(number if key.startswith(source.cell) else -1)
     return np.array(found, dtype=np.int64)
 
 
-def _earned(rank: int, row: LeaderboardRow, earnings: RewardStatistics, served: _Places) -> EarnedRow:
-    rewarded = served[~np.isnan(earnings.reward[served])]
-    rewards = earnings.reward[rewarded]
-    return EarnedRow(
+def _served_row(rank: int, row: LeaderboardRow, statistics: RewardStatistics, served: _Indices) -> ServedRow:
+    rewarded = served[~np.isnan(statistics.reward[served])]
+    rewards = statistics.reward[rewarded]
+    return ServedRow(
         rank=rank,
         row=row,
         served=len(served),
-        users=len(np.unique(earnings.user[served])),
+        users=len(np.unique(statistics.user[served])),
         rewarded=len(rewards),
         completed=int((rewards > 0).sum()),
         mean=float(rewards.mean()) if len(rewards) else None,
-        interval=bounded_interval(rewards, *_SCALE, earnings.user[rewarded].tolist()) if len(rewards) else None,
-        weighted=_weighted(earnings, rewarded),
+        interval=bounded_interval(rewards, *_SCALE, statistics.user[rewarded].tolist()) if len(rewards) else None,
+        weighted=_weighted(statistics, rewarded),
     )
 
 
-def _weighted(earnings: RewardStatistics, rewarded: _Places) -> Weighted:
-    by_chance = rewarded[~np.isnan(earnings.propensity[rewarded])]
-    if not len(by_chance):
+def _weighted(statistics: RewardStatistics, rewarded: _Indices) -> Weighted:
+    weightable = rewarded[~np.isnan(statistics.propensity[rewarded])]
+    if not len(weightable):
         return Weighted(0, 0.0, None)
-    found = inverse_propensity_mean(earnings.reward[by_chance], earnings.propensity[by_chance])
-    return Weighted(len(by_chance), found.effective, found.mean if found.effective >= LEAST_EFFECTIVE else None)
+    found = inverse_propensity_mean(statistics.reward[weightable], statistics.propensity[weightable])
+    return Weighted(len(weightable), found.effective, found.mean if found.effective >= LEAST_EFFECTIVE else None)

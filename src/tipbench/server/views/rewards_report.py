@@ -1,12 +1,13 @@
-"""What users did with a leaderboard's rows, in sentences, as JSON, CSV and Markdown."""
+"""Report what users did with a leaderboard's rows: in sentences, as JSON, CSV and Markdown."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tipbench.bench.compare.messages import figure, prompt_label
+from tipbench.bench.compare.leaderboard import prompt_label
+from tipbench.bench.compare.messages import figure
 from tipbench.core.text import plural
 from tipbench.core.untrusted import csv_text, json_text, markdown_text
-from tipbench.server.views.rewards import LEAST_EFFECTIVE, EarnedRow, Rewards
+from tipbench.server.views.rewards import LEAST_EFFECTIVE, Rewards, ServedRow
 from tipbench.statistics.bounded import Interval
 
 
@@ -25,10 +26,10 @@ def headline(rewards: Rewards) -> str:
 
 
 def caveats(rewards: Rewards) -> list[str]:
-    """What the figures can't tell."""
+    """Return the limits of what the figures say."""
     if not rewards.rows:
         return []
-    told = [
+    sentences = [
         "A policy chose what to show, so a mean reward also depends on when and to whom a row was shown: rows can't be "
         "compared by it. Nor does it count what got no reward.",
         "Weighted means count each reward by how unlikely its choice was, as if each row had been shown whenever it "
@@ -37,27 +38,27 @@ def caveats(rewards: Rewards) -> list[str]:
         "Intervals take users for independent of each other, and the rewards of one user for as alike as they look.",
     ]
     if rewards.board.provisional:
-        told.append("The composites are a rule's: no counted judge has scored anything yet.")
-    return told
+        sentences.append("The composites are a rule's: no counted judge has scored anything yet.")
+    return sentences
 
 
 def left_out(rewards: Rewards) -> list[str]:
-    """What was served and stands in no row."""
-    told = []
+    """Describe what was served or rewarded but belongs to no row."""
+    sentences = []
     if rewards.elsewhere:
         runs = f"{rewards.elsewhere_runs:,} {plural('run', rewards.elsewhere_runs)}"
-        told.append(
+        sentences.append(
             f"Not among them: served {_times(rewards.elsewhere)} from {runs} outside of '{rewards.board.experiment}' "
             f"(of another experiment, set aside or deleted)."
         )
     if rewards.without_source:
-        told.append(f"Not among them: served {_times(rewards.without_source)} without a source.")
-    if rewards.rewards_alone:
-        told.append(
-            f"{rewards.rewards_alone:,} {plural('reward', rewards.rewards_alone)} can't be told from where: the "
-            f"decisions are not in this log."
+        sentences.append(f"Not among them: served {_times(rewards.without_source)} without a source.")
+    if rewards.rewards_without_decision:
+        sentences.append(
+            f"{rewards.rewards_without_decision:,} {plural('reward', rewards.rewards_without_decision)} "
+            f"can't be told from where: the decisions are not in this log."
         )
-    return told
+    return sentences
 
 
 def says(rewards: Rewards) -> list[str]:
@@ -65,7 +66,7 @@ def says(rewards: Rewards) -> list[str]:
 
 
 def as_data(rewards: Rewards) -> dict[str, Any]:
-    """Plain values; what the API answers with."""
+    """Return the report as plain data, as the API sends it."""
     return {
         "experiment": rewards.board.experiment,
         "provisional": rewards.board.provisional,
@@ -75,32 +76,32 @@ def as_data(rewards: Rewards) -> dict[str, Any]:
         "rewarded": rewards.rewarded,
         "elsewhere": {"served": rewards.elsewhere, "runs": rewards.elsewhere_runs},
         "without_source": rewards.without_source,
-        "rewards_without_decision": rewards.rewards_alone,
+        "rewards_without_decision": rewards.rewards_without_decision,
         "least_effective": LEAST_EFFECTIVE,
         "rows": [_row(row) for row in rewards.rows],
     }
 
 
-def _row(earned: EarnedRow) -> dict[str, Any]:
-    row = earned.row
+def _row(served: ServedRow) -> dict[str, Any]:
+    row = served.row
     return {
-        "rank": earned.rank,
+        "rank": served.rank,
         "model": row.model,
         "prompt": row.prompt,
         "prompt_digest": row.prompt_digest,
         "settings": dict(row.settings),
         "composite": row.composite,
-        "served": earned.served,
-        "users": earned.users,
-        "rewarded": earned.rewarded,
-        "mean_reward": earned.mean,
-        "low": earned.interval.low if earned.interval else None,
-        "high": earned.interval.high if earned.interval else None,
-        "completed_share": earned.completed_share,
+        "served": served.served,
+        "users": served.users,
+        "rewarded": served.rewarded,
+        "mean_reward": served.mean,
+        "low": served.interval.low if served.interval else None,
+        "high": served.interval.high if served.interval else None,
+        "completed_share": served.completed_share,
         "weighted": {
-            "mean": earned.weighted.mean,
-            "rewards": earned.weighted.rewards,
-            "effective": earned.weighted.effective,
+            "mean": served.weighted.mean,
+            "rewards": served.weighted.rewards,
+            "effective": served.weighted.effective,
         },
     }
 
@@ -120,13 +121,13 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_markdown(rewards: Rewards) -> str:
-    says_below = [*caveats(rewards), *left_out(rewards)]
+    remarks = [*caveats(rewards), *left_out(rewards)]
     lines = [f"**{markdown_text(headline(rewards))}**", ""]
     if rewards.rows:
         lines += [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
         lines += [f"| {' | '.join(map(markdown_text, texts_of(rewards, row)))} |" for row in rewards.rows]
         lines.append("")
-    return "\n".join([*lines, *(f"- {markdown_text(text)}" for text in says_below)]).rstrip("\n")
+    return "\n".join([*lines, *(f"- {markdown_text(text)}" for text in remarks)]).rstrip("\n")
 
 
 COLUMNS = (
@@ -145,32 +146,32 @@ COLUMNS = (
 )
 
 
-def texts_of(rewards: Rewards, earned: EarnedRow) -> tuple[str, ...]:
-    """A row as people read it, a text for each column."""
+def texts_of(rewards: Rewards, served: ServedRow) -> tuple[str, ...]:
+    """Return a row's text for each of COLUMNS."""
     return (
-        str(earned.rank),
-        earned.row.model,
-        prompt_label(rewards.board, earned.row),
-        figure(earned.row.composite),
-        f"{earned.served:,}",
-        f"{earned.users:,}",
-        f"{earned.rewarded:,}",
-        figure(earned.mean),
-        span(earned.interval),
-        share(earned.completed_share),
-        figure(earned.weighted.mean),
-        f"{earned.weighted.effective:,.0f}" if earned.weighted.rewards else "–",
+        str(served.rank),
+        served.row.model,
+        prompt_label(rewards.board, served.row),
+        figure(served.row.composite),
+        f"{served.served:,}",
+        f"{served.users:,}",
+        f"{served.rewarded:,}",
+        figure(served.mean),
+        span(served.interval),
+        share(served.completed_share),
+        figure(served.weighted.mean),
+        f"{served.weighted.effective:,.0f}" if served.weighted.rewards else "–",
     )
 
 
 def span(interval: Interval | None) -> str:
-    """With two digits: rewards lie between -1 and 1."""
+    """Format an interval with two decimals, since rewards lie between -1 and 1."""
     return f"{interval.low:.2f} – {interval.high:.2f}" if interval else "–"
 
 
-def share(counted: float | None) -> str:
-    """Of what was counted, so that nothing and everything are what they are."""
-    return "–" if counted is None else f"{counted:.0%}".replace("%", " %")
+def share(value: float | None) -> str:
+    """Format a share of counts as a percentage."""
+    return "–" if value is None else f"{value:.0%}".replace("%", " %")
 
 
 def _times(count: int) -> str:

@@ -1,4 +1,4 @@
-"""Requests for runs: checked here already, so that nobody waits for a job only to be refused."""
+"""Run requests: validated before a job is queued, so that nobody waits for one that can't be run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from tipbench.server.jobs.simulation_asked import refuse_credentials
 from tipbench.server.views.snapshots import SnapshotMemoryCache
 from tipbench.server.views.store_provider import StoreProvider
 
-_OF_MODELS = {"models", "max_model_b", "ollama_url"}
+_MODEL_KEYS = {"models", "max_model_b", "ollama_url"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Choices:
     prompts: Mapping[str, str]  # version → its description
     scenarios: int
     prefix: str  # of experiment names
-    judges: Sequence[str]  # that run by themselves and have what they need
+    judges: Sequence[str]  # automatic judges that have the settings they need
     engines: Sequence[EngineModels]
     defaults: Options
 
@@ -44,13 +44,13 @@ class Estimate:
     stored: int
     to_do: int
     seconds: float
-    measured: bool  # from earlier cells of these models; else a rule of thumb
-    at_most: bool = False  # what is stored already is only known where the models are
+    measured: bool  # from earlier cells of these models; else by a rule of thumb
+    at_most: bool = False  # for remote runs, since stored cells are only known where the models are
 
 
 @dataclass(frozen=True)
 class _Admitted:
-    """A request that can be run."""
+    """A valid request with its suite and models."""
 
     options: Options
     suite: Suite
@@ -58,135 +58,136 @@ class _Admitted:
 
 
 class RunRequests:
-    """What can be run, and whether a request can.
+    """Lists what can be run, and validates and estimates requests.
 
-    Where runs happen elsewhere, so are their engines and their judges' settings: those are left to be looked at there.
+    If runs are remote, so are their engines and judge settings; those are then checked there, not here.
     """
 
-    def __init__(self, stores: StoreProvider, snapshots: SnapshotMemoryCache, runs_here: bool = True) -> None:
+    def __init__(self, stores: StoreProvider, snapshots: SnapshotMemoryCache, runs_locally: bool = True) -> None:
         self._stores = stores
-        self._looks = snapshots
-        self._runs_here = runs_here
+        self._snapshots = snapshots
+        self._runs_locally = runs_locally
 
     def choices(self, ollama_url: str | None = None) -> Choices:
         settings = self._stores.settings
         options = make_options({"ollama_url": ollama_url} if ollama_url else {})
-        refuse_credentials(options)  # an @ or a ? could also make one address look like another
+        refuse_credentials(options)  # an @ or a ? could also disguise an address
         _refuse_other_addresses(options, settings)
         suite = load_suite(options.suite)
-        options = suite.fit(options)
-        judges = [name for name in JUDGES if not self._runs_here or _is_ready(name, settings)]
+        options = suite.apply_defaults(options)
+        judges = [name for name in JUDGES if not self._runs_locally or _is_ready(name, settings)]
         return Choices(
             suite=suite.name,
             prompts={version: prompt.description for version, prompt in suite.prompts.items()},
             scenarios=len(suite.scenarios),
             prefix=suite.experiment_prefix,
             judges=judges,
-            engines=_offers(options, settings) if self._runs_here else _offers_from_afar(options, settings),
+            engines=_offers(options, settings) if self._runs_locally else _remote_offers(options, settings),
             defaults=options,
         )
 
-    def checked(self, given: Mapping[str, Any]) -> Options:
-        """The options of a request; raises Problems with everything that is wrong with it."""
-        return self._admitted(given).options
+    def validate(self, given: Mapping[str, Any]) -> Options:
+        """Validate a run request and return its options; raise Problems, listing every one."""
+        return self._admit_request(given).options
 
     def estimate(self, given: Mapping[str, Any]) -> Estimate:
-        """Of a request that can be run."""
-        asked = self._admitted(given)
-        grid = Grid(asked.options, asked.suite, asked.models)
-        plan = make_plan(asked.models, grid, self._stored(asked.options, asked.suite))
+        """Estimate the cells and the time of a run request; raise Problems, listing every one, if it is not valid."""
+        admitted = self._admit_request(given)
+        grid = Grid(admitted.options, admitted.suite, admitted.models)
+        plan = make_plan(admitted.models, grid, self._stored(admitted.options, admitted.suite))
         return Estimate(
-            plan.cells, plan.stored, len(plan.to_do), plan.seconds, plan.measured, at_most=not self._runs_here
+            plan.cells, plan.stored, len(plan.to_do), plan.seconds, plan.measured, at_most=not self._runs_locally
         )
 
-    def _admitted(self, given: Mapping[str, Any]) -> _Admitted:
-        """Everything that can be wrong, told at once; what is wrong with one key leaves the others to be looked at."""
+    def _admit_request(self, given: Mapping[str, Any]) -> _Admitted:
+        """Run all checks and raise Problems, listing every one; keys that are wrong don't hide problems with others."""
         settings = self._stores.settings
-        problems = _Gathered()
-        with problems.gathering():
+        problems = _ProblemCollector()
+        with problems.collecting():
             make_options(given, "the request")
         wrong = {problem.partition(":")[0] for problem in problems.found}
         options = make_options({key: given[key] for key in given if key in Options.model_fields and key not in wrong})
         self._check_addresses(options, problems)
         wrong |= {problem.partition(":")[0] for problem in problems.found}
         suite = self._suite(options, problems)
-        options = suite.fit(options)
-        with problems.gathering(unless="n_scenarios" in wrong):
+        options = suite.apply_defaults(options)
+        with problems.collecting(unless="n_scenarios" in wrong):
             suite.first_scenarios(options.n_scenarios)
         for version in options.prompt_names:
-            with problems.gathering(unless="prompts" in wrong):
+            with problems.collecting(unless="prompts" in wrong):
                 suite.prompt(version)
-        with problems.gathering():
-            if options.judge and (self._runs_here or options.judge not in JUDGES):
+        with problems.collecting():
+            if options.judge and (self._runs_locally or options.judge not in JUDGES):
                 check_judge(options.judge, settings)
-        with problems.gathering(unless="experiment" in wrong):
+        with problems.collecting(unless="experiment" in wrong):
             self._stored(options, suite)
         models: list[ModelInfo] = []
-        for name in dict.fromkeys(map(engine_name, options.model_names)):  # one that is away hides no other
+        # Engine by engine, so that an unreachable one doesn't hide problems with others.
+        for name in dict.fromkeys(map(engine_name, options.model_names)):
             own = [model for model in options.model_names if engine_name(model) == name]
-            if not wrong & _OF_MODELS:
-                with problems.gathering():
+            if not wrong & _MODEL_KEYS:
+                with problems.collecting():
                     models += self._admit(own, options)
-        problems.tell()
+        problems.raise_if_any()
         models.sort(key=lambda model: options.model_names.index(model.name))
         return _Admitted(options.model_copy(update={"mlflow_url": self._stores.address}), suite, models)
 
     def _admit(self, models: Sequence[str], options: Options) -> list[ModelInfo]:
-        """What these models of one engine are; from afar, what their names tell."""
+        """Return what is known of these models of one engine; for remote runs, only what their names say."""
         settings = self._stores.settings
-        if not self._runs_here:
+        if not self._runs_locally:
             return [ModelInfo(name, engine_name(name), parameters_from_name(name), "name") for name in models]
         with open_engines(options, settings) as engines:
             return admit(models, engines.of, options.max_model_b, settings.is_true("TIPBENCH_MEMORY_CHECK"))
 
-    def _suite(self, options: Options, problems: "_Gathered") -> Suite:
-        with problems.gathering():
+    def _suite(self, options: Options, problems: "_ProblemCollector") -> Suite:
+        with problems.collecting():
             return load_suite(options.suite)
-        problems.tell()
+        problems.raise_if_any()
         raise AssertionError("a suite that can't be loaded is a problem")
 
-    def _check_addresses(self, options: Options, problems: "_Gathered") -> None:
-        """What a job is given is kept and shown, so it holds no secret; and results go where this server reads."""
-        with problems.gathering():
+    def _check_addresses(self, options: Options, problems: "_ProblemCollector") -> None:
+        """Check that addresses hold no secrets, as jobs are stored and shown, and that results go to our store."""
+        with problems.collecting():
             refuse_credentials(options)
-        with problems.gathering():
+        with problems.collecting():
             _refuse_other_addresses(options, self._stores.settings)
-        elsewhere = without_credentials(options.mlflow_url or "")
-        if elsewhere and elsewhere != self._stores.address:
+        mlflow_url = without_credentials(options.mlflow_url or "")
+        if mlflow_url and mlflow_url != self._stores.address:
             problems.found.append(
                 f"mlflow_url: this server keeps its results in {self._stores.address}; leave the key out, or start a "
-                f"server with --mlflow-url {elsewhere}"
+                f"server with --mlflow-url {mlflow_url}"
             )
 
     def _stored(self, options: Options, suite: Suite) -> Sequence[StoredCell]:
-        """The cells that are there, of an experiment that this suite may fill."""
+        """Return the experiment's stored cells; raise InvalidInput if it doesn't belong to this suite."""
         store = self._stores.store_if_any()
         experiment = store.find_experiment(options.experiment) if store else None
         if store is None or experiment is None:
             return ()
-        of_suite = experiment.tags.get("tipbench.suite")
-        if of_suite is None:
+        suite_name = experiment.tags.get("tipbench.suite")
+        if suite_name is None:
             raise InvalidInput(
                 f"experiment '{options.experiment}' was not made by tipbench; give this run a name of its own, such as "
                 f"{suite.experiment_prefix}1"
             )
-        if of_suite != suite.name:
+        if suite_name != suite.name:
             raise InvalidInput(
-                f"experiment '{options.experiment}' belongs to suite '{of_suite}', not '{suite.name}'; give this run a "
-                f"name of its own, such as {suite.experiment_prefix}1"
+                f"experiment '{options.experiment}' belongs to suite '{suite_name}', not '{suite.name}'; give this run "
+                f"a name of its own, such as {suite.experiment_prefix}1"
             )
-        return self._looks.of(store, experiment).snapshot.cells
+        return self._snapshots.get(store, experiment).snapshot.cells
 
 
-class _Gathered:
-    """Problems of several checks."""
+class _ProblemCollector:
+    """Collects the problems of several checks."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
 
     @contextmanager
-    def gathering(self, unless: bool = False) -> Iterator[None]:
-        """Unless the check would be about something that nobody asked for."""
+    def collecting(self, unless: bool = False) -> Iterator[None]:
+        """Collect the problems raised in the block; drop them if `unless`, because the check used a default instead."""
         try:
             yield
         except Problems as error:
@@ -194,7 +195,7 @@ class _Gathered:
         except (InvalidInput, EngineError, MissingExtra) as error:
             self.found += () if unless else (str(error),)
 
-    def tell(self) -> None:
+    def raise_if_any(self) -> None:
         if self.found:
             raise Problems("the request can't be run:", self.found)
 
@@ -226,8 +227,11 @@ def _offers(options: Options, settings: Settings) -> list[EngineModels]:
         return list(engines.offered())
 
 
-def _offers_from_afar(options: Options, settings: Settings) -> list[EngineModels]:
-    """An Ollama is the same one, whoever asks at its address; but a default that is away here is nobody's mistake."""
+def _remote_offers(options: Options, settings: Settings) -> list[EngineModels]:
+    """Return the models of the Ollama servers, which remote runs reach at the same addresses.
+
+    The default server is left out if it can't be reached from here: nobody asked for it.
+    """
     found = []
     for url in options.ollama_urls:
         with open_engines(options.model_copy(update={"ollama_url": url}), settings) as engines:

@@ -11,10 +11,10 @@ from tipbench.bench.suites.rubric import Rubric, sections
 from tipbench.core.errors import Problems
 from tipbench.core.untrusted import shown
 
-LONGEST_NOTE = 4_000
+MAX_NOTE_LENGTH = 4_000
 _PARTS = ("scores", "flags", "note")
-Fields = Mapping[tuple[str, str], Any]  # as drafts keep them
-NOTHING: Fields = {}
+Fields = Mapping[tuple[str, str], Any]  # (part, name) → value, as in drafts
+NO_FIELDS: Fields = {}
 
 
 class Change(BaseModel):
@@ -24,7 +24,7 @@ class Change(BaseModel):
 
     scores: dict[str, int | None] = Field(default_factory=dict, max_length=20)
     flags: dict[str, bool | None] = Field(default_factory=dict, max_length=20)
-    note: str = Field("", max_length=LONGEST_NOTE)
+    note: str = Field("", max_length=MAX_NOTE_LENGTH)
 
 
 @dataclass(frozen=True)
@@ -34,26 +34,26 @@ class Given:
     scores: Mapping[str, int | None]
     flags: Mapping[str, bool | None]
     note: str
-    complete: bool = False  # it could be handed in
+    complete: bool = False  # nothing is missing for handing it in
 
 
 @dataclass(frozen=True)
 class SheetItem:
     slot: str
-    scenario: str  # untrusted, as all that is shown to a judge
+    scenario: str  # untrusted, like everything that is shown to a judge
     candidate: str
-    checked: Mapping[str, bool]  # the flags as code found them
+    checked: Mapping[str, bool]  # the flags that code could check
     given: Given
 
 
 @dataclass(frozen=True)
 class SheetCriterion:
-    """A criterion with the rubric's text for it: Markdown, our own or a suite author's."""
+    """A criterion with the rubric's text for it: Markdown, by us or by the suite's author."""
 
     name: str
     low: int
     high: int
-    text: str  # its question, and what stands in its section before the levels
+    text: str  # its question, and the part of its section before the levels
     levels: Mapping[int, str]  # what each score means
 
 
@@ -66,15 +66,15 @@ class SheetFlag:
 
 @dataclass(frozen=True)
 class Sheet:
-    """All that the judging page shows of a batch."""
+    """Everything that the judging page shows of a batch."""
 
     batch: str
     rubric: str
-    introduction: str  # what the rubric says beside its criteria: Markdown
+    introduction: str  # the rubric's text apart from its criteria: Markdown
     criteria: Sequence[SheetCriterion]
     flags: Sequence[SheetFlag]
     items: Sequence[SheetItem]
-    handed_in: bool = False  # nothing can be changed any more
+    handed_in: bool = False  # it can't be changed any more
 
     @property
     def done(self) -> int:
@@ -93,7 +93,7 @@ def make_sheet(file: Mapping[str, Any], rubric: Rubric, drafts: Mapping[str, Fie
         introduction="\n".join([before, *others]),
         criteria=criteria,
         flags=[SheetFlag(name, bool(flag.check), flag.question) for name, flag in rubric.flags.items()],
-        items=[_item(item, rubric, drafts.get(item["slot"], NOTHING)) for item in file["items"]],
+        items=[_item(item, rubric, drafts.get(item["slot"], NO_FIELDS)) for item in file["items"]],
         handed_in=handed_in,
     )
 
@@ -115,22 +115,22 @@ def _item(item: Mapping[str, Any], rubric: Rubric, fields: Fields) -> SheetItem:
 def given(rubric: Rubric, checked: Mapping[str, bool], fields: Fields) -> Given:
     scores = {name: fields.get(("scores", name)) for name in rubric.criteria}
     flags = {name: fields.get(("flags", name)) for name in rubric.flags}
-    told = all(flags[name] is not None or name in checked for name in rubric.flags)
-    complete = told and all(score is not None for score in scores.values())
+    flags_answered = all(flags[name] is not None or name in checked for name in rubric.flags)
+    complete = flags_answered and all(score is not None for score in scores.values())
     return Given(scores, flags, fields.get(("note", "")) or "", complete)
 
 
-def filled(file: Mapping[str, Any], rubric: Rubric, drafts: Mapping[str, Fields]) -> dict[str, Any]:
-    """The judge's file with what was given so far in it."""
+def fill_in(file: Mapping[str, Any], rubric: Rubric, drafts: Mapping[str, Fields]) -> dict[str, Any]:
+    """Return the judge file with what was given so far filled in."""
     items = []
     for item in file["items"]:
-        found = given(rubric, item["checked"], drafts.get(item["slot"], NOTHING))
+        found = given(rubric, item["checked"], drafts.get(item["slot"], NO_FIELDS))
         items.append({**item, "scores": dict(found.scores), "flags": dict(found.flags), "note": found.note})
     return {**file, "items": items}
 
 
 def read_change(change: Mapping[str, Any], rubric: Rubric) -> dict[tuple[str, str], Any]:
-    """The fields of a change; raises with everything that is wrong with it."""
+    """Return the fields of a change; raise Problems, listing every one."""
     problems = [f"{shown(key)}: there is no such part; take {', '.join(_PARTS)}" for key in change if key not in _PARTS]
     fields: dict[tuple[str, str], Any] = {}
     for part in ("scores", "flags"):
@@ -145,8 +145,8 @@ def read_change(change: Mapping[str, Any], rubric: Rubric) -> dict[tuple[str, st
             fields[part, name] = value
     if "note" in change:
         note = change["note"]
-        if not isinstance(note, str) or len(note) > LONGEST_NOTE:
-            problems.append(f"note: must be text of at most {LONGEST_NOTE} characters")
+        if not isinstance(note, str) or len(note) > MAX_NOTE_LENGTH:
+            problems.append(f"note: must be text of at most {MAX_NOTE_LENGTH} characters")
         fields["note", ""] = note
     if problems:
         raise Problems("the change can't be kept:", problems)

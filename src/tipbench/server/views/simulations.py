@@ -1,4 +1,4 @@
-"""Simulations that were asked for, with what they found."""
+"""Requested simulations and their outcomes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tipbench.server.jobs.progress import Progress
 from tipbench.server.jobs.simulation_asked import SimulationAsked
 from tipbench.server.jobs.simulations import SimulationRunner
 
-# What a simulation found, as its JSON tells it: by policy and metric, over all personas and for each of them.
+# A simulation's outcome, as in its JSON: by policy and metric, over all personas and for each of them.
 
 
 class _Part(BaseModel):
@@ -21,16 +21,16 @@ class _Part(BaseModel):
 
 
 class Metric(_Part):
-    """A decision; a margin is how far its 95 % interval reaches to either side, None where one seed can't tell."""
+    """A metric per decision. A margin is half the width of the 95 % interval; None for a single seed."""
 
     mean: float
     margin: float | None
-    total: float  # over a life
+    total: float  # over a whole life
     over_time: list[float]
     over_time_margin: list[float | None]
 
 
-ByPolicy = Mapping[str, Mapping[str, Metric]]  # policy → metric → what was found
+ByPolicy = Mapping[str, Mapping[str, Metric]]  # policy → metric name → metric
 
 
 class Persona(_Part):
@@ -42,7 +42,7 @@ class Persona(_Part):
 
 class Outcome(_Part):
     plan: SimulationPlan
-    bins: list[int]  # the last decision of each point in time
+    bins: list[int]  # the number of the last decision in each bin of time
     overall: ByPolicy
     personas: list[Persona]
 
@@ -62,7 +62,7 @@ def read_outcome(content: bytes | Mapping[str, Any], whose: str) -> Outcome:
 
 @dataclass(frozen=True)
 class Simulation:
-    """One moment of it."""
+    """A snapshot of a simulation."""
 
     job: Job
     asked: SimulationAsked
@@ -70,13 +70,13 @@ class Simulation:
 
     @property
     def passed(self) -> bool | None:
-        """Of a gate that has come to its verdict."""
-        is_told = self.asked.kind == "gate" and self.job.state == "finished"
-        return self.job.exit_status == 0 if is_told else None
+        """Return whether a gate has passed; None for a run, or before the verdict."""
+        has_verdict = self.asked.kind == "gate" and self.job.state == "finished"
+        return self.job.exit_status == 0 if has_verdict else None
 
     @property
     def gate(self) -> str | None:
-        """The id of the record that was kept of it."""
+        """Return the id of the gate's stored record, if any."""
         return self.progress.kept_as or None
 
 
@@ -86,32 +86,32 @@ class Simulations:
         self._live = live
 
     def start(self, asked: SimulationAsked) -> Simulation:
-        """A gate without an incumbent is held against the policy that is live now."""
+        """Start a simulation; a gate without an incumbent uses the current live policy."""
         if asked.kind == "gate" and asked.incumbent is None:
             asked = asked.model_copy(update={"incumbent": self._live()})
-        return self._seen(self._runner.start(asked))
+        return self._simulation(self._runner.start(asked))
 
     def newest(self, limit: int, before_ms: int | None = None) -> list[Simulation]:
-        return [self._seen(job) for job in self._runner.simulations(limit, before_ms)]
+        return [self._simulation(job) for job in self._runner.simulations(limit, before_ms)]
 
     def one(self, simulation_id: str) -> Simulation:
-        return self._seen(self._runner.simulation(simulation_id))
+        return self._simulation(self._runner.simulation(simulation_id))
 
     def log(self, simulation_id: str) -> str:
         return self._runner.log(simulation_id)
 
     def cancel(self, simulation_id: str) -> Simulation:
-        return self._seen(self._runner.cancel(simulation_id))
+        return self._simulation(self._runner.cancel(simulation_id))
 
     def outcome(self, simulation_id: str) -> Outcome:
         return read_outcome(self.outcome_json(simulation_id), f"what simulation {simulation_id} found")
 
     def outcome_json(self, simulation_id: str) -> bytes:
-        """Raises NotFound where it has found nothing, or not yet."""
+        """Return the outcome as JSON; raise NotFound if there is none, or none yet."""
         return self._runner.outcome(simulation_id)
 
     def close(self) -> None:
         self._runner.close()
 
-    def _seen(self, job: Job) -> Simulation:
+    def _simulation(self, job: Job) -> Simulation:
         return Simulation(job, SimulationAsked.model_validate(job.config), self._runner.progress(job.id))

@@ -1,4 +1,4 @@
-"""The store that the server works on. It is chosen once, at the start, and opened when somebody needs it."""
+"""The server's store: chosen once at startup, opened on first use."""
 
 import threading
 from collections.abc import Callable
@@ -17,27 +17,27 @@ from tipbench.core.sqlite import BUSY_S
 
 
 class StoreProvider:
-    """One store for all threads; a database file that isn't there yet is nothing stored, and no error."""
+    """Provides one store to all threads. A database file that doesn't exist yet means that nothing is stored."""
 
     def __init__(self, address: str, settings: Settings, clock: Callable[[], float], new_id: Callable[[], str]) -> None:
         self.address = address
         self.settings = settings
         self.clock = clock
         self.new_id = new_id
-        self._opening = threading.Lock()
+        self._lock = threading.Lock()
         self._store: RunStore | None = None
-        self._file: tuple[int, int] | None = None
+        self._file_id: tuple[int, int] | None = None
 
     def store(self) -> RunStore:
-        """Raises NothingStored before the first run."""
-        with self._opening:
-            file = self._identity()
-            if self._store is None or file != self._file:  # a database that was put in its place is another one
+        """Return the store, reopened if its file was replaced; raise NothingStored before the first run."""
+        with self._lock:
+            file_id = self._read_file_id()
+            if self._store is None or file_id != self._file_id:  # the database file was replaced
                 if self._store:
                     self._store.close()
                     self._store = None
                 self._store = open_store(self.address, self.settings, busy_s=BUSY_S).store
-                self._file = file
+                self._file_id = file_id
             return self._store
 
     def store_if_any(self) -> RunStore | None:
@@ -47,7 +47,7 @@ class StoreProvider:
             return None
 
     def bench(self, experiment: str, **options: Any) -> Bench:
-        """The bench of one experiment, on this store."""
+        """Return the bench of one experiment on this store."""
         context = Context(self.settings, clock=self.clock, new_id=self.new_id, store=self.store())
         return Bench(experiment, context=context, **options)
 
@@ -56,17 +56,17 @@ class StoreProvider:
         return snapshot_folder(self.settings.home)
 
     def close(self) -> None:
-        with self._opening:
+        with self._lock:
             if self._store:
                 self._store.close()
                 self._store = None
 
-    def _identity(self) -> tuple[int, int] | None:
+    def _read_file_id(self) -> tuple[int, int] | None:
         if not self.address.startswith(SCHEME):
             return None
         path = Path(self.address.removeprefix(SCHEME))
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             raise NothingStored(f"there are no results yet: {self.address} does not exist; a run makes it") from None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino

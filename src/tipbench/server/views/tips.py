@@ -1,4 +1,4 @@
-"""The texts of a leaderboard's best rows as candidates for the recommender, each with the run that it came from."""
+"""The texts of a leaderboard's best rows as candidates for the recommender, each with the run it came from."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from tipbench.core.identity import data_digest
 from tipbench.core.untrusted import printable
 from tipbench.recommender.records import Candidate, Source
 
-SCENARIO = "scenario"  # as a category: what every suite has
+SCENARIO = "scenario"  # a category that every suite has
 _ID_LENGTH = 32
-_LONGEST_CATEGORY = 128
+_MAX_CATEGORY_LENGTH = 128
 
 
 @dataclass(frozen=True)
@@ -27,39 +27,45 @@ class Tip:
 
 @dataclass(frozen=True)
 class Tips:
-    rows: tuple[LeaderboardRow, ...]  # whose texts they are
+    rows: tuple[LeaderboardRow, ...]  # that the texts come from
     tips: tuple[Tip, ...]
-    failed: int  # cells that have none
+    failed: int  # cells without texts, because they failed
     empty: int
 
 
-def best_rows(board: Leaderboard, top: int, model: str | None = None, prompt: str | None = None) -> list[int]:
-    """The places of the best rows; of one model, or one prompt, where it is named."""
-    named = [
-        place for place, row in enumerate(board.rows) if model in (None, row.model) and prompt in (None, row.prompt)
+def best_row_indices(board: Leaderboard, top: int, model: str | None = None, prompt: str | None = None) -> list[int]:
+    """Return the indices of the best `top` rows, optionally of one model or one prompt.
+
+    Raises InvalidInput if no row matches, or if there are more than `top` and none is scored.
+    """
+    matching = [
+        index for index, row in enumerate(board.rows) if model in (None, row.model) and prompt in (None, row.prompt)
     ]
-    if not named:
+    if not matching:
         wanted = " × ".join(name for name in (model, prompt) if name is not None)
         known = ", ".join(dict.fromkeys(f"{one.model} × {one.prompt}" for one in board.rows))
         raise InvalidInput(f"no row of '{board.experiment}' is {wanted}; there are {known}")
-    if len(named) > top and all(board.rows[place].composite is None for place in named):
+    if len(matching) > top and all(board.rows[index].composite is None for index in matching):
         raise InvalidInput(
             f"nothing of '{board.experiment}' that could be taken is scored yet, so there is no best row; "
             f"judge it first, or name one row by --model and --prompt"
         )
-    return named[:top]
+    return matching[:top]
 
 
 def tips_of(
-    store: RunStore, experiment: Experiment, board: Leaderboard, places: Sequence[int], category: str | None
+    store: RunStore, experiment: Experiment, board: Leaderboard, indices: Sequence[int], category: str | None
 ) -> Tips:
-    """All texts of these rows. `category` names a factor of the suite, or the scenario; None: what the suite's
-    scenarios belong together by, else the scenario."""
+    """Return all texts of these rows.
+
+    `category` names a factor of the suite, or the scenario; None is the factor that the suite clusters its scenarios
+    by, else the scenario.
+    """
     _check_category(board, category)
-    cells = [cell for place in places for cell in board.grid.rows[place].cells]
+    cells = [cell for index in indices for cell in board.grid.rows[index].cells]
     texts = _texts(store, experiment, [cell for cell in cells if cell.failure is None and not cell.is_empty])
     return Tips(
-        rows=tuple(board.rows[place] for place in places),
+        rows=tuple(board.rows[index] for index in indices),
         tips=tuple(
             tip
             for cell in cells
@@ -73,7 +79,7 @@ def tips_of(
 
 def _texts(store: RunStore, experiment: Experiment, cells: Sequence[StoredCell]) -> dict[str, tuple[str, ...]]:
     wanted = {cell.run_id for cell in cells}
-    runs = (run for run in store.each_run(experiment, {KIND: CELL}) if run.run_id in wanted)
+    runs = (run for run in store.iter_runs(experiment, {KIND: CELL}) if run.run_id in wanted)
     texts = {run.run_id: stored_candidates(store, run).texts for run in runs}
     if len(texts) < len(wanted):
         raise NotFound(
@@ -85,15 +91,15 @@ def _texts(store: RunStore, experiment: Experiment, cells: Sequence[StoredCell])
 
 def _tips(cell: StoredCell, texts: Sequence[str], category: str) -> Iterator[Tip]:
     source = Source(run_id=cell.run_id, cell=cell.key)
-    for place, text in enumerate(texts):
-        id = data_digest([cell.run_id, place, text])[:_ID_LENGTH]
+    for index, text in enumerate(texts):
+        id = data_digest([cell.run_id, index, text])[:_ID_LENGTH]
         yield Tip(Candidate(id=id, category=category, len_chars=len(text), source=source), text)
 
 
 def _category(cell: StoredCell, category: str | None) -> str:
     factor = category or cell.cluster
     level = cell.factors.get(factor, cell.scenario) if factor else cell.scenario
-    return printable(level, _LONGEST_CATEGORY)
+    return printable(level, _MAX_CATEGORY_LENGTH)
 
 
 def _check_category(board: Leaderboard, category: str | None) -> None:

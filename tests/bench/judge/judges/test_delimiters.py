@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.bench.judge.judges.prompt import Delimiters, without_marks
+from tipbench.bench.judge.judges.prompt import Delimiters, escape_markers
 
-FENCE = Delimiters.drawn(0, "slot")
+FENCE = Delimiters.derive(0, "slot")
 MARKS = ("<<<", ">>>", "<|", "</s>", "[INST]", "[/INST]", "<start_of_turn>", "<｜", "\x1b", "\x00", "\ud800", "\r")
 
 
@@ -20,7 +20,7 @@ MARKS = ("<<<", ">>>", "<|", "</s>", "[INST]", "[/INST]", "<start_of_turn>", "<�
     )
 )
 def test_whatever_is_within_there_is_one_beginning_and_one_end(parts: list[str]) -> None:
-    fenced = FENCE.around(without_marks("".join(parts)))
+    fenced = FENCE.wrap(escape_markers("".join(parts)))
     assert fenced.startswith(f"<<<material {FENCE.token}\n")
     assert fenced.endswith(f"\nend {FENCE.token}>>>")
     assert len(re.findall(FENCE.token, fenced, re.IGNORECASE)) == 2
@@ -31,12 +31,12 @@ def test_whatever_is_within_there_is_one_beginning_and_one_end(parts: list[str])
 
 @pytest.mark.parametrize("text", ["Call Piet at 14:45.", "a > b, [see] [1]\n\tthen «this»", "ä 🙂 […]"])
 def test_a_plain_text_stays_as_it_is(text: str) -> None:
-    assert without_marks(text) == text
+    assert escape_markers(text) == text
 
 
 def test_a_token_for_each_request() -> None:
     drawn = [
-        Delimiters.drawn(seed, slot, attempt).token for seed in (0, 1) for slot in ("a", "b") for attempt in (0, 1)
+        Delimiters.derive(seed, slot, attempt).token for seed in (0, 1) for slot in ("a", "b") for attempt in (0, 1)
     ]
     assert len(set(drawn)) == 8
-    assert Delimiters.drawn(0, "slot") == FENCE
+    assert Delimiters.derive(0, "slot") == FENCE

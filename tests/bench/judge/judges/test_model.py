@@ -51,7 +51,7 @@ class Recorded:
     """An engine that says what it is told to, and remembers what it was asked."""
 
     name = "recorded"
-    at_once = 1
+    default_concurrency = 1
     exclusive = False
     offered = False
     advice = ""
@@ -145,7 +145,7 @@ def test_prompts_hold_the_files_texts_and_nothing_else() -> None:
         assert not [text for text in hidden if text in system + user]
         others = [other["candidate"] for other in file["items"] if other is not item]
         assert not [text for text in others if text in system + user]
-        token = Delimiters.drawn(0, item["slot"], name, 0).token
+        token = Delimiters.derive(0, item["slot"], name, 0).token
         bare = user.replace(SCENARIO, "S").replace(item["candidate"], "C").replace(token, "T")
         skeletons.add((name, system.replace(token, "T"), bare))
     assert len(skeletons) == 3

@@ -12,7 +12,7 @@ from tipbench.bench.options import Options, make_options
 from tipbench.core.settings import Settings
 from tipbench.server.jobs.interface import Job
 from tipbench.server.jobs.job_folder import JobFolder
-from tipbench.server.jobs.job_watch import Processes, end_at_once
+from tipbench.server.jobs.job_watch import Processes, kill_group
 from tipbench.server.jobs.subprocess import SubprocessRunner
 
 
@@ -39,8 +39,8 @@ class Bench:
             runner.close()
         processes = Processes()
         for path in (self.home / "server" / "jobs").glob("*"):
-            while group := processes.living(JobFolder(path), None):
-                end_at_once(group)
+            while group := processes.find_group(JobFolder(path), None):
+                kill_group(group)
 
     def open(self, grace_s: float = 30.0) -> SubprocessRunner:
         runner = SubprocessRunner(self.home, Settings(), time.time, lambda: uuid.uuid4().hex[:16], grace_s)

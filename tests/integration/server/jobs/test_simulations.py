@@ -16,9 +16,9 @@ from tipbench.core.errors import Conflict, InvalidInput, LockTaken, NotFound
 from tipbench.core.settings import Settings
 from tipbench.server.jobs.interface import Job, UnknownJob
 from tipbench.server.jobs.job_folder import JobFolder
-from tipbench.server.jobs.job_watch import Processes, end_at_once
+from tipbench.server.jobs.job_watch import Processes, kill_group
 from tipbench.server.jobs.simulation_asked import SimulationAsked
-from tipbench.server.jobs.simulations import MOST_WAITING, SimulationRunner
+from tipbench.server.jobs.simulations import MAX_WAITING, SimulationRunner
 
 pytestmark = pytest.mark.timeout(120)
 Open = Callable[..., SimulationRunner]
@@ -36,8 +36,8 @@ def opened(home: Path) -> Iterator[Open]:
     for runner in made:
         runner.close()
     for path in (home / "server" / "simulations").glob("*"):
-        while group := Processes().living(JobFolder(path), None):
-            end_at_once(group)
+        while group := Processes().find_group(JobFolder(path), None):
+            kill_group(group)
 
 
 def small(**given: Any) -> SimulationAsked:
@@ -142,9 +142,9 @@ def test_only_so_many_wait(opened: Open) -> None:
     runner = opened()
     running = runner.start(endless())
     until(lambda: runner.simulation(running.id).state == "running")
-    for _ in range(MOST_WAITING):
+    for _ in range(MAX_WAITING):
         runner.start(small())
-    with pytest.raises(Conflict, match=f"{MOST_WAITING} simulations wait for their turn already; cancel one, or wait"):
+    with pytest.raises(Conflict, match=f"{MAX_WAITING} simulations wait for their turn already; cancel one, or wait"):
         runner.start(small())
     for job in runner.simulations():
         runner.cancel(job.id)

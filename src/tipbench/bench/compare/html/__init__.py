@@ -1,1 +1,1 @@
-"""The leaderboard as a page: one HTML file that opens offline, without a script and without anything from elsewhere."""
+"""The leaderboard as one HTML file that opens offline, without scripts and without external resources."""

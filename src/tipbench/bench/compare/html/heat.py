@@ -1,27 +1,26 @@
-"""Tables in colours: models × prompts, and rows × levels of a factor. The figures are always written out, too."""
+"""Heat maps: models × prompts, and rows × levels of a factor. The figures are always written out, too."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
-from tipbench.bench.compare.leaderboard import Leaderboard
+from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow, Slice
-from tipbench.bench.compare.messages import prompt_label
 from tipbench.statistics.bounded import Interval
 
-STEPS = 20  # from the palest to the strongest colour, each a class of the style sheet
-_LEAST = 0.2  # of the rubric's scale: small differences stay pale
+STEPS = 20  # from the palest to the strongest colour; each is a class in the style sheet
+_MIN_SPAN = 0.2  # of the rubric's scale, so that small differences stay pale
 
 
 @dataclass(frozen=True)
 class HeatScale:
-    """Colours go over the range of the data, or differences on a long scale would be invisible."""
+    """The range of the colours: that of the data, or differences on a long scale would be invisible."""
 
     low: float
     high: float
 
     def share(self, mean: float) -> float:
-        """0 for the palest, 1 for the strongest colour."""
+        """Return 0 for the palest colour up to 1 for the strongest."""
         return round(min(1.0, max(0.0, (mean - self.low) / (self.high - self.low))), 3)
 
     def step(self, mean: float) -> int:
@@ -30,7 +29,7 @@ class HeatScale:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Models down, prompts across; a place holds more than one row only where their labels are the same."""
+    """Models down, prompts across; a cell holds several rows only where their labels are the same."""
 
     models: tuple[str, ...]
     prompts: tuple[str, ...]
@@ -39,10 +38,10 @@ class HeatMap:
 
 @dataclass(frozen=True)
 class SliceTable:
-    """A factor's levels across."""
+    """A factor with its levels, which are the columns."""
 
     factor: str
-    levels: Mapping[str, int]  # and on how many scenarios a row has scores there, at most
+    levels: Mapping[str, int]  # level → the largest number of scenarios on which a row has scores
 
     def slice_of(self, row: LeaderboardRow, level: str) -> Slice | None:
         return row.slices.get(self.factor, {}).get(level)
@@ -57,17 +56,17 @@ def slice_means(board: Leaderboard) -> list[float]:
 
 
 def heat_scale(rubric: Interval, means: Sequence[float]) -> HeatScale:
-    """From the lowest to the highest, rounded outwards, and never over less than a fifth of the rubric's scale."""
+    """Return the range of the means, rounded outwards and never narrower than a fifth of the rubric's scale."""
     low, high = min(means, default=rubric.low), max(means, default=rubric.high)
-    lacking = max(0.0, _LEAST * (rubric.high - rubric.low) - (high - low)) / 2
-    low, high = low - lacking, high + lacking
+    padding = max(0.0, _MIN_SPAN * (rubric.high - rubric.low) - (high - low)) / 2
+    low, high = low - padding, high + padding
     over, under = max(0.0, high - rubric.high), max(0.0, rubric.low - low)
     low, high = low - over + under, high - over + under
     return HeatScale(max(rubric.low, floor(low)), min(rubric.high, ceil(high)))
 
 
 def heat_map(board: Leaderboard) -> HeatMap:
-    """The model with the best row first; prompts by name."""
+    """Return the heat map with the model of the best row first and prompts sorted by name."""
     cells: dict[tuple[str, str], list[LeaderboardRow]] = {}
     for row in board.rows:
         cells.setdefault((row.model, prompt_label(board, row)), []).append(row)

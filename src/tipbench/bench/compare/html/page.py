@@ -1,4 +1,4 @@
-"""The HTML report: what its templates show. `report.html` is the file around, `report_body.html` the report itself."""
+"""The values behind the HTML report's templates; `report.html` is the page, `report_body.html` the report within."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,23 +9,22 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from tipbench.bench.compare import messages as words
 from tipbench.bench.compare.effects import FactorEffects, GridEffects
 from tipbench.bench.compare.examples import Examples, JudgedBatch
 from tipbench.bench.compare.html.heat import grid_means, heat_map, heat_scale, slice_means, slice_tables
 from tipbench.bench.compare.html.plots import Bar, Point, effects_plot, interval_plot, scatter_plot
 from tipbench.bench.compare.html.templates import make_environment
-from tipbench.bench.compare.leaderboard import Leaderboard
+from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.compare.rows import RowKey
 from tipbench.statistics.bounded import Interval
 
-_OPEN = 3  # rows of the top group whose examples are open from the start
+_EXPANDED = 3  # rows of the top group whose examples are expanded at first
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that the page is made from."""
+    """The data that the page is made from."""
 
     board: Leaderboard
     batches: Sequence[JudgedBatch]
@@ -34,18 +33,18 @@ class Report:
     made_at: str
 
     def to_html(self) -> str:
-        """One file that needs nothing else."""
+        """Return the report as one self-contained HTML file."""
         return as_html(self)
 
 
 def as_html(report: Report) -> str:
-    """One file that needs nothing else."""
-    css = Markup(_resource("foundation.css") + _resource("report.css"))  # our own files
+    """Return the report as one self-contained HTML file."""
+    css = Markup(_resource("foundation.css") + _resource("report.css"))  # safe: our own files
     return _environment().get_template("report.html").render(**report_values(report), css=css)
 
 
 def report_values(report: Report, runs_of: Callable[[LeaderboardRow], str] | None = None) -> dict[str, Any]:
-    """All that `report_body.html` and its companions show; with `runs_of`, rows link to their runs."""
+    """Return the values that the report's templates need; with `runs_of`, rows link to their runs."""
     board = report.board
     effects = board.effects if isinstance(board.effects, GridEffects) else None
     return {
@@ -59,15 +58,17 @@ def report_values(report: Report, runs_of: Callable[[LeaderboardRow], str] | Non
         "grid_scale": heat_scale(board.scales["composite"], grid_means(board)),
         "slices_scale": heat_scale(board.scales["composite"], slice_means(board)),
         "plots": {
-            "intervals": _both(interval_plot, _interval_bars(board), board.scales["composite"], "Composite scores"),
+            "intervals": _two_sizes(
+                interval_plot, _interval_bars(board), board.scales["composite"], "Composite scores"
+            ),
             "effects": _effect_plot(effects) if effects else None,
-            "front": _both(scatter_plot, _points(board), "composite", "Quality against seconds"),
+            "front": _two_sizes(scatter_plot, _points(board), "composite", "Quality against seconds"),
         },
         "points": _points(board),
         "effects": effects,
-        "opened": {row.key for row in (board.top or board.rows[:1])[:_OPEN]},
-        "label": lambda row: words.row_label(board, row),
-        "prompt": lambda row: words.prompt_label(board, row),
+        "opened": {row.key for row in (board.top or board.rows[:1])[:_EXPANDED]},
+        "label": lambda row: row_label(board, row),
+        "prompt": lambda row: prompt_label(board, row),
         "runs_of": runs_of,
     }
 
@@ -81,15 +82,15 @@ def _resource(name: str) -> str:
     return (files(__package__) / name).read_text(encoding="utf-8")
 
 
-def _both(plot: Callable[..., str], *figures: Any) -> Markup:
-    """For a wide page and for a narrow one; the style sheet shows one of them."""
-    return Markup(plot(*figures) + plot(*figures, narrow=True))  # escaped element by element
+def _two_sizes(plot: Callable[..., str], *figures: Any) -> Markup:
+    """Draw a plot for wide pages and one for narrow pages; the style sheet shows one of them."""
+    return Markup(plot(*figures) + plot(*figures, narrow=True))  # safe: escaped element by element
 
 
 def _interval_bars(board: Leaderboard) -> list[Bar]:
     return [
         Bar(
-            label=f"{number}. {words.row_label(board, row)}",
+            label=f"{number}. {row_label(board, row)}",
             mean=row.composite,
             interval=row.intervals.get("composite"),
             possible=row.extremes if row.extremes.high - row.extremes.low > 1e-9 else None,
@@ -105,24 +106,24 @@ def _is_top(row: LeaderboardRow) -> bool:
 
 
 def _effect_plot(effects: GridEffects) -> Markup | None:
-    """Of models and of prompts, where there is more than one."""
+    """Return the plot of the effects of models and prompts, for those of which there are several; None without any."""
     factors = {"Models": effects.models, "Prompts": effects.prompts}
     shown = {name: _effect_bars(factor) for name, factor in factors.items() if len(factor.levels) > 1}
-    return _both(effects_plot, shown, "Effects of models and prompts") if shown else None
+    return _two_sizes(effects_plot, shown, "Effects of models and prompts") if shown else None
 
 
 def _effect_bars(factor: FactorEffects) -> list[Bar]:
     bars = []
     for level in factor.levels:
         interval = None if level.low is None or level.high is None else Interval(level.low, level.high)
-        away = interval is not None and not interval.low <= 0 <= interval.high
-        bars.append(Bar(level.name, level.size, interval, None, emphasis=away))
+        significant = interval is not None and not interval.low <= 0 <= interval.high
+        bars.append(Bar(level.name, level.size, interval, None, emphasis=significant))
     return bars
 
 
 def _points(board: Leaderboard) -> list[Point]:
     return [
-        Point(number, words.row_label(board, one), one.composite, one.cost.seconds, one.on_front)
+        Point(number, row_label(board, one), one.composite, one.cost.seconds, one.on_front)
         for number, one in enumerate(board.rows, 1)
         if one.composite is not None and one.cost.seconds is not None
     ]

@@ -1,34 +1,42 @@
-"""The report's plots: numbers in, inline SVG out. Each comes for a wide page and for a narrow one."""
+"""The report's plots as inline SVG, each for wide and for narrow pages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tipbench.bench.compare.html.drawing import Axis, Drawing, even_steps, roomy, shortened, tenfold_steps, with_ends
+from tipbench.bench.compare.html.drawing import (
+    Axis,
+    Drawing,
+    even_steps,
+    log_steps,
+    padded_range,
+    shortened,
+    steps_with_ends,
+)
 from tipbench.statistics.bounded import Interval
 
-WIDE, NARROW = 960.0, 340.0  # of the picture's own units; a CSS pixel each where there is room
+WIDE, NARROW = 960.0, 340.0  # in SVG units; one is a CSS pixel where the page is wide enough
 _EDGE = 12.0
-_HEADING = 30.0  # height of a line that only holds words
-_LETTER = 8.0  # about the width of one in bold
+_HEADING = 30.0  # height of a line that holds a heading only
+_LETTER = 8.0  # approximate width of a bold letter
 _Box = tuple[float, float, float, float]  # left, top, right, bottom
-_AXIS = 26.0  # height of the line of values below a plot
+_AXIS = 26.0  # height of the axis labels below a plot
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A line of an interval plot."""
+    """One line of an interval plot."""
 
     label: str
     mean: float | None  # None: not scored
     interval: Interval | None
-    possible: Interval | None  # where the mean may lie given what is missing; None: nothing is
+    possible: Interval | None  # where the mean may lie given what is missing; None: nothing is missing
     emphasis: bool  # drawn in colour, filled and in bold
     remark: str = ""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A row in the plane of quality and seconds; the number is the one that it has in the tables."""
+    """A row as a point of the scatter plot, with the row's number in the tables."""
 
     number: int
     label: str
@@ -38,18 +46,18 @@ class Point:
 
 
 def interval_plot(bars: Sequence[Bar], scale: Interval, title: str, narrow: bool = False) -> str:
-    """A line for each row on the whole scale: a dot for the mean, a bar for its interval."""
+    """Draw a line per row on the whole scale: a dot for the mean, a bar for its interval."""
     description = f"{len(bars)} rows on a scale from {scale.low:g} to {scale.high:g}; the table below has the figures."
-    return _bars(bars, (scale.low, scale.high), with_ends(*scale, 8 if narrow else 9), title, description, narrow)
+    return _bars(bars, (scale.low, scale.high), steps_with_ends(*scale, 8 if narrow else 9), title, description, narrow)
 
 
 def effects_plot(factors: Mapping[str, Sequence[Bar]], title: str, narrow: bool = False) -> str:
-    """For each factor the distances of its levels from the mean of all: around 0, and all on the same scale."""
+    """Draw the distances of each factor's levels from the overall mean: around 0, and all on the same scale."""
     bars = [bar for levels in factors.values() for bar in levels]
     ends = [abs(end) for bar in bars for end in (bar.mean, *(bar.interval or ())) if end is not None]
     reach = max(0.1, 1.05 * max(ends, default=0.0))
     ticks = even_steps(-reach, reach, 7 if narrow else 9)
-    description = f"Around 0, the mean of all: {', '.join(_said(bar) for bar in bars)}."
+    description = f"Around 0, the mean of all: {', '.join(_describe(bar) for bar in bars)}."
     lines: list[Bar | str] = []
     for name, levels in factors.items():
         lines += [name, *levels]
@@ -65,7 +73,7 @@ def _bars(
     narrow: bool,
     signed: bool = False,
 ) -> str:
-    """Bars, and headings between them. On a wide page the label stands beside its bar, on a narrow one above it."""
+    """Draw bars with headings between them; labels are beside the bars on wide pages, above them on narrow ones."""
     width, pitch = (NARROW, 46.0) if narrow else (WIDE, 32.0)
     labels = [shortened(line if isinstance(line, str) else line.label, 32 if narrow else 38) for line in lines]
     left = _EDGE if narrow else 2 * _EDGE + _LETTER * max((len(label) for label in labels), default=0)
@@ -86,7 +94,7 @@ def _bars(
             continue
         middle = top + (32.0 if narrow else pitch / 2)
         text_y = top + 16.0 if narrow else middle + 4.5
-        drawing.group("emphasis" if line.emphasis else "muted", f"{line.label}: {_said(line, with_label=False)}")
+        drawing.group("emphasis" if line.emphasis else "muted", f"{line.label}: {_describe(line, with_label=False)}")
         drawing.text(_EDGE, text_y, label, "label")
         drawing.text(width - _EDGE, text_y, _figures(line, signed, short=narrow), "figures end")
         _bar(drawing, axis, middle, line)
@@ -106,11 +114,11 @@ def _bar(drawing: Drawing, axis: Axis, y: float, bar: Bar) -> None:
 
 
 def scatter_plot(points: Sequence[Point], quality: str, title: str, narrow: bool = False) -> str:
-    """Quality against seconds a cell, with the Pareto front as a step line: the best that so many seconds can buy."""
+    """Draw quality against seconds per cell, with the Pareto front as a step line: the best quality for that time."""
     width, height = (NARROW, 300.0) if narrow else (WIDE, 400.0)
     x = _seconds_axis([point.seconds for point in points], 44.0, width - 2 * _EDGE)
     scores = [point.quality for point in points]
-    low, high = roomy(min(scores, default=0.0), max(scores, default=1.0), 6, least=0.5)
+    low, high = padded_range(min(scores, default=0.0), max(scores, default=1.0), 6, least=0.5)
     y = Axis(low, high, height - _AXIS - 22, 2 * _EDGE)
     description = f"{len(points)} rows; on the front: {', '.join(p.label for p in points if p.on_front)}."
     drawing = Drawing(width, height, title, description, "narrow" if narrow else "wide")
@@ -142,77 +150,77 @@ def _front(drawing: Drawing, x: Axis, y: Axis, front: Sequence[Point]) -> None:
 
 
 def _points(drawing: Drawing, x: Axis, y: Axis, points: Sequence[Point], narrow: bool) -> None:
-    """A dot and its number each; those on the front lie on top and, where there is room, have their names."""
-    places = {point.number: (x.at(point.seconds), y.at(point.quality)) for point in points}
-    taken = [(px - 7, py - 7, px + 7, py + 7) for px, py in places.values()]
-    words = {}
+    """Draw each point as a dot with its number; those on the front are on top and, where there is room, have names."""
+    positions = {point.number: (x.at(point.seconds), y.at(point.quality)) for point in points}
+    taken = [(px - 7, py - 7, px + 7, py + 7) for px, py in positions.values()]
+    labels = {}
     for point in sorted(points, key=lambda one: (not one.on_front, one.number)):
         number = str(point.number)
         named = [f"{number}. {shortened(point.label, 34)}"] if point.on_front and not narrow else []
         for text in (*named, number):
-            free = _free_place(drawing, *places[point.number], 0.9 * _LETTER * len(text), taken)
+            free = _free_box(drawing, *positions[point.number], 0.9 * _LETTER * len(text), taken)
             if free is not None:
-                words[point.number] = (text, free)
+                labels[point.number] = (text, free)
                 taken.append(free)
                 break
     for point in sorted(points, key=lambda one: (one.on_front, -one.number)):
-        told = f"{point.number}. {point.label}: {point.quality:.2f} in {point.seconds:.2f} s"
-        drawing.group("emphasis" if point.on_front else "muted", told)
-        drawing.circle(*places[point.number], 6.0 if point.on_front else 5.0, "mean")
-        if point.number in words:
-            text, (left, _, _, bottom) = words[point.number]
+        title = f"{point.number}. {point.label}: {point.quality:.2f} in {point.seconds:.2f} s"
+        drawing.group("emphasis" if point.on_front else "muted", title)
+        drawing.circle(*positions[point.number], 6.0 if point.on_front else 5.0, "mean")
+        if point.number in labels:
+            text, (left, _, _, bottom) = labels[point.number]
             drawing.text(left, bottom - 3, text, "point")
 
 
-def _free_place(drawing: Drawing, x: float, y: float, long: float, taken: Sequence[_Box]) -> _Box | None:
-    """Around a point, somewhere that no dot and no word is yet; None where there is no room."""
-    lefts = (x - 6 - long, x + 6, x - long / 2)
-    places = [(lefts[0], y - 20), (lefts[1], y - 20), (lefts[1], y + 5), (lefts[2], y - 22), (lefts[2], y + 7)]
-    places += [(x - 10 - long, y - 7), (x + 10, y - 7), (lefts[0], y + 5)]
-    for left, top in places:
-        box = (left, top, left + long, top + 15)
+def _free_box(drawing: Drawing, x: float, y: float, width: float, taken: Sequence[_Box]) -> _Box | None:
+    """Return a box for a label beside a point that overlaps no dot and no other label; None if there is no room."""
+    lefts = (x - 6 - width, x + 6, x - width / 2)
+    positions = [(lefts[0], y - 20), (lefts[1], y - 20), (lefts[1], y + 5), (lefts[2], y - 22), (lefts[2], y + 7)]
+    positions += [(x - 10 - width, y - 7), (x + 10, y - 7), (lefts[0], y + 5)]
+    for left, top in positions:
+        box = (left, top, left + width, top + 15)
         inside = left > 0 and top > 18 and box[2] < drawing.width and box[3] < drawing.height - _AXIS
-        if inside and not any(_meet(box, other) for other in taken):
+        if inside and not any(_overlap(box, other) for other in taken):
             return box
     return None
 
 
-def _meet(one: _Box, other: _Box) -> bool:
+def _overlap(one: _Box, other: _Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _seconds_axis(seconds: Sequence[float], start: float, end: float) -> Axis:
-    """From 0, unless the slowest takes more than twelve times as long as the quickest."""
+    """Return an axis from 0, or a logarithmic one if the slowest takes over twelve times as long as the quickest."""
     low, high = min(seconds, default=0.0), max(seconds, default=1.0)
     if 0 < low < high / 12:
         return Axis(low * 0.7, high * 1.3, start, end, logarithmic=True)
-    return Axis(0.0, roomy(0.0, high * 1.05, 8)[1], start, end)
+    return Axis(0.0, padded_range(0.0, high * 1.05, 8)[1], start, end)
 
 
 def _seconds_ticks(x: Axis, most: int) -> list[float]:
     if not x.logarithmic:
         return even_steps(x.low, x.high, most)
-    ticks = tenfold_steps(x.low, x.high)
+    ticks = log_steps(x.low, x.high)
     return ticks[:: -(-len(ticks) // most)] if ticks else ticks
 
 
-def _said(bar: Bar, with_label: bool = True) -> str:
-    told = "not scored" if bar.mean is None else f"{bar.mean:.2f}"
+def _describe(bar: Bar, with_label: bool = True) -> str:
+    text = "not scored" if bar.mean is None else f"{bar.mean:.2f}"
     if bar.interval is not None:
-        told += f" ({bar.interval.low:.2f} to {bar.interval.high:.2f})"
+        text += f" ({bar.interval.low:.2f} to {bar.interval.high:.2f})"
     if bar.possible is not None:
-        told += f", with what is missing {bar.possible.low:.2f} to {bar.possible.high:.2f}"
-    return f"{bar.label} {told}" if with_label else told
+        text += f", with what is missing {bar.possible.low:.2f} to {bar.possible.high:.2f}"
+    return f"{bar.label} {text}" if with_label else text
 
 
 def _figures(bar: Bar, signed: bool, short: bool) -> str:
     if bar.mean is None:
         return "not scored"
     sign = "+" if signed else ""
-    told = f"{bar.mean:{sign}.2f}"
+    text = f"{bar.mean:{sign}.2f}"
     if bar.interval is not None and not short:
-        told += f" ({bar.interval.low:{sign}.1f} to {bar.interval.high:{sign}.1f})"
-    return told if short or not bar.remark else f"{told} {bar.remark}"
+        text += f" ({bar.interval.low:{sign}.1f} to {bar.interval.high:{sign}.1f})"
+    return text if short or not bar.remark else f"{text} {bar.remark}"
 
 
 def _number(value: float, signed: bool = False) -> str:

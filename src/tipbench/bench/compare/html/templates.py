@@ -1,11 +1,11 @@
-"""How a template becomes a page: whatever others wrote is escaped and made visible, in one place for all pages."""
+"""The template environment of all pages: text from others is escaped, and its invisible characters are shown."""
 
 from typing import Any, NamedTuple
 
 from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tipbench.bench.compare import messages as words
+from tipbench.bench.compare import messages
 from tipbench.bench.compare.html.drawing import shortened
 from tipbench.core.identity import SHORT
 from tipbench.core.text import plural, size, utc_minute
@@ -16,26 +16,26 @@ TEXT_LIMIT = 4_000  # characters of one candidate, note or reason; a model can w
 
 
 class Cut(NamedTuple):
-    """The beginning of a text, and how many characters are not shown."""
+    """The beginning of a text, and the number of characters left out."""
 
     text: str
     left_out: int
 
 
 def make_environment(*first: BaseLoader) -> Environment:
-    """For the report's templates, and for those that `first` finds. No place in them can forget to escape."""
+    """Return an environment for the report's templates and those of the loaders `first`; it escapes every value."""
     environment = Environment(
         loader=ChoiceLoader([*first, PackageLoader("tipbench.bench.compare", "html")]),
         autoescape=True,
-        finalize=_shown,
+        finalize=_finalize,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(words=words, cut=cut, plural=plural, shortened=shortened)
+    environment.globals.update(words=messages, cut=cut, plural=plural, shortened=shortened)
     environment.filters.update(
-        figure=words.figure,
-        percent=words.percent,
+        figure=messages.figure,
+        percent=messages.percent,
         span=_span,
         day=_day,
         size=size,
@@ -45,8 +45,8 @@ def make_environment(*first: BaseLoader) -> Environment:
     return environment
 
 
-def _shown(value: Any) -> Any:
-    """What would reorder or hide text is made visible."""
+def _finalize(value: Any) -> Any:
+    """Make characters visible that would reorder or hide text."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

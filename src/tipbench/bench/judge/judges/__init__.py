@@ -1,1 +1,1 @@
-"""Judges that run by themselves. They fill in the same file as a person and go through the same apply."""
+"""Automatic judges. They fill in the same file as a person, and their scores are applied in the same way."""

@@ -1,4 +1,4 @@
-"""Names to judges that run by themselves."""
+"""The catalog of automatic judges, by name."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -9,15 +9,15 @@ from tipbench.bench.judge.judges.interface import Judge, JudgeName
 from tipbench.bench.records import BY_RULE
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.core.errors import InvalidInput
-from tipbench.core.names import check_shape
+from tipbench.core.names import check_judge_name
 from tipbench.core.settings import Settings
 
-PERSON = "person"  # who judges by hand, unless somebody says otherwise
+PERSON = "person"  # the default name of a judge by hand
 
 
 @dataclass(frozen=True)
 class JudgeParts:
-    """What judges are made of; each takes what it needs."""
+    """Everything that judges are made from; each uses what it needs."""
 
     rubric: Rubric
     settings: Settings
@@ -39,7 +39,7 @@ def _command(parts: JudgeParts, identity: str | None) -> Judge:
     from tipbench.bench.judge.judges.command import CommandJudge
 
     program = parts.settings.get("TIPBENCH_JUDGE_COMMAND")
-    name = _named(identity or "command", "command")
+    name = _checked_identity(identity or "command", "command")
     return CommandJudge(program, name, parts.settings.judge_timeout_s, parts.settings)
 
 
@@ -51,7 +51,7 @@ def _webhook(parts: JudgeParts, identity: str | None) -> Judge:
     return WebhookJudge(
         url,
         secret,
-        _named(identity or "webhook", "webhook"),
+        _checked_identity(identity or "webhook", "webhook"),
         parts.settings.judge_timeout_s,
         parts.clock,
         callback=parts.settings.get("TIPBENCH_CALLBACK_URL"),
@@ -62,7 +62,7 @@ def _model(parts: JudgeParts, identity: str | None) -> Judge:
     from tipbench.bench.judge.judges.model import ModelJudge
 
     model = parts.settings.get("TIPBENCH_JUDGE_MODEL")
-    name = _named(identity or re.sub(r"[^A-Za-z0-9._-]+", "-", f"model-{model}")[:40])
+    name = _checked_identity(identity or re.sub(r"[^A-Za-z0-9._-]+", "-", f"model-{model}")[:40])
     return ModelJudge(parts.rubric, model, parts.engine_of(model), name, parts.seed, parts.say)
 
 
@@ -82,7 +82,7 @@ _NEEDS = {
 
 
 def check_judge(name: str, settings: Settings) -> None:
-    """That there is such a judge, and what it needs."""
+    """Raise InvalidInput if there is no such judge, or a setting that it needs is missing."""
     if name not in CATALOG:
         raise InvalidInput(f"there is no judge '{name}' that runs by itself; there are {', '.join(CATALOG)}")
     for setting in _NEEDS.get(name, ()):
@@ -91,25 +91,25 @@ def check_judge(name: str, settings: Settings) -> None:
 
 
 def judge_model(name: str | None, settings: Settings) -> str | None:
-    """The model that a judge asks, if the judge is a model."""
+    """Return the model that the judge uses; None if the judge is not a model."""
     return settings.get("TIPBENCH_JUDGE_MODEL") or None if name == "model" else None
 
 
-def judge_named(name: str, parts: JudgeParts, identity: str | None = None) -> Judge:
+def make_judge(name: str, parts: JudgeParts, identity: str | None = None) -> Judge:
     check_judge(name, parts.settings)
     return CATALOG[name](parts, identity)
 
 
 def person(name: str) -> JudgeName:
-    """Somebody who judges by hand. Raises InvalidInput for a name that belongs to a judge that runs by itself."""
-    return _named(name)
+    """Return the identity of a judge by hand; raise InvalidInput if the name belongs to an automatic judge."""
+    return _checked_identity(name)
 
 
-def _named(name: str, kind: str = "") -> JudgeName:
-    """`kind`: the judge that runs by itself and may bear its own name."""
+def _checked_identity(name: str, kind: str = "") -> JudgeName:
+    """Check a judge's name and return its identity; `kind` is the automatic judge that may use its own catalog name."""
     if name in CATALOG and name != kind:
         raise InvalidInput(f"'{name}' is a judge that runs by itself (--run {name}); take another name for this one")
     if name == BY_RULE:
         raise InvalidInput(f"the name '{name}' stands for answers that nobody has to judge; take another")
-    check_shape(name)
+    check_judge_name(name)
     return JudgeName(name)

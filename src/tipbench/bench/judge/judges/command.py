@@ -1,4 +1,4 @@
-"""A judge that is a program: the judge file on its stdin as JSON, the filled-in file on its stdout."""
+"""A judge that is a program: it reads the judge file as JSON on stdin and writes the filled-in file to stdout."""
 
 import shlex
 import signal
@@ -8,7 +8,7 @@ from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.judges.prompt import read_reply
 from tipbench.bench.judge.verify import MOST_BYTES
 from tipbench.core.errors import InvalidInput, JudgeFailed
-from tipbench.core.processes import Ended, OutOfTime, TooMuch, run_bounded
+from tipbench.core.processes import ProcessResult, ProcessTimedOut, TooMuchOutput, run_bounded
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text, printable
 
@@ -16,7 +16,7 @@ _SETTING = "TIPBENCH_JUDGE_COMMAND"
 
 
 class CommandJudge:
-    """Any program, started without a shell and without our secrets."""
+    """Runs any program as a judge, without a shell and without our secrets."""
 
     def __init__(
         self, command: str, identity: JudgeName, timeout_s: float = 3600, settings: Settings | None = None
@@ -35,19 +35,19 @@ class CommandJudge:
     def score(self, file: dict[str, Any]) -> dict[str, Any]:
         ended = self._run(json_text(file, indent=None).encode())
         if ended.status:
-            said = printable(ended.last_words, 300) or "it wrote nothing to stderr"
-            raise JudgeFailed(f"{self._who} {_how_it_ended(ended.status)}: {said}")
+            message = printable(ended.last_error_line, 300) or "it wrote nothing to stderr"
+            raise JudgeFailed(f"{self._who} {_describe_exit(ended.status)}: {message}")
         return read_reply(ended.output, self._who)
 
-    def _run(self, given: bytes) -> Ended:
+    def _run(self, stdin: bytes) -> ProcessResult:
         try:
-            return run_bounded(self._arguments, given, self._settings.for_a_judge(), self._timeout_s, MOST_BYTES)
-        except OutOfTime:
+            return run_bounded(self._arguments, stdin, self._settings.judge_environment(), self._timeout_s, MOST_BYTES)
+        except ProcessTimedOut:
             raise JudgeFailed(
                 f"{self._who} was ended: it gave no answer within {self._timeout_s:g} s; "
                 "TIPBENCH_JUDGE_TIMEOUT sets the limit"
             ) from None
-        except TooMuch:
+        except TooMuchOutput:
             raise JudgeFailed(
                 f"{self._who} was ended: it wrote more than {MOST_BYTES // 1_000_000} MB; it must give the file alone"
             ) from None
@@ -56,7 +56,7 @@ class CommandJudge:
             raise JudgeFailed(f"{self._who} can't be run: {printable(why, 200)}; check {_SETTING}") from error
 
 
-def _how_it_ended(status: int) -> str:
+def _describe_exit(status: int) -> str:
     if status > 0:
         return f"ended with status {status}"
     try:

@@ -1,10 +1,10 @@
-"""What a judge that runs by itself must do."""
+"""The interface of an automatic judge."""
 
 from typing import Any, NamedTuple, Protocol
 
 
 class JudgeName(NamedTuple):
-    """Who judges; a provisional judge's scores are shown as such and never count."""
+    """A judge's identity; scores of a provisional judge are shown as such and never count."""
 
     name: str
     provisional: bool = False
@@ -16,5 +16,5 @@ class Judge(Protocol):
     identity: JudgeName
 
     def score(self, file: dict[str, Any]) -> dict[str, Any]:
-        """The file with every score filled in; what it is given stays as it is."""
+        """Return a copy of the file with every score filled in; the argument is not modified."""
         ...

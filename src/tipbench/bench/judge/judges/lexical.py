@@ -1,7 +1,7 @@
-"""A judge of rules and no weights. It makes the path run unattended; its scores are provisional.
+"""A rule-based judge without a model, for running the pipeline unattended; its scores are provisional.
 
-Each criterion of a rubric names the rule it goes by (`lexical:`), so that nothing here knows a particular rubric.
-The rules look at words only: good for telling an empty phrase from a concrete sentence, blind to sense.
+Each criterion of a rubric names its rule (`lexical:`), so that this module does not depend on a particular rubric.
+The rules consider only words: they can tell an empty phrase from a concrete sentence, but not sense from nonsense.
 """
 
 import copy
@@ -75,7 +75,7 @@ _SHOUT = re.compile(r"!|\b[A-Z]{4,}\b|[\U0001F300-\U0001FAFF]")
 
 
 class LexicalJudge:
-    """Scores every item by the rules that the rubric's criteria name."""
+    """Scores every item by the rules named in the rubric's criteria."""
 
     identity = JudgeName("lexical", provisional=True)
 
@@ -99,28 +99,28 @@ def _on_scale(criterion: Criterion, share: float) -> int:
 
 
 def _overlap(scenario: str, candidate: str) -> float:
-    """Words that the candidate shares with the scenario: five of them are as good as it gets."""
-    shared = (_content(candidate) & _content(scenario)) - _COMMON
+    """Score the words that the candidate shares with the scenario; five or more score 1."""
+    shared = (_words(candidate) & _words(scenario)) - _COMMON
     return min(len(shared), 5) / 5
 
 
 def _concrete(scenario: str, candidate: str) -> float:
-    """Says when or how much, names things of the scenario, and hedges little."""
+    """Score numbers, words of the scenario and a moderate length; subtract for vague words."""
     points = 0.35 * bool(_NUMBER.search(candidate))
-    points += 0.15 * min(len((_content(candidate) & _content(scenario)) - _COMMON), 3)
+    points += 0.15 * min(len((_words(candidate) & _words(scenario)) - _COMMON), 3)
     points += 0.2 * (5 <= len(candidate.split()) <= 30)
     return max(0.0, min(1.0, points - 0.2 * len(_VAGUE.findall(candidate))))
 
 
 def _calm(scenario: str, candidate: str) -> float:  # noqa: ARG001 - one signature for all rules
-    """Neither shouting nor harsh; a single word is no tone at all."""
+    """Subtract for shouting and harsh words; fewer than three words have no tone and score 0.25."""
     if len(candidate.split()) < 3:
         return 0.25
     faults = len(_SHOUT.findall(candidate)) + 2 * len(_HARSH.findall(candidate))
     return max(0.0, 0.75 - 0.25 * faults)
 
 
-def _content(text: str) -> frozenset[str]:
+def _words(text: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in _WORD.findall(text))
 
 

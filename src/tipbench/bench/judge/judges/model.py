@@ -1,4 +1,4 @@
-"""A judge that is a model on any engine: for each item one request a criterion, so that no item can touch another."""
+"""A judge that is a model on any engine: one request per item and criterion, so that items can't affect each other."""
 
 import copy
 import time
@@ -10,24 +10,24 @@ from typing import Any
 from tipbench.bench.engines.http import Throttle
 from tipbench.bench.engines.interface import CONTEXT_TOKENS, Engine, bare_name
 from tipbench.bench.judge.judges.interface import JudgeName
-from tipbench.bench.judge.judges.prompt import Delimiters, Prompts, Question, questions
+from tipbench.bench.judge.judges.prompt import Delimiters, PromptBuilder, Question, questions
 from tipbench.bench.records import GenerationRequest
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.core.errors import EngineError, GenerationFailed, JudgeFailed
 from tipbench.core.identity import derived_seed
 from tipbench.core.untrusted import printable, shown
 
-_ANSWER_TOKENS = (64, 512, 512)  # a try each; more room at the second, for models that think before they answer
-_TEMPLATE_TOKENS = 128  # what chat templates add
-_SAY_EVERY = 10
+_ANSWER_TOKENS = (64, 512, 512)  # per attempt; retries allow more, for models that think before they answer
+_TEMPLATE_TOKENS = 128  # added by chat templates
+_REPORT_EVERY = 10  # items
 
 
 class _NoAnswer(Exception):
-    """A question that the model did not answer, and why."""
+    """The model did not answer a question; the message says why."""
 
 
 class ModelJudge:
-    """Scores item by item. While it judges, no other model of its engine is in memory; afterwards none is."""
+    """Scores item by item. Meanwhile its model is the only one in its engine's memory; afterwards it is unloaded."""
 
     def __init__(
         self,
@@ -50,31 +50,31 @@ class ModelJudge:
 
     def score(self, file: dict[str, Any]) -> dict[str, Any]:
         filled = copy.deepcopy(file)
-        prompts = Prompts(self._rubric, self._room())
-        self._make_way()
+        prompts = PromptBuilder(self._rubric, self._token_budget())
+        self._unload_others()
         try:
             self._fill(filled["items"], prompts)
         except BaseException:
-            with suppress(EngineError):  # what went wrong first is what the user should read
+            with suppress(EngineError):  # the user should see the first error
                 self._engine.unload(self._model)
             raise
         try:
             self._engine.unload(self._model)
-        except EngineError as error:  # no reason to throw the scores away
+        except EngineError as error:  # no reason to discard the scores
             self._say(str(error))
         return filled
 
-    def _room(self) -> int:
-        told = self._engine.describe(self._model).context_length
-        return min(CONTEXT_TOKENS, told or CONTEXT_TOKENS) - max(_ANSWER_TOKENS) - _TEMPLATE_TOKENS
+    def _token_budget(self) -> int:
+        reported = self._engine.describe(self._model).context_length
+        return min(CONTEXT_TOKENS, reported or CONTEXT_TOKENS) - max(_ANSWER_TOKENS) - _TEMPLATE_TOKENS
 
-    def _make_way(self) -> None:
+    def _unload_others(self) -> None:
         own = bare_name(self._model, self._engine.name)
-        for held in self._engine.resident():
-            if bare_name(held.name, self._engine.name) != own:
-                self._engine.unload(held.name)
+        for loaded in self._engine.resident():
+            if bare_name(loaded.name, self._engine.name) != own:
+                self._engine.unload(loaded.name)
 
-    def _fill(self, items: list[dict[str, Any]], prompts: Prompts) -> None:
+    def _fill(self, items: list[dict[str, Any]], prompts: PromptBuilder) -> None:
         missing = 0
         for number, item in enumerate(items, 1):
             try:
@@ -82,7 +82,7 @@ class ModelJudge:
             except _NoAnswer as reason:
                 missing += 1
                 item["note"] = printable(str(reason), 300)
-            if number % _SAY_EVERY == 0:
+            if number % _REPORT_EVERY == 0:
                 without = f", {missing} of them without scores" if missing else ""
                 self._say(f"{self._model} has judged {number} of {len(items)} items{without}.")
         if items and missing == len(items):
@@ -91,8 +91,8 @@ class ModelJudge:
                 "take another model to judge"
             )
 
-    def _fill_item(self, item: dict[str, Any], prompts: Prompts) -> None:
-        """All answers or none: an item with some of its scores can't be applied."""
+    def _fill_item(self, item: dict[str, Any], prompts: PromptBuilder) -> None:
+        """Fill in all answers or none: an item with only some scores can't be applied."""
         answers, note = {}, ""
         for question in self._questions:
             answers[question], is_whole = self._ask(question, item, prompts)
@@ -102,12 +102,12 @@ class ModelJudge:
             item["flags" if question.is_flag else "scores"][question.name] = answer
         item["note"] = note
 
-    def _ask(self, question: Question, item: dict[str, Any], prompts: Prompts) -> tuple[int | bool, bool]:
-        """The answer, and whether the model saw the whole candidate."""
+    def _ask(self, question: Question, item: dict[str, Any], prompts: PromptBuilder) -> tuple[int | bool, bool]:
+        """Return the answer, and whether the model saw the whole candidate; raise _NoAnswer if there is none."""
         reason, share = "", 1.0
         for attempt, max_tokens in enumerate(_ANSWER_TOKENS):
-            fence = Delimiters.drawn(self._seed, item["slot"], question.name, attempt)
-            prompt = prompts.about(question, item["scenario"], item["candidate"], fence, share)
+            delimiters = Delimiters.derive(self._seed, item["slot"], question.name, attempt)
+            prompt = prompts.build(question, item["scenario"], item["candidate"], delimiters, share)
             request = GenerationRequest(
                 model=self._model,
                 messages=prompt.messages,
@@ -119,7 +119,7 @@ class ModelJudge:
             try:
                 text = self._throttle.run(partial(self._engine.generate, request)).text
             except GenerationFailed as error:
-                reason, share = str(error), share / 2  # it may have been too long after all
+                reason, share = str(error), share / 2  # the prompt may have been too long after all
                 continue
             answer = question.read(text)
             if answer is not None:

@@ -1,4 +1,4 @@
-"""Opens a judge that runs by itself, with what it needs for as long as it judges."""
+"""Opens an automatic judge together with the engine and lock that it needs."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from tipbench.bench.engines.admission import admit
 from tipbench.bench.engines.catalog import open_engines
 from tipbench.bench.engines.residency import exclusive_use
-from tipbench.bench.judge.judges.catalog import JudgeParts, judge_model, judge_named
+from tipbench.bench.judge.judges.catalog import JudgeParts, judge_model, make_judge
 from tipbench.bench.judge.judges.interface import Judge
 from tipbench.bench.judge.sample import families_shared
 from tipbench.bench.options import Options
@@ -28,19 +28,19 @@ def open_judge(
     say: Callable[[str], None],
     identity: str | None = None,
 ) -> Iterator[Judge]:
-    """A model is held for all its items, and nobody else uses its engine meanwhile."""
+    """Open a judge. If it is a model, it stays loaded for all items, and its engine is locked for other processes."""
     with ExitStack() as stack:
         engines = stack.enter_context(open_engines(options.model_copy(update={"unload": "model"}), settings))
-        judge = judge_named(name, JudgeParts(rubric, settings, engines.of, options.seed, clock, say), identity)
+        judge = make_judge(name, JudgeParts(rubric, settings, engines.of, options.seed, clock, say), identity)
         model = judge_model(name, settings)
         if model:
             admit([model], engines.of, 0, settings.is_true("TIPBENCH_MEMORY_CHECK"))
-            _warn_of_kin(model, store, options.experiment, say)
+            _warn_of_same_family(model, store, options.experiment, say)
             stack.enter_context(exclusive_use(engines.of(model), [model], settings.home, True, say))
         yield judge
 
 
-def _warn_of_kin(model: str, store: RunStore, experiment: str, say: Callable[[str], None]) -> None:
+def _warn_of_same_family(model: str, store: RunStore, experiment: str, say: Callable[[str], None]) -> None:
     runs = stored_runs(store, store.experiment(experiment))
     shared = families_shared(model, frozenset(run.params["model"] for run in runs))
     if shared:

@@ -1,4 +1,4 @@
-"""A judge behind an address: the judge file is posted there, signed, and comes back filled in, at once or later."""
+"""A judge behind a URL: the judge file is posted there, signed, and comes back filled in, immediately or later."""
 
 import hashlib
 import hmac
@@ -20,25 +20,25 @@ TIMESTAMP_HEADER = "X-Tipbench-Timestamp"
 SIGNATURE_HEADER = "X-Tipbench-Signature"
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 _SETTING = "TIPBENCH_JUDGE_WEBHOOK"
-_PAUSES_S = (0.5, 2.0)  # before the second and the third try
-_LONGEST_CONNECT_S = 10.0
+_PAUSES_S = (0.5, 2.0)  # before the second and the third attempt
+_MAX_CONNECT_S = 10.0
 
 
-# Signatures between tipbench and a judge elsewhere: HMAC-SHA256 over a timestamp and the body.
+# Signatures between tipbench and a remote judge: HMAC-SHA256 over a timestamp and the body
 #
-# Both sides know the secret; it never travels. What does is a key that is good for one batch, with which a judge
-# signs the scores that it sends back later.
+# Both sides know the secret, which is never sent. What is sent is a key that is valid for one batch; the judge signs
+# scores with it that it sends back later.
 
 
 def sign(secret: str, timestamp: int | str, body: bytes) -> str:
-    """The signature's header: `sha256=<hex>` over `<timestamp>.<body>`; the timestamp is in whole seconds."""
+    """Return the signature header: `sha256=<hex>` over `<timestamp>.<body>`; the timestamp is in whole seconds."""
     return f"sha256={_hmac(secret, f'{timestamp}.'.encode() + body)}"
 
 
 def verify_signature(
     secret: str, timestamp: int | str, body: bytes, given: str, now: float, tolerance_s: float = 300
 ) -> bool:
-    """Whether somebody who knows the secret signed this body, and did so just now."""
+    """Return whether this body was signed with the secret, and recently enough."""
     if not secret or not is_fresh(timestamp, now, tolerance_s):
         return False
     return hmac.compare_digest(sign(secret, timestamp, body).encode(), given.encode("utf-8", "replace"))
@@ -49,7 +49,7 @@ def is_fresh(timestamp: int | str, now: float, tolerance_s: float = 300) -> bool
 
 
 def batch_key(secret: str, batch_id: str) -> str:
-    """A key for the scores of this batch alone; the secret can't be found from it."""
+    """Return the key for the scores of this batch only; the secret can't be derived from it."""
     return _hmac(secret, f"tipbench batch {batch_id}".encode("utf-8", "surrogatepass"))
 
 
@@ -60,7 +60,7 @@ def _hmac(secret: str, content: bytes) -> str:
 
 
 class WebhookJudge:
-    """A server that judges; it proves nothing, so what it answers is checked like any judge's file."""
+    """A server that judges. Its answer is not trusted, but checked like any judge's file."""
 
     def __init__(
         self,
@@ -87,10 +87,10 @@ class WebhookJudge:
 
     def score(self, file: dict[str, Any]) -> dict[str, Any]:
         key = batch_key(self._secret, file["batch"])
-        asked = {"file": file, "batch": file["batch"], "batch_key": key}
+        request = {"file": file, "batch": file["batch"], "batch_key": key}
         if self._callback:
-            asked["callback"] = f"{self._callback}/api/judging/callback/{file['batch']}"
-        reply = self._post(json_text(asked, indent=None).encode())
+            request["callback"] = f"{self._callback}/api/judging/callback/{file['batch']}"
+        reply = self._post(json_text(request, indent=None).encode())
         if reply.status_code == 202:
             raise JudgeLater(
                 f"{self._who} took batch {file['batch']} and will answer later; its scores have to come back signed "
@@ -103,13 +103,13 @@ class WebhookJudge:
                 f"{self._who} sends us elsewhere ({reply.status_code}); set {_SETTING} to the final address"
             )
         if reply.status_code != 200:
-            raise JudgeFailed(f"{self._who} answered {reply.status_code}: {self._said(reply.content, key)}")
+            raise JudgeFailed(f"{self._who} answered {reply.status_code}: {self._excerpt(reply.content, key)}")
         data = read_reply(reply.content, self._who)
         inner = data.get("file")
         return inner if isinstance(inner, dict) and "items" not in data else data
 
     def _post(self, body: bytes) -> httpx.Response:
-        """One request; only where nothing listened, so that nothing was judged twice, it is tried again."""
+        """Post the request; retry only if the connection was refused, so that nothing is judged twice."""
         for pause in (*_PAUSES_S, None):
             try:
                 return self._send(body)
@@ -125,7 +125,7 @@ class WebhookJudge:
                 raise JudgeFailed(f"{self._who} {error}; it must give the file alone") from error
             except httpx.RequestError as error:
                 raise JudgeFailed(f"{self._who} broke the connection: {printable(str(error), 200)}") from error
-            except (httpx.InvalidURL, OSError, ValueError, ImportError) as error:  # certificates, proxies
+            except (httpx.InvalidURL, OSError, ValueError, ImportError) as error:  # from certificates or proxies
                 raise JudgeFailed(f"{self._who} can't be asked: {printable(str(error), 200)}") from error
         raise AssertionError("the last try returns or raises")
 
@@ -137,20 +137,20 @@ class WebhookJudge:
             TIMESTAMP_HEADER: str(timestamp),
             SIGNATURE_HEADER: sign(self._secret, timestamp, body),
         }
-        timeout = httpx.Timeout(self._timeout_s, connect=min(self._timeout_s, _LONGEST_CONNECT_S))
+        timeout = httpx.Timeout(self._timeout_s, connect=min(self._timeout_s, _MAX_CONNECT_S))
         with open_client(timeout=timeout) as client:
             return fetch(
                 client,
                 "POST",
                 self._url,
-                most_bytes=MOST_BYTES,
-                within_s=self._timeout_s,
+                max_bytes=MOST_BYTES,
+                total_timeout_s=self._timeout_s,
                 content=body,
                 headers=headers,
             )
 
-    def _said(self, content: bytes, key: str) -> str:
-        """What a server says is wrong may repeat what it was sent, the batch's key too."""
+    def _excerpt(self, content: bytes, key: str) -> str:
+        """Return the start of an error response without secrets: it may repeat what was sent, even the batch's key."""
         text = content[:100_000].decode("utf-8", "replace").replace(key, "…").replace(self._secret, "…")
         return printable(text, 200) or "(nothing)"
 
@@ -174,7 +174,7 @@ def _is_address(url: str) -> bool:
 
 
 def _is_refusal(error: BaseException | None) -> bool:
-    """Whether nothing listened at the address; the HTTP library keeps the system's error in the chain."""
+    """Return whether the connection was refused; the HTTP library chains the system's error."""
     while error is not None:
         if isinstance(error, ConnectionRefusedError):
             return True

@@ -1,4 +1,4 @@
-"""Carries a simulation out, and shows how far it is."""
+"""Runs a simulation and shows its progress."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,21 +21,22 @@ from tipbench.recommender.simulation.over_http import is_served
 from tipbench.recommender.simulation.subprocess_runner import SimulationRequest, simulate_in_subprocess
 
 INTERRUPTED = 130
-_LINES = 10  # in a log, from the first life to the last
-Watcher = Callable[[int, int], None]
+_LINES = 10  # of progress in a log, over a whole simulation
+ProgressCallback = Callable[[int, int], None]  # lives done, lives in total
 
 
 def run_with_progress(request: SimulationRequest, flags: Flags, progress_file: ProgressFile) -> dict[str, Any]:
+    """Run the simulation in a subprocess and return its results; show progress here and in the progress file."""
     plan = request.plan()
     if flags.out:
         _check_out(flags.out)
-    beside = [arm.name for arm in plan.arms if request.http and not is_served(arm)]
-    if beside:
-        note(f"Not served over HTTP, so in process: {', '.join(beside)}.")
-    with _shown(err) as watch:
+    in_process = [arm.name for arm in plan.arms if request.http and not is_served(arm)]
+    if in_process:
+        note(f"Not served over HTTP, so in process: {', '.join(in_process)}.")
+    with _progress_display(err) as show:
 
         def progress(done: int, of: int) -> None:
-            watch(done, of)
+            show(done, of)
             progress_file.simulated(done, of)
 
         progress_file.simulated(0, plan.lives)
@@ -58,14 +59,14 @@ def interrupted(progress_file: ProgressFile) -> int:
 
 
 def _check_out(path: Path) -> None:
-    """Said before minutes go into what can't be written."""
+    """Raise InvalidInput for a path that can't be written, before the simulation takes minutes."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise InvalidInput(f"--out {path} can't be written; name a file in a folder that is there")
 
 
 @contextmanager
-def _shown(console: Console) -> Iterator[Watcher]:
-    """A bar on a terminal, and a few lines elsewhere."""
+def _progress_display(console: Console) -> Iterator[ProgressCallback]:
+    """Show a bar on a terminal, and a few lines elsewhere."""
     if not console.is_terminal:
         yield _Lines(console)
         return
@@ -88,13 +89,13 @@ class _Lines:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._started = monotonic()
-        self._told = 0
+        self._reported = 0
 
     def __call__(self, done: int, of: int) -> None:
         part = done * _LINES // of
-        if part == self._told:
+        if part == self._reported:
             return
-        self._told = part
+        self._reported = part
         left = (monotonic() - self._started) / done * (of - done)
         soon = f", about {duration(left)} left" if left >= 1 else ""
         print(f"[{done}/{of}] lives simulated{soon}", file=self._console.file)

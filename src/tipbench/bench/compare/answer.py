@@ -1,0 +1,252 @@
+"""The answer that a leaderboard gives: what its scores decide, what picking the leader now costs, and what to do next.
+
+Made here once; the terminal, the report, the pages, JSON, MLflow and the DAG's log all show this one.
+"""
+
+import shlex
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tipbench.bench.compare.leaderboard import Leaderboard, row_label
+from tipbench.bench.compare.leaderboard_row import LeaderboardRow
+from tipbench.bench.records import SECONDS_A_JUDGEMENT
+from tipbench.core.text import duration, plural
+from tipbench.statistics.top_group import units_to_separate
+
+Verdict = Literal["winner", "open", "too_little"]
+PRACTICALLY_EQUAL = 0.15  # points that picking the leader may be expected to lose
+_FEW_UNITS = 16  # with fewer, the true loss was measured to be up to twice the expected one
+_MANY = 1_000  # scenarios: nobody writes and judges that many
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What to do now, and what it costs."""
+
+    text: str
+    command: str | None = None
+    judgements: int | None = None  # that it takes; None where that is not known
+
+    def __str__(self) -> str:
+        return f"{self.text}: {self.command}" if self.command else self.text
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the scores decide."""
+
+    verdict: Verdict
+    says: str  # the answer in a sentence or two
+    leader: LeaderboardRow | None
+    runner_up: LeaderboardRow | None
+    expected_loss: float | None  # points that picking the leader now loses on average; None: that can't be estimated
+    next: NextStep
+
+    @property
+    def sentences(self) -> tuple[str, str]:
+        """The answer and the step, as everybody shows them."""
+        return self.says, f"Next: {self.next}"
+
+
+def answer_of(board: Leaderboard) -> Answer:
+    """Weigh a leaderboard: the evidence first, then what it would cost to have more."""
+    scored = [row for row in board.rows if row.composite is not None]
+    leader, runner_up = (*scored[:2], None, None)[:2]
+    verdict = _verdict(board)
+    loss = None if board.provisional else board.comparison.expected_loss
+    says = {"winner": _winner, "open": _open, "too_little": _too_little}[verdict](board)
+    return Answer(verdict, says, leader, runner_up, loss, _next_step(board, verdict))
+
+
+def _verdict(board: Leaderboard) -> Verdict:
+    if board.provisional or not board.top:
+        return "too_little"
+    return "winner" if len(board.top) == 1 else "open"
+
+
+def is_practically_equal(board: Leaderboard) -> bool:
+    loss = board.comparison.expected_loss
+    return _verdict(board) == "open" and loss is not None and loss <= PRACTICALLY_EQUAL
+
+
+# The answer in words.
+
+
+def _winner(board: Leaderboard) -> str:
+    best = f"{row_label(board, board.top[0])} is the best of {_compared(board)} variants{_where(board)}"
+    return f"{best}: {_interval(board.top[0])}. {_runner_up(board)}".rstrip()
+
+
+def _open(board: Leaderboard) -> str:
+    leader = row_label(board, board.rows[0])
+    all_of_two = len(board.top) == _compared(board) == 2
+    which = "both variants" if all_of_two else f"{len(board.top)} of {_compared(board)} variants"
+    if is_practically_equal(board):
+        return (
+            f"{which[0].upper()}{which[1:]} are practically equal{_where(board)}: {leader} has the highest mean, "
+            f"{_interval(board.rows[0])}, and picking it now is expected to lose {_loss(board)}."
+        )
+    return (
+        f"Undecided: {which} may be the best{_where(board)}. {leader} leads with {_interval(board.rows[0])}; "
+        f"picking it now is expected to lose {_loss(board)}."
+    )
+
+
+def _too_little(board: Leaderboard) -> str:
+    cells = sum(row.cells for row in board.rows)
+    if board.failed and board.failed == cells:
+        return f"No answer yet: all {cells} cells failed."
+    if board.provisional and board.judges:
+        leader = f" They rank {row_label(board, board.rows[0])} first." if board.rows[0].composite is not None else ""
+        return f"No answer yet: scores come from simple rules, which don't count.{leader}"
+    if not board.judges and board.quarantined:
+        return f"No answer yet: the scores of {' and '.join(board.quarantined)} are on hold and don't count."
+    scored = [row for row in board.rows if row.composite is not None and row.scored > row.empty]
+    if not scored:
+        return "No answer yet: nothing is judged."
+    if _compared(board) > 1:
+        have, unit = board.comparison.units, board.comparison.unit
+        return (
+            f"Too few {plural(unit, 2)} to compare {_compared(board)} variants: you have {have}, you need at least "
+            f"{units_to_separate(_compared(board))}."
+        )
+    if sum(row.composite is not None for row in board.rows) > 1:
+        return "No answer yet: the variants were judged on different scenarios, so they can't be compared."
+    return f"Only {row_label(board, scored[0])} has scores, so there is nothing to compare it with."
+
+
+def _compared(board: Leaderboard) -> int:
+    return sum(row.rank is not None for row in board.rows)
+
+
+def _where(board: Leaderboard) -> str:
+    """For whom it holds, where that is not for scenarios of this kind in general."""
+    clusters = board.comparison.clusters
+    return f" for these {clusters} {plural(board.grid.unit_name, clusters)}" if clusters else ""
+
+
+def _interval(row: LeaderboardRow) -> str:
+    interval = row.intervals.get("composite")
+    within = f" ({interval.low:.1f} to {interval.high:.1f})" if interval else ""
+    return f"{row.composite:.2f}{within}"
+
+
+def _runner_up(board: Leaderboard) -> str:
+    second = board.rows[1] if len(board.rows) > 1 else None
+    if second is None or second.composite is None:
+        return ""
+    return f"The runner-up is {row_label(board, second)} with {_interval(second)}."
+
+
+def _loss(board: Leaderboard) -> str:
+    """The expected loss, with how far it may be off."""
+    loss = board.comparison.expected_loss
+    if loss is None:
+        return "an amount that can't be estimated"
+    amount = "less than 0.01 points" if loss < 0.01 else f"about {loss:.2f} points"
+    if board.comparison.at_the_end_of_the_scale:
+        return f"{amount}, possibly three times that, because most scores are at the end of the scale"
+    return f"{amount}, possibly twice that" if board.comparison.independent_units < _FEW_UNITS else amount
+
+
+# What to do next.
+
+
+def _next_step(board: Leaderboard, verdict: Verdict) -> NextStep:
+    cells = sum(row.cells for row in board.rows)
+    if board.failed and board.failed == cells:
+        return NextStep("find out why, then try the failed cells again", _command(board, "collect", "--retry-failed"))
+    if verdict == "winner":
+        best = row_label(board, board.top[0])
+        return NextStep(f"ship {best}, after a look at its weakest texts", _report(board), 0)
+    if is_practically_equal(board):
+        return _choose_by_cost(board)
+    if board.quarantined:
+        who = " and ".join(board.quarantined)
+        return NextStep(f"see why the scores of {who} are on hold", _command(board, "judge", "--status"))
+    if board.pending:
+        waiting = f"judge {board.pending} {plural('cell', board.pending)}, about {_time(board.pending)}"
+        return NextStep(waiting, _command(board, "judge", "--export", "judge.json", "--sample", "1"), board.pending)
+    if board.failed:
+        return NextStep(
+            f"{board.failed} {plural('cell', board.failed)} failed; try them again",
+            _command(board, "collect", "--retry-failed"),
+        )
+    return _more_scenarios(board)
+
+
+def _choose_by_cost(board: Leaderboard) -> NextStep:
+    timed = [row for row in board.top if row.cost.seconds is not None]
+    if not timed:
+        return NextStep(f"choose by cost, or take {row_label(board, board.rows[0])}", _report(board), 0)
+    quickest = min(timed, key=lambda row: row.cost.seconds or 0.0)
+    text = f"choose by cost: the quickest is {row_label(board, quickest)}, {quickest.cost.seconds:.1f} s a cell"
+    return NextStep(text, _report(board), 0)
+
+
+def _more_scenarios(board: Leaderboard) -> NextStep:
+    """More of what evidence comes from, where everything that there is has been judged."""
+    compared, comparison = _compared(board), board.comparison
+    if compared < 2:
+        return NextStep("collect another model or prompt to compare with", _command(board, "collect", "--help"))
+    needed = comparison.needed
+    lacking = units_to_separate(compared) - comparison.units if not comparison.separable else 0
+    more = lacking if lacking > 0 else needed.more_scenarios if needed and needed.more_scenarios else 0
+    if not more or more > _MANY:
+        return NextStep(
+            f"more scenarios would hardly decide it; choose by cost, or take {row_label(board, board.rows[0])}",
+            _report(board),
+        )
+    judgements = more * compared
+    text = (
+        f"judge about {judgements:,} more, {_time(judgements)}: {more} new {plural('scenario', more)}"
+        f"{_of_new_units(board, more)} for {compared} variants; 'tipbench suite --help' says how to add scenarios"
+    )
+    return NextStep(text, None, judgements)
+
+
+def _of_new_units(board: Leaderboard, more: int) -> str:
+    unit = board.grid.unit_name
+    return "" if unit == "scenario" else f" of new {plural(unit, more)}"
+
+
+def _time(judgements: int) -> str:
+    return duration(judgements * SECONDS_A_JUDGEMENT)
+
+
+def _report(board: Leaderboard) -> str:
+    return _command(board, "compare", "--format", "html") + " > report.html"
+
+
+def _command(board: Leaderboard, *words: str) -> str:
+    return shlex.join(("tipbench", words[0], "--experiment", board.experiment, *words[1:]))
+
+
+def as_data(answer: Answer) -> dict[str, Any]:
+    """The answer as JSON has it."""
+    return {
+        "verdict": answer.verdict,
+        "says": answer.says,
+        "leader": _row(answer.leader),
+        "runner_up": _row(answer.runner_up),
+        "expected_loss": answer.expected_loss,
+        "next": {
+            "text": answer.next.text,
+            "command": answer.next.command,
+            "judgements": answer.next.judgements,
+        },
+    }
+
+
+def _row(row: LeaderboardRow | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    interval = row.intervals.get("composite")
+    return {
+        "model": row.model,
+        "prompt": row.prompt,
+        "prompt_digest": row.prompt_digest,
+        "composite": row.composite,
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
+    }
