@@ -86,18 +86,61 @@ def _even(parts: JudgeParts, identity: str | None) -> Judge:
 
 CATALOG: """
 POLICY = '''
-"""A policy that explores half of the time, for ever."""
+"""A policy that takes the candidates in turn."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-from tipbench.recommender.policies.egreedy import EGreedy
-from tipbench.recommender.policies.ridge import Ridge
+import numpy as np
+
+from tipbench.recommender.features.interface import Features, Floats
+from tipbench.recommender.policies.choosing import draw_choice, read_counts
+from tipbench.recommender.policies.interface import Choice, Generator
+from tipbench.recommender.records import Request
+
+
+@dataclass
+class Counts:
+    n: int = 0
+    reward_sum: float = 0.0
+
+    def as_data(self) -> dict[str, Any]:
+        return {"n": self.n, "reward_sum": self.reward_sum}
 
 
 @dataclass(frozen=True)
-class Curious(EGreedy):
-    def epsilon(self, state: Ridge) -> float:
-        return 0.5
+class RoundRobin:
+    name: str
+    features: Features
+
+    @property
+    def parameters(self) -> Mapping[str, float]:
+        return {}
+
+    def with_features(self, features: Features) -> "RoundRobin":
+        return replace(self, name=f"{self.name} on {features.version}", features=features)
+
+    def new_state(self) -> Counts:
+        return Counts()
+
+    def load_state(self, data: Mapping[str, Any]) -> Counts:
+        return Counts(*read_counts(data))
+
+    def epsilon(self, state: Counts) -> float:
+        return 0.0
+
+    def choose(self, state: Counts, request: Request, generator: Generator) -> Choice:
+        scores = np.zeros(len(request.candidates))
+        scores[state.n % len(scores)] = 1.0
+        return draw_choice(scores, 0.0, self.features.matrix(request), generator)
+
+    def learn(self, state: Counts, seen: Floats, reward: float) -> None:
+        state.n += 1
+        state.reward_sum += reward
+
+    def explain(self, state: Counts) -> dict[str, Any]:
+        return {}
 '''
 VIEW = '''
 """How many experiments there are."""
@@ -234,22 +277,22 @@ def test_a_judge(tree: Tree) -> None:
 
 def test_a_policy(tree: Tree) -> None:
     folder = "src/tipbench/recommender/policies"
-    tree.add(f"{folder}/curious.py", POLICY)
+    tree.add(f"{folder}/round_robin.py", POLICY)
     tree.change(
         f"{folder}/catalog.py",
-        ('EGreedy("egreedy", V1), ', 'EGreedy("egreedy", V1), Curious("curious", V1), '),
+        ('EGreedy("egreedy", V1), ', 'EGreedy("egreedy", V1), RoundRobin("round-robin", V1), '),
         (
-            "\nfrom tipbench.recommender.policies.egreedy",
-            "\nfrom tipbench.recommender.policies.curious import Curious\nfrom tipbench.recommender.policies.egreedy",
+            "\n\nSERVED: ",
+            "\nfrom tipbench.recommender.policies.round_robin import RoundRobin\n\nSERVED: ",
         ),
     )
-    assert tree.touched == named_files("a policy", "curious")
-    out = tree.command("sim", "run", "--policies", "egreedy,curious", "--seeds", "2", "--steps", "20")
-    assert "curious" in out
+    assert tree.touched == named_files("a policy", "round_robin")
+    out = tree.command("sim", "run", "--policies", "egreedy,round-robin", "--seeds", "2", "--steps", "20")
+    assert "round-robin" in out
     served = (
         "from tipbench.recommender.service.app import serving_server; from tipbench.core.settings import Settings; "
     )
-    assert "/score/curious" in tree.run("-c", f"{served}print(list(serving_server(Settings()).openapi()['paths']))")
+    assert "/score/round-robin" in tree.run("-c", f"{served}print(list(serving_server(Settings()).openapi()['paths']))")
 
 
 def test_a_page(tree: Tree) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.log.decisions import DecisionLog
+from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.policies.interface import Choice, Policy, State
-from tipbench.recommender.policies.ridge import EventRng
 from tipbench.recommender.records import Request, Reward
 from tipbench.recommender.replay.rounds import Round, Rounds, RowMask
 from tipbench.recommender.simulation.rollout import Arm, Server, Trajectory, roll_out

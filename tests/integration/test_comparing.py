@@ -84,7 +84,7 @@ def compare(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_table_marks_who_may_be_the_best_and_draws_intervals(compare: Compare) -> None:
-    shown = compare()
+    shown = compare("--verbose")
     assert shown.status == 0, shown.err
     rows = [line for line in shown.out.splitlines() if "·0·0" in line]
     lines = {line.split("scripted/")[1].split(".yaml")[0]: line for line in rows}
@@ -195,7 +195,8 @@ def test_an_experiment_in_which_everything_failed_is_shown_in_every_format(compa
         assert shown.status == 0, shown.err
         assert "broken" in shown.out
     said = compare(experiment="tip-bench-broken").out
-    assert "All 2 cells failed, the first with: the runner died. 'collect --retry-failed' tries them again." in said
+    assert "No answer yet: all 2 cells failed, the first with: the runner died." in said
+    assert "tipbench collect --experiment tip-bench-broken --retry-failed" in said
 
 
 def test_the_lines_of_cells_alone_give_back_the_boards_means(tmp_path: Path) -> None:

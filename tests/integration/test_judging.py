@@ -234,10 +234,7 @@ def test_a_judge_that_drifts_is_told_so_and_does_not_count(copied: tuple[tuple[s
     assert applied.status == 1
     assert "IN QUARANTINE" in applied.out
     assert "tone: scores are" in applied.out
-    assert (
-        "No judge's scores count yet; the scores of person (32 cells) are in quarantine"
-        in tipbench("compare", *store).out
-    )
+    assert "No answer yet: the scores of person are on hold and don't count." in tipbench("compare", *store).out
     status = tipbench("judge", *store, "--status")
     assert "in quarantine" in status.out
     unexplained = tipbench("judge", *store, "--apply", str(file), "--accept-drift", " ")
@@ -245,7 +242,7 @@ def test_a_judge_that_drifts_is_told_so_and_does_not_count(copied: tuple[tuple[s
     accepted = tipbench("judge", *store, "--apply", str(file), "--accept-drift", "the new hire reads tone kindly")
     assert accepted.status == 0, accepted.err
     assert "the new hire reads tone kindly" in tipbench("judge", *store, "--status").out
-    assert "Judged by person" in tipbench("compare", *store).out
+    assert "Judged by person" in tipbench("compare", *store, "--verbose").out
 
 
 def test_status_shows_drift_over_time_and_how_far_judges_agree(copied: tuple[tuple[str, ...], Path]) -> None:
@@ -323,7 +320,7 @@ def test_a_program_judges_unattended(
     done = tipbench("judge", *store, "--run", "command", "--judge", "agent-7", "--sample", "2")
     assert done.status == 0, done.err
     assert "scores of 64 candidates by 'agent-7' written to 32 runs" in done.out
-    assert "Judged by agent-7 (κ 1.00/1.00/1.00)" in tipbench("compare", *store).out
+    assert "Judged by agent-7 (κ 1.00/1.00/1.00)" in tipbench("compare", *store, "--verbose").out
     _assert_blind((tmp_path / "sent.json").read_text(), store)
     again = tipbench("judge", *store, "--run", "command", "--judge", "agent-7")
     assert again.status == 2

@@ -8,10 +8,11 @@ import numpy as np
 from benchmarks.parts.contenders.turns import Step, Task, take_turns
 from tipbench.recommender.features.interface import Features, Floats
 from tipbench.recommender.features.v2 import V2
+from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.policies.egreedy import EGreedy
 from tipbench.recommender.policies.interface import Generator, Policy
 from tipbench.recommender.policies.linucb import LinUcb
-from tipbench.recommender.policies.ridge import EventRng, Ridge
+from tipbench.recommender.policies.ridge import Ridge
 from tipbench.recommender.records import Request
 
 

@@ -67,7 +67,7 @@ def _small_table(board: Leaderboard) -> Table:
     table.add_column("variant", overflow="fold", ratio=1)
     table.add_column(f"composite, {scale.low:g} to {scale.high:g}", no_wrap=True)
     table.add_column("judged", justify="right", no_wrap=True)
-    table.add_column("s a cell", justify="right", no_wrap=True)
+    table.add_column("s/cell", justify="right", no_wrap=True)
     for row in board.rows:
         score = Text(f"{figure(row.composite):>5} ").append_text(interval_bar(row, scale, _SMALL_BAR))
         judged = f"{row.judged} of {row.cells + row.missing}"

@@ -177,7 +177,7 @@ class Settings:
         return {**environment, "TIPBENCH_HOME": str(home)}
 
     def without_prefix(self, prefix: str) -> "Settings":
-        """Return these settings without the variables that have this prefix, such as those of Airflow running us."""
+        """Return these settings without the variables that have this prefix, such as those of another program."""
         return Settings({name: value for name, value in self._environment.items() if not name.startswith(prefix)})
 
     def _seconds(self, name: str, limit: int = _DAY_S) -> float:

@@ -14,8 +14,8 @@ import numpy as np
 from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateError
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.log.decisions import DecisionLog
+from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.policies.interface import Choice, Policy
-from tipbench.recommender.policies.ridge import EventRng
 from tipbench.recommender.records import Request, Reward
 from tipbench.recommender.shadows.runner import Served, Shadows
 from tipbench.recommender.store.interface import Event, Key, Store, Transaction, UserState, policy_state

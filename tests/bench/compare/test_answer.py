@@ -90,7 +90,7 @@ def test_too_few_scenarios_say_how_many_it_takes() -> None:
 def test_all_failed() -> None:
     answer = board(*(failed(cell(f"s{number}")) for number in range(3))).answer
     assert (answer.verdict, answer.leader, answer.expected_loss) == ("too_little", None, None)
-    assert answer.says == "No answer yet: all 3 cells failed."
+    assert answer.says == "No answer yet: all 3 cells failed, the first with: timed out."
     assert answer.next.command == "tipbench collect --experiment e --retry-failed"
 
 

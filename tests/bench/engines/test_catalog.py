@@ -73,7 +73,7 @@ def test_the_catalog_imports_no_engine() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "tipbench.bench.engines.catalog" in loaded
     assert not {"httpx", "xllamacpp", "tipbench.bench.engines.ollama", "tipbench.bench.engines.embedded"} & set(loaded)
-    assert set(CATALOG) == {"ollama", "openai", "embedded", "scripted"}
+    assert {"ollama", "openai", "embedded", "scripted"} <= set(CATALOG)
 
 
 def test_a_run_on_one_machine_uses_one_ollama() -> None:

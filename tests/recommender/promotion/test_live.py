@@ -114,7 +114,7 @@ def test_acts_that_have_gone_are_no_rollback(promotions: Counted, path: Path, le
 
 def test_a_policy_of_a_newer_tipbench_is_refused(promotions: Counted) -> None:
     promotions.append(V2.model_copy(update={"to": "egreedy/v3"}), 0)
-    with pytest.raises(StateRefused, match=r"'egreedy/v3' was promoted, .* knows egreedy, egreedy/v2, linucb; install"):
+    with pytest.raises(StateRefused, match=r"'egreedy/v3' was promoted, .* knows egreedy, .*; install"):
         LivePolicy(promotions).current()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.recommender.replay.logs import ANYTHING, log_of_chance, some_rounds
 from tipbench.recommender.policies.catalog import POLICIES
-from tipbench.recommender.policies.ridge import EventRng
+from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Estimated, evaluate, first_part, train
 from tipbench.recommender.replay.rounds import load_rounds
 

@@ -13,6 +13,7 @@ from tests.recommender.service.conftest import lived
 from tests.web.small_app import Caller
 from tipbench.core.errors import InvalidInput
 from tipbench.core.settings import Settings
+from tipbench.recommender.policies.catalog import SERVED
 from tipbench.recommender.promotion.files import FilePromotions
 from tipbench.recommender.recommender import Recommender
 from tipbench.recommender.service.app import check_service, service_key, serving_server, wanted_shadows
@@ -44,7 +45,8 @@ def test_without_the_key_nothing_but_health_answers(app: FastAPI) -> None:
 
 def test_the_document_names_every_endpoint_and_its_errors(app: FastAPI) -> None:
     paths = json.loads(Caller(app)("GET", "/openapi.json", GOOD).body)["paths"]
-    policies = ("egreedy", "egreedy/v2", "linucb")
+    policies = tuple(SERVED)
+    assert {"egreedy", "egreedy/v2", "linucb"} <= set(policies)
     assert set(paths) == {
         *("/health", "/score", "/reward", "/reset", "/shadows"),
         *(f"/{verb}/{policy}" for verb in ("score", "reward") for policy in policies),

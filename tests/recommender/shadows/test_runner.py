@@ -18,9 +18,10 @@ from tipbench.core.errors import InvalidInput
 from tipbench.recommender.features.v1 import V1
 from tipbench.recommender.features.v2 import V2
 from tipbench.recommender.log.segmented_log import entries
+from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.policies.egreedy import EGreedy
 from tipbench.recommender.policies.interface import Choice, Generator, Policy
-from tipbench.recommender.policies.ridge import EventRng, Ridge
+from tipbench.recommender.policies.ridge import Ridge
 from tipbench.recommender.recommender import Recommender
 from tipbench.recommender.records import Request
 from tipbench.recommender.shadows.background import MOST_WAITING, THREADS, TIMEOUT_S, Counts

@@ -11,6 +11,7 @@ from tipbench.bench.compare.leaderboard import Leaderboard, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.records import SECONDS_A_JUDGEMENT
 from tipbench.core.text import duration, plural
+from tipbench.core.untrusted import printable
 from tipbench.statistics.top_group import units_to_separate
 
 Verdict = Literal["winner", "open", "too_little"]
@@ -32,7 +33,7 @@ class NextStep:
 
 
 @dataclass(frozen=True)
-class Answer:
+class BoardAnswer:
     """What the scores decide."""
 
     verdict: Verdict
@@ -48,14 +49,14 @@ class Answer:
         return self.says, f"Next: {self.next}"
 
 
-def answer_of(board: Leaderboard) -> Answer:
+def answer_of(board: Leaderboard) -> BoardAnswer:
     """Weigh a leaderboard: the evidence first, then what it would cost to have more."""
     scored = [row for row in board.rows if row.composite is not None]
     leader, runner_up = (*scored[:2], None, None)[:2]
     verdict = _verdict(board)
     loss = None if board.provisional else board.comparison.expected_loss
     says = {"winner": _winner, "open": _open, "too_little": _too_little}[verdict](board)
-    return Answer(verdict, says, leader, runner_up, loss, _next_step(board, verdict))
+    return BoardAnswer(verdict, says, leader, runner_up, loss, _next_step(board, verdict))
 
 
 def _verdict(board: Leaderboard) -> Verdict:
@@ -95,7 +96,7 @@ def _open(board: Leaderboard) -> str:
 def _too_little(board: Leaderboard) -> str:
     cells = sum(row.cells for row in board.rows)
     if board.failed and board.failed == cells:
-        return f"No answer yet: all {cells} cells failed."
+        return f"No answer yet: all {cells} cells failed, the first with: {first_failure(board)}."
     if board.provisional and board.judges:
         leader = f" They rank {row_label(board, board.rows[0])} first." if board.rows[0].composite is not None else ""
         return f"No answer yet: scores come from simple rules, which don't count.{leader}"
@@ -113,6 +114,10 @@ def _too_little(board: Leaderboard) -> str:
     if sum(row.composite is not None for row in board.rows) > 1:
         return "No answer yet: the variants were judged on different scenarios, so they can't be compared."
     return f"Only {row_label(board, scored[0])} has scores, so there is nothing to compare it with."
+
+
+def first_failure(board: Leaderboard) -> str:
+    return printable(next(cell.failure for row in board.grid.rows for cell in row.cells if cell.failure), 200)
 
 
 def _compared(board: Leaderboard) -> int:
@@ -222,7 +227,7 @@ def _command(board: Leaderboard, *words: str) -> str:
     return shlex.join(("tipbench", words[0], "--experiment", board.experiment, *words[1:]))
 
 
-def as_data(answer: Answer) -> dict[str, Any]:
+def as_data(answer: BoardAnswer) -> dict[str, Any]:
     """The answer as JSON has it."""
     return {
         "verdict": answer.verdict,

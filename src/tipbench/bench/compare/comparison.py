@@ -73,8 +73,20 @@ def compare_rows(rows: Rows) -> Comparison:
         if not notes:
             notes = ["There is nothing to compare: fewer than two rows have scores."]
         unranked = (None,) * len(rows.rows)
-        nothing = (None, None, 0, False)
-        return Comparison(unranked, tuple(scenarios), rows.unit_name, 0, LEVEL, False, 0, tuple(notes), *nothing)
+        return Comparison(
+            ranks=unranked,
+            scenarios=tuple(scenarios),
+            unit=rows.unit_name,
+            units=0,
+            level=LEVEL,
+            separable=False,
+            clusters=0,
+            notes=tuple(notes),
+            needed=None,
+            expected_loss=None,
+            independent_units=0,
+            at_the_end_of_the_scale=False,
+        )
     table = score_table([rows.rows[index] for index in compared], scenarios)
     of_scenarios = rows.units_of(scenarios)
     units = choose_units(of_scenarios, rows.unit_name, lambda count: separable(len(compared), count))
@@ -96,18 +108,18 @@ def compare_rows(rows: Rows) -> Comparison:
             ranks[index] = Rank(None, None, None)
     needed = _needed(chosen, compared, group.critical if group else None, ranks, len(scenarios) / chosen.units)
     return Comparison(
-        tuple(ranks),
-        tuple(scenarios),
-        units.name,
-        units.count,
-        LEVEL,
-        units.suffice,
-        units.clusters,
-        tuple(notes),
-        needed,
-        expected_loss(means, int(by_unit.means.argmax())),
-        by_unit.units,
-        _is_at_an_end(table, rows.scales["composite"]),
+        ranks=tuple(ranks),
+        scenarios=tuple(scenarios),
+        unit=units.name,
+        units=units.count,
+        level=LEVEL,
+        separable=units.suffice,
+        clusters=units.clusters,
+        notes=tuple(notes),
+        needed=needed,
+        expected_loss=expected_loss(means, int(by_unit.means.argmax())),
+        independent_units=by_unit.units,
+        at_the_end_of_the_scale=_is_at_an_end(table, rows.scales["composite"]),
     )
 
 

@@ -18,7 +18,7 @@ from tipbench.statistics.bounded import Interval
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from tipbench.bench.compare.answer import Answer
+    from tipbench.bench.compare.answer import BoardAnswer
 
 Kappas = Mapping[str, Mapping[str, float | None]]  # judge → criterion → κ with the anchors; empty: not assessable
 
@@ -79,7 +79,7 @@ class Leaderboard:
         return next((one for one in self.rows if one.composite is not None), None)
 
     @property
-    def answer(self) -> "Answer":
+    def answer(self) -> "BoardAnswer":
         """What the scores decide, and what to do next."""
         from tipbench.bench.compare.answer import answer_of
 

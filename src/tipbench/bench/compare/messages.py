@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from tipbench.bench.compare.answer import answer_of
+from tipbench.bench.compare.answer import answer_of, first_failure
 from tipbench.bench.compare.answer import as_data as answer_data
 from tipbench.bench.compare.effects import FactorEffects, GridEffects, evidence, prompt_sentence
 from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.core.text import plural
-from tipbench.core.untrusted import csv_text, json_text, markdown_text, printable
+from tipbench.core.untrusted import csv_text, json_text, markdown_text
 from tipbench.statistics.planning import POWER
 from tipbench.statistics.top_group import units_to_separate
 
@@ -23,7 +23,7 @@ def headline(board: Leaderboard) -> str:
     """Return a sentence on who scored the rows and how many cells are judged."""
     counts = _counts(board)
     if board.failed and board.failed == sum(row.cells for row in board.rows):
-        first = _first_failure(board)
+        first = first_failure(board)
         return f"All {board.failed} cells failed, the first with: {first}. 'collect --retry-failed' tries them again."
     if not board.judges and board.quarantined:
         return f"No judge's scores count yet; {_quarantine(board)}: {counts}."
@@ -49,10 +49,6 @@ def _quarantine(board: Leaderboard) -> str:
 
 def _capital(sentence: str) -> str:
     return sentence[0].upper() + sentence[1:]
-
-
-def _first_failure(board: Leaderboard) -> str:
-    return printable(next(cell.failure for row in board.grid.rows for cell in row.cells if cell.failure), 200)
 
 
 def _with_kappa(judge: str, kappas: Mapping[str, float | None]) -> str:

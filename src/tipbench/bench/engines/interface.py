@@ -19,7 +19,11 @@ class Engine(Protocol):
     advice: str  # what to do if it has no models
 
     def describe(self, model: str) -> ModelInfo:
-        """Describe the model. Raises ModelMissing, with advice, if the engine does not have it."""
+        """Describe the model. Raises ModelMissing, with advice, if the engine does not have it.
+
+        Set `parameters`: a model of unknown size is refused unless the user lifts the limit. Set `digest` where
+        weights can change under one name: it is a part of the cell's key.
+        """
         ...
 
     def models(self) -> list[ModelInfo]:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tipbench.recommender.features.interface import CATEGORY, Features, Floats
+from tipbench.recommender.policies.choosing import draw_choice, read_counts
 from tipbench.recommender.policies.egreedy import DECAY, Decay
 from tipbench.recommender.policies.interface import Choice, Generator
-from tipbench.recommender.policies.ridge import draw_choice, read_counts
 from tipbench.recommender.records import Request
 
 

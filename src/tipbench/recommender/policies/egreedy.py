@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tipbench.recommender.features.interface import Features, Floats
+from tipbench.recommender.policies.choosing import draw_choice
 from tipbench.recommender.policies.interface import Choice, Generator
-from tipbench.recommender.policies.ridge import Ridge, draw_choice
+from tipbench.recommender.policies.ridge import Ridge, explain_ridge
 from tipbench.recommender.records import Request
 
 
@@ -57,11 +58,3 @@ class EGreedy:
 
     def explain(self, state: Ridge) -> dict[str, Any]:
         return explain_ridge(state, self.features)
-
-
-def explain_ridge(state: Ridge, features: Features) -> dict[str, Any]:
-    return {
-        "lambda": state.ridge,
-        "theta": dict(zip(features.names, state.theta.tolist(), strict=True)),
-        "condition": state.condition(),
-    }

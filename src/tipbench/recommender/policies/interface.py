@@ -17,9 +17,9 @@ class Choice(NamedTuple):
     """The chosen candidate, and how likely each candidate was to be chosen."""
 
     position: int  # of the chosen one among the request's candidates
-    scores: Floats
-    propensities: Floats
-    epsilon: float
+    scores: Floats  # the higher, the better; answers list the candidates in their order
+    propensities: Floats  # exact, and they sum to 1. With 0 and 1 alone, replay can't use the decision
+    epsilon: float  # the share of choices that was left to chance
     features: Floats  # one row per candidate; the policy learns from the chosen one's
 
     @property
@@ -40,7 +40,7 @@ class State(Protocol):
     reward_sum: float
 
     def as_data(self) -> dict[str, Any]:
-        """Return the state as plain data. It consists of sums, so two states can be merged by adding them."""
+        """Return the state as plain data that JSON can hold: `n`, `reward_sum` and sums, which two states can add."""
         ...
 
 
@@ -65,15 +65,25 @@ class Policy(Protocol[StateT]):
         """Return the same policy on other features, under another name."""
         ...
 
-    def new_state(self) -> StateT: ...
+    def new_state(self) -> StateT:
+        """Return the state of a user whom nothing is known about."""
+        ...
 
     def load_state(self, data: Mapping[str, Any]) -> StateT:
         """Load a state from what `as_data` returned; raise ValueError for anything else."""
         ...
 
-    def choose(self, state: StateT, request: Request, generator: Generator) -> Choice: ...
+    def choose(self, state: StateT, request: Request, generator: Generator) -> Choice:
+        """Choose a candidate; leave the state as it is.
 
-    def learn(self, state: StateT, seen: Floats, reward: float) -> None: ...
+        The choice may depend on nothing but the state, the request and the generator: a request that is sent again is
+        chosen for again, and has to get the same answer.
+        """
+        ...
+
+    def learn(self, state: StateT, seen: Floats, reward: float) -> None:
+        """Update the state with a reward for a candidate that had these features, `Choice.seen`."""
+        ...
 
     def epsilon(self, state: StateT) -> float:
         """Return the share of choices that are made at random."""

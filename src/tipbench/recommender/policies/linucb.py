@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tipbench.recommender.features.interface import Features, Floats
-from tipbench.recommender.policies.egreedy import explain_ridge
+from tipbench.recommender.policies.choosing import draw_choice
 from tipbench.recommender.policies.interface import Choice, Generator
-from tipbench.recommender.policies.ridge import Ridge, draw_choice
+from tipbench.recommender.policies.ridge import Ridge, explain_ridge
 from tipbench.recommender.records import Request
 
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.features.v2 import V2
+from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.policies.interface import Policy, State
-from tipbench.recommender.policies.ridge import EventRng, Ridge
+from tipbench.recommender.policies.ridge import Ridge
 from tipbench.recommender.replay.estimators import Estimate, Weights, doubly_robust, estimate, ips, snips, weights
 from tipbench.recommender.replay.rounds import Round, Rounds, RowMask
 

@@ -4,9 +4,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
+from fastapi.security import HTTPBearer
 
 from tipbench.core.files import private_folder
 from tipbench.core.paths import recommender_folder
@@ -17,8 +18,8 @@ from tipbench.recommender.policies.catalog import SERVED
 from tipbench.recommender.promotion.evidence import changed_since
 from tipbench.recommender.promotion.live import LivePolicy
 from tipbench.recommender.recommender import Recommender
+from tipbench.recommender.service import health, reward, score, shadows, users
 from tipbench.recommender.service.answers import Parts
-from tipbench.recommender.service.routers import add_routes
 from tipbench.recommender.shadows.runner import check_names, open_shadows
 from tipbench.recommender.store.moving import check_not_left_behind, open_store
 from tipbench.web.attempts import AttemptLimiter
@@ -31,6 +32,8 @@ from tipbench.web.service_key import ServiceKey
 
 RULES = PathRules(open=("/health",))
 _KEY = "TIPBENCH_SERVING_KEY"
+# Only for the OpenAPI document; the middleware authenticates.
+_BEARER = HTTPBearer(auto_error=False, description="The service's key.")
 _API = (
     "Everything but /health wants 'Authorization: Bearer KEY'. Errors have one shape: "
     '{"error": {"code", "message", "problems"}}.'
@@ -104,7 +107,7 @@ def serving_server(settings: Settings, shadows: Sequence[str] = (), clock: Calla
         default_response_class=JsonAnswer,
         lifespan=lifespan,
     )
-    add_routes(app, Parts(recommender, SERVED, shadow_policies), _ERRORS)
+    _add_routes(app, Parts(recommender, SERVED, shadow_policies), _ERRORS)
     # Programs send many requests a second, so successful ones are not logged.
     errors = install_middleware(
         app, KeyAccess(service_key(settings), AttemptLimiter(clock)), RULES, quiet=is_successful
@@ -117,3 +120,10 @@ def wanted_shadows(settings: Settings, named: Sequence[str]) -> list[str]:
     """Return the names of the shadows from the setting and from the command line, without duplicates."""
     from_setting = (name.strip() for name in settings.get("TIPBENCH_SHADOWS").split(","))
     return list(dict.fromkeys(name for name in (*from_setting, *named) if name))
+
+
+def _add_routes(app: FastAPI, parts: Parts, responses: dict[int | str, dict[str, Any]]) -> None:
+    """Include all routers directly in the app: nested routers are searched on every request."""
+    app.include_router(health.router(parts), responses=responses)
+    for one in (score, reward, users, shadows):
+        app.include_router(one.router(parts), dependencies=[Depends(_BEARER)], responses=responses)

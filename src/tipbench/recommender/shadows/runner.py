@@ -15,8 +15,8 @@ from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import printable, shown
 from tipbench.recommender.log.segmented_log import RateLimitedLog, SegmentLog
 from tipbench.recommender.policies.catalog import SERVED
+from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.policies.interface import Choice, Policy
-from tipbench.recommender.policies.ridge import EventRng
 from tipbench.recommender.records import Request
 from tipbench.recommender.shadows.background import TIMEOUT_S, BackgroundExecutor, Counts, Done
 from tipbench.recommender.store.interface import Key, Store, policy_state

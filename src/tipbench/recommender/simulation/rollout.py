@@ -13,8 +13,8 @@ from tipbench.core.untrusted import shown
 from tipbench.recommender.features.interface import Features, Floats
 from tipbench.recommender.history import History
 from tipbench.recommender.policies.catalog import POLICIES
+from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.policies.interface import Policy
-from tipbench.recommender.policies.ridge import EventRng
 from tipbench.recommender.records import Candidate, Context, Profile, Request
 from tipbench.recommender.simulation.user_model import Draws, Life
 from tipbench.recommender.simulation.world import Persona, World

@@ -76,12 +76,14 @@ def test_nothing_in_it_runs_or_is_loaded() -> None:
 
 def test_it_can_be_read_without_eyes() -> None:
     page = page_of(FULL)
-    assert [node.tag for node in page.all() if node.tag in ("h1", "main", "nav")] == ["h1", "nav", "main"]
+    assert [node.tag for node in page.all() if node.tag in ("h1", "main", "nav")] == ["h1", "main"]
     assert {node.attributes.get("scope") for node in page.all("th")} == {"row", "col"}
     pictures = list(page.all("svg"))
-    assert len(pictures) == 6
-    for picture in pictures:
-        assert picture.attributes["role"] == "img"
+    assert all(picture.attributes["role"] == "img" for picture in pictures)
+    plots = [picture for picture in pictures if picture.attributes.get("class") != "interval"]
+    assert len(plots) == 6
+    assert {bool(one.attributes.get("aria-label")) for one in pictures if one not in plots} == {True}
+    for picture in plots:
         assert [one.tag for one in picture.inside[:2] if isinstance(one, Node)] == ["title", "desc"]
         assert all(one.words for one in picture.inside[:2] if isinstance(one, Node))
     names = [node.attributes["id"] for node in page.all() if "id" in node.attributes]
@@ -141,19 +143,19 @@ def test_the_leaderboard_has_the_boards_figures() -> None:
     cells = [*grid(["m1", "m2"], ["v1"]), failed(cell("m1", "v1", "s8")), empty(cell("m2", "v1", "s9"))]
     found = board(cells)
     (table,) = page_of(report(found)).all("table", "board")
-    for number, (row, standing) in enumerate(zip(rows_of(table), found.rows, strict=True), 1):
+    for row, standing in zip(rows_of(table), found.rows, strict=True):
         low, high = standing.intervals["composite"]
         assert standing.rank is not None
-        assert row[:2] == [str(number), f"{standing.model} {standing.prompt}"]
-        assert row[3] == f"{standing.composite:.2f} {low:.1f} – {high:.1f}"
-        assert row[4] == words.percent(standing.rank.p_best)
-        for place, name in enumerate(("relevance", "actionability", "tone"), 5):
+        assert row[0] == f"{standing.model} {standing.prompt}"
+        assert row[2] == f"{standing.composite:.2f} {low:.1f} – {high:.1f}"
+        assert row[3] == words.percent(standing.rank.p_best)
+        for place, name in enumerate(("relevance", "actionability", "tone"), 4):
             low, high = standing.intervals[name]
             assert row[place] == f"{standing.means[name]:.2f} {low:.1f} – {high:.1f}"
-    cells_told = {row[1]: row[11] for row in rows_of(table)}
+    cells_told = {row[0]: row[10] for row in rows_of(table)}
     assert cells_told == {"m1 v1": "5 judged 1 failed 1 missing", "m2 v1": "6 judged 1 missing 1 empty"}
     worst, best = found.rows[0].extremes
-    assert rows_of(table)[0][10] == f"{worst:.1f} – {best:.1f}"
+    assert rows_of(table)[0][9] == f"{worst:.1f} – {best:.1f}"
 
 
 def test_the_heat_map_has_every_row_once_and_says_what_is_not_scored() -> None:
@@ -257,7 +259,7 @@ EMPTY_STATES: dict[str, tuple[Sequence[StoredCell], str]] = {
     "one prompt": (grid(["m1", "m2"], ["v1"]), "Models: m1"),
     "one cell": ([counted(cell(), 3)], "There is nothing to compare"),
     "all alike": ([counted(one, 6) for one in PENDING], "have the same mean there"),
-    "provisional": ([provisional(one, 6) for one in PENDING], "Provisional: scored by rules, lexical"),
+    "provisional": ([provisional(one, 6) for one in PENDING], "scores come from simple rules, which don't count"),
     "without seconds": (
         [counted(replace(one, metrics={}), place) for place, one in enumerate(PENDING)],
         "No row has both a score and known seconds",
@@ -276,12 +278,12 @@ def test_the_page_makes_sense_whatever_is_missing(state: str) -> None:
 
 
 def test_only_figures_of_rules_are_called_provisional() -> None:
-    def banner(cells: Sequence[StoredCell]) -> list[str]:
-        return [node.words for node in page_of(report(board(cells))).all("p", "banner")]
+    def answer(cells: Sequence[StoredCell]) -> str:
+        return next(page_of(report(board(cells))).all("p", "lead")).words
 
-    assert banner(grid(["m"], ["v1"])) == []
-    assert banner(PENDING)[0].startswith("No judge has scored anything yet")
-    assert banner([provisional(one, 3) for one in PENDING])[0].startswith("Provisional:")
+    assert "rules" not in answer(grid(["m"], ["v1"]))
+    assert answer(PENDING) == "No answer yet: nothing is judged."
+    assert answer([provisional(one, 3) for one in PENDING]).startswith("No answer yet: scores come from simple rules")
 
 
 def test_many_rows_with_long_names_stay_a_small_page() -> None:

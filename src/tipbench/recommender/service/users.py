@@ -1,4 +1,4 @@
-"""Statistics on what a policy has learned about a user."""
+"""What is known about a user: what each policy has learned, and deleting all of it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from tipbench.recommender.policies.interface import Policy
 from tipbench.recommender.recommender import Stats
 from tipbench.recommender.records import UserId
-from tipbench.recommender.service.answers import Parts, json_answer
+from tipbench.recommender.service.answers import Parts, StrictRoute, json_answer
 
 
 class StatsOut(BaseModel):
@@ -32,7 +32,25 @@ class StatsOut(BaseModel):
     updated_ms: int | None
 
 
+class ResetIn(BaseModel, extra="forbid"):
+    user_id: UserId
+
+
+class ResetOut(BaseModel):
+    """`cleared`: the policies that knew something."""
+
+    user_id: str
+    cleared: list[str]
+
+
 def router(parts: Parts) -> APIRouter:
+    api = APIRouter()
+    api.include_router(_stats(parts))
+    api.include_router(_reset(parts))
+    return api
+
+
+def _stats(parts: Parts) -> APIRouter:
     api = APIRouter(tags=["stats"])
 
     def add(policy: Policy[Any], path: str) -> None:
@@ -51,3 +69,13 @@ def router(parts: Parts) -> APIRouter:
 def _as_answer(stats: Stats, parameters: Mapping[str, float]) -> Response:
     values = {name: value for name, value in vars(stats).items() if name != "learned"}
     return json_answer({**values, **stats.learned, "parameters": parameters})
+
+
+def _reset(parts: Parts) -> APIRouter:
+    api = APIRouter(tags=["reset"], route_class=StrictRoute)
+
+    @api.post("/reset", summary="Forget a user: what every policy has learned, and all events")
+    def reset(request: ResetIn) -> ResetOut:
+        return ResetOut(user_id=request.user_id, cleared=parts.recommender.reset(request.user_id))
+
+    return api

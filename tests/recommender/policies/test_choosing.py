@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from tipbench.recommender.policies.ridge import EventRng, draw_choice, epsilon_greedy_propensities
+from tipbench.recommender.policies.choosing import EventRng, draw_choice, epsilon_greedy_propensities
 
 scores_of_any_kind = st.lists(st.floats(-100, 100), min_size=1, max_size=200).map(np.array)
 
