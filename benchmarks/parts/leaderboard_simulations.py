@@ -14,10 +14,12 @@ from scipy.stats import beta
 
 from benchmarks.parts.rival_rules import bootstrap_intervals, highest_mean, leader_t, nemenyi, t_intervals
 from benchmarks.parts.score_worlds import HIGHEST, LOWEST, SCATTERING, TIMES, Floats, World, personas
+from tipbench.bench.compare.answer import FEW_UNITS
+from tipbench.bench.compare.comparison import is_at_an_end
 from tipbench.statistics import units
-from tipbench.statistics.bounded import bounded_intervals
+from tipbench.statistics.bounded import Interval, bounded_intervals
 from tipbench.statistics.planning import critical_at_many_units, more_units
-from tipbench.statistics.top_group import LEVEL, draw_means, probability_best, separable, top_group
+from tipbench.statistics.top_group import LEVEL, draw_means, expected_loss, probability_best, separable, top_group
 from tipbench.statistics.units import NEGLIGIBLE, Paired, paired
 
 Record = dict[str, Any]
@@ -174,6 +176,34 @@ def calibration(world: World, scenarios: int, spread: float, grids: int, draws: 
         ]
         record[name] = {"brier": float(((probabilities - truth) ** 2).sum(axis=1).mean()), "bins": bins}
     return record
+
+
+def losses(world: World, scenarios: int, gap: float, stairs: bool, grids: int, draws: int, seed: int) -> Record:
+    """What picking the row with the highest mean is said to lose, and what it loses, over personas."""
+    behind = gap / 4 * np.arange(ROWS, dtype=np.float64) if stairs else _one_best(ROWS, gap)
+    random = _random(seed, "losses", world.name, scenarios, gap, stairs)
+    shifts = world.shifts(behind)
+    truth = np.array([world.mean(shift, other=bool(row % 2)) for row, shift in enumerate(shifts)])
+    scores = world.draw(random, grids, shifts, scenarios)
+    pairs = [paired(grid, personas(scenarios).tolist()) for grid in scores]
+    leaders = [int(grid.means.argmax()) for grid in pairs]
+    said = [
+        expected_loss(draw_means(grid, draws, number), leader)
+        for number, (grid, leader) in enumerate(zip(pairs, leaders, strict=True))
+    ]
+    ends = Interval(LOWEST, HIGHEST)
+    return {
+        "world": world.name,
+        "scenarios": scenarios,
+        "gap": gap,
+        "stairs": stairs,
+        "grids": grids,
+        "said": float(np.mean(said)),
+        "true": float((truth.max() - truth[leaders]).mean()),
+        "said to be too low": float(
+            np.mean([scenarios // TIMES < FEW_UNITS or is_at_an_end(grid, ends) for grid in scores])
+        ),
+    }
 
 
 def _mean(values: NDArray[Any]) -> float | None:

@@ -55,9 +55,9 @@ class World:
     def _other_limits(self) -> Floats:
         return self._limits if self.other_chances is None else _limits(self.other_chances)
 
-    def mean(self, shift: float = 0.0) -> float:
-        """The true mean of a row."""
-        usable = LOWEST + float(ndtr(shift - self._limits).sum())
+    def mean(self, shift: float = 0.0, other: bool = False) -> float:
+        """The true mean of a row; of every `other` one where there are two kinds."""
+        usable = LOWEST + float(ndtr(shift - (self._other_limits if other else self._limits)).sum())
         return self.empty * LOWEST + (1 - self.empty) * usable
 
     def shift(self, gap: float) -> float:

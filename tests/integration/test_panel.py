@@ -1,6 +1,7 @@
 """The whole path in a real browser: log in, run a real model, judge by keyboard, see the leaderboard change."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,12 +56,12 @@ def test_from_the_login_to_the_leaderboard(page: Page, pytestconfig: pytest.Conf
     start_a_run(page, camera)
     watch_it_finish(page, camera)
     before = leaderboard(page)
-    assert "No judge has scored anything yet" in before
+    assert "No answer yet: nothing is judged." in before
     judge_all_by_keyboard(page, camera)
     after = leaderboard(page)
-    assert "No judge has scored anything yet" not in after
-    assert "cells judged, 0 pending, 0 failed" in after
-    expect(page.get_by_role("heading", name="Leaderboard", exact=True)).to_be_visible()
+    assert "No answer yet" not in after
+    assert "Next:" in after
+    expect(page.get_by_role("table").first).to_be_in_viewport()
     camera.take("leaderboard")
     camera.take("leaderboard-phone", phone=True, dark=True)
     read_a_run(page, camera)
@@ -116,7 +117,7 @@ def leaderboard(page: Page) -> str:
 
 def judge_all_by_keyboard(page: Page, camera: Camera) -> None:
     """As a faithful judge: anchors as they should be scored, the same text always the same."""
-    page.get_by_role("link", name="Judge now").first.click()
+    page.get_by_role("link", name=re.compile(r"Judge \d+ cell")).first.click()
     page.get_by_role("link", name="Begin").click()
     page.wait_for_url("**/judging/*")
     expect(page.locator("#item-heading")).to_contain_text("1 of")

@@ -16,7 +16,7 @@ from tipbench.statistics.top_group import units_to_separate
 
 Verdict = Literal["winner", "open", "too_little"]
 PRACTICALLY_EQUAL = 0.15  # points that picking the leader may be expected to lose
-_FEW_UNITS = 16  # with fewer, the true loss was measured to be up to twice the expected one
+FEW_UNITS = 16  # with fewer, the true loss was measured to be up to twice the expected one
 _MANY = 1_000  # scenarios: nobody writes and judges that many
 
 
@@ -151,7 +151,7 @@ def _loss(board: Leaderboard) -> str:
     amount = "less than 0.01 points" if loss < 0.01 else f"about {loss:.2f} points"
     if board.comparison.at_the_end_of_the_scale:
         return f"{amount}, possibly three times that, because most scores are at the end of the scale"
-    return f"{amount}, possibly twice that" if board.comparison.independent_units < _FEW_UNITS else amount
+    return f"{amount}, possibly twice that" if board.comparison.independent_units < FEW_UNITS else amount
 
 
 # What to do next.

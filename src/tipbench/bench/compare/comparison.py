@@ -119,11 +119,11 @@ def compare_rows(rows: Rows) -> Comparison:
         needed=needed,
         expected_loss=expected_loss(means, int(by_unit.means.argmax())),
         independent_units=by_unit.units,
-        at_the_end_of_the_scale=_is_at_an_end(table, rows.scales["composite"]),
+        at_the_end_of_the_scale=is_at_an_end(table, rows.scales["composite"]),
     )
 
 
-def _is_at_an_end(table: Floats, scale: Interval) -> bool:
+def is_at_an_end(table: Floats, scale: Interval) -> bool:
     """Whether more than half of the scores are within a twentieth of one end of the scale."""
     near = (scale.high - scale.low) / 20
     return bool(max((table <= scale.low + near).mean(), (table >= scale.high - near).mean()) > 0.5)

@@ -51,8 +51,7 @@ def command(top: int, model: str | None, prompt: str | None, category: str | Non
 def _notes(board: Leaderboard, tips: Tips) -> list[str]:
     rows = ", ".join(row_label(board, row) for row in tips.rows)
     notes = [f"{len(tips.tips)} tips of {rows}; left out: {tips.failed} failed cells, {tips.empty} empty ones."]
-    if board.provisional:
-        notes.append("The leaderboard is provisional: no counted judge has scored anything yet.")
+    notes.append(board.answer.says)
     if len(tips.tips) > MOST_CANDIDATES:
         notes.append(f"A request takes up to {MOST_CANDIDATES} candidates; send a selection of these.")
     return notes
