@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tipbench.bench.bench import Bench
 from tipbench.bench.compare.against import compare_against
-from tipbench.bench.compare.gate import GateResult, gate, gate_against
+from tipbench.bench.compare.check import CheckResult, check_against, check_row
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
 from tipbench.bench.compare.messages import FORMATS
 from tipbench.bench.compare.rows import Rows, make_rows
@@ -96,19 +96,19 @@ def command(
         rubric = bench.rubric_for(snapshot)
         board = leaderboard_of(snapshot, rubric)
         before = _rows_of(bench, against, rubric, refresh) if against else None
-        gate_result = _apply_gate(board, named, min_gain or 0.0, against, before) if named else None
+        check_result = _check(board, named, min_gain or 0.0, against, before) if named else None
         if by:
             check_factor(board, by)
         if against and before:
-            _show_changes(board, against, before, form, gate_result)
+            _show_changes(board, against, before, form, check_result)
         elif form == "html":
             _echo_html(bench, snapshot, rubric, board)
         else:
             show_leaderboard(board, form, verbose)
         if by:
             show_slices(board, by)
-        if gate_result:
-            _show_gate_result(gate_result, out if form == "table" else err)
+        if check_result:
+            _show_check_result(check_result, out if form == "table" else err)
         if scores:
             lines = all_scores(bench.store, snapshot, rubric)
             write_scores(scores, lines)
@@ -117,7 +117,7 @@ def command(
                 f"Written to {scores}: {kinds['judge']} scores by judges, {kinds['empty']} empty answers, and "
                 f"{kinds['cell']} cells as they count (kind = cell), whose means by scenario are the board's."
             )
-    return 1 if gate_result and gate_result.outcome == "lost" else 0
+    return 1 if check_result and check_result.outcome == "lost" else 0
 
 
 @contextmanager
@@ -161,26 +161,26 @@ def _rows_of(bench: Bench, other: str, rubric: Rubric, refresh: bool) -> Rows:
     return make_rows(snapshot.cells, rubric)
 
 
-def _show_changes(board: Leaderboard, other: str, before: Rows, form: str, gate_result: GateResult | None) -> None:
+def _show_changes(board: Leaderboard, other: str, before: Rows, form: str, check_result: CheckResult | None) -> None:
     """Print the changes. With a gate, which has its result anyway, a failure to compare is only a note."""
     try:
         show_against(compare_against(board.experiment, board.grid, other, before), form)
     except InvalidInput as error:
-        if gate_result is None:
+        if check_result is None:
             raise
         note(str(error))
 
 
-def _apply_gate(board: Leaderboard, named: str, min_gain: float, other: str | None, before: Rows | None) -> GateResult:
+def _check(board: Leaderboard, named: str, min_gain: float, other: str | None, before: Rows | None) -> CheckResult:
     if other and before:
-        return gate_against(board, named, min_gain, other, before)
-    return gate(board, named, min_gain)
+        return check_against(board, named, min_gain, other, before)
+    return check_row(board, named, min_gain)
 
 
-def _show_gate_result(gate_result: GateResult, console: Console) -> None:
+def _show_check_result(check_result: CheckResult, console: Console) -> None:
     """Print the gate's result, to a console that is separate from what may be piped."""
-    style = {"held": "green", "lost": "bold red", "open": "yellow"}[gate_result.outcome]
-    console.print(f"Gate: {printable(gate_result.sentence)}", style=style, soft_wrap=True)
+    style = {"held": "green", "lost": "bold red", "open": "yellow"}[check_result.outcome]
+    console.print(f"Gate: {printable(check_result.sentence)}", style=style, soft_wrap=True)
 
 
 def _echo_html(bench: Bench, snapshot: Snapshot, rubric: Rubric, board: Leaderboard) -> None:

@@ -166,11 +166,11 @@ class MadeSimulations(SimulationRunner):
         self.found[job.id] = job
         return job
 
-    def simulations(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
+    def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
         newest = sorted(self.found.values(), key=lambda job: -job.created_ms)
         return [job for job in newest if before_ms is None or job.created_ms < before_ms][:limit]
 
-    def simulation(self, job_id: str) -> Job:
+    def job(self, job_id: str) -> Job:
         if job_id not in self.found:
             raise UnknownJob(f"there is no simulation '{job_id}'")
         return self.found[job_id]
@@ -179,7 +179,7 @@ class MadeSimulations(SimulationRunner):
         return self.told.get(job_id, Progress())
 
     def outcome(self, job_id: str) -> bytes:
-        if self.simulation(job_id).state != "finished":
+        if self.job(job_id).state != "finished":
             raise NotFound("there is no outcome")
         return json_text(self.outcomes[job_id]).encode()
 
@@ -187,7 +187,7 @@ class MadeSimulations(SimulationRunner):
         return self.logged[-last_bytes:]
 
     def cancel(self, job_id: str) -> Job:
-        self.found[job_id] = replace(self.simulation(job_id), cancelling=True)
+        self.found[job_id] = replace(self.job(job_id), cancelling=True)
         return self.found[job_id]
 
     def close(self) -> None:

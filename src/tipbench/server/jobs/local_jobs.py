@@ -21,7 +21,7 @@ GRACE_S = 30.0
 
 
 class LocalJobs:
-    """The jobs of one kind, including those that a previous server started."""
+    """The jobs of one kind, including those that a previous server started. All methods are thread-safe."""
 
     def __init__(
         self,
@@ -58,7 +58,8 @@ class LocalJobs:
         self._watch.wake()
         return self.job(job.id)
 
-    def jobs(self, limit: int, before_ms: int | None) -> list[Job]:
+    def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
+        """Return jobs, newest first."""
         return [stored.job for stored in self._store.newest(limit, before_ms)]
 
     def live(self) -> list[Job]:
@@ -66,21 +67,25 @@ class LocalJobs:
         return [stored.job for stored in self._store.live()]
 
     def job(self, job_id: str) -> Job:
+        """Return the job; raise UnknownJob if there is none."""
         return self._store.get(job_id).job
 
-    def progress(self, job_id: str, default: Progress) -> Progress:
-        """Return what the job has reported; `default` while it has reported nothing."""
+    def progress(self, job_id: str) -> Progress:
+        """Return the job's progress; after its end, the last that it reported."""
         job = self.job(job_id)
+        default = Progress(experiment=job.config.get("experiment", ""))  # simulations have none
         if job.state == "queued":
             return replace(default, phase="waiting", message=job.message)
         progress = self.folder(job_id).progress() or default
         return replace(progress, message=job.message, eta_s=None) if job.ended else progress
 
-    def log(self, job_id: str, last_bytes: int) -> str:
+    def log(self, job_id: str, last_bytes: int = 20_000) -> str:
+        """Return the end of the job's output, starting at the beginning of a line and made printable."""
         self.job(job_id)
         return self.folder(job_id).log_end(last_bytes)
 
     def cancel(self, job_id: str) -> Job:
+        """Request the job's cancellation; a job that has ended is left unchanged."""
         now_ms = round(self._clock() * 1000)
         message = "cancelled before it began"
         if not self._store.update(job_id, "queued", state="cancelled", ended_ms=now_ms, message=message):
@@ -89,6 +94,7 @@ class LocalJobs:
         return self.job(job_id)
 
     def close(self) -> None:
+        """Stop watching jobs. Running jobs continue."""
         self._resources.close()
 
     def folder(self, job_id: str) -> JobFolder:

@@ -40,8 +40,8 @@ class SimulationJobKind:
         return ""
 
 
-class SimulationRunner:
-    """Runs simulations as local processes. Use one instance per home; it is thread-safe."""
+class SimulationRunner(LocalJobs):
+    """Runs simulations as processes of this machine, one at a time. One instance per home."""
 
     def __init__(
         self,
@@ -53,47 +53,23 @@ class SimulationRunner:
     ) -> None:
         self._starting = threading.Lock()
         kind = SimulationJobKind()
-        self._jobs = LocalJobs(home, "simulations", "simulations.lock", kind, settings, clock, new_id, grace_s)
+        super().__init__(home, "simulations", "simulations.lock", kind, settings, clock, new_id, grace_s)
 
     def start(self, asked: SimulationAsked) -> Job:
         """Start or queue a simulation. Raises InvalidInput if it can't be run, Conflict if too many are queued."""
         asked.check()
         with self._starting:
-            waiting = [job for job in self._jobs.live() if job.state == "queued"]
+            waiting = [job for job in self.live() if job.state == "queued"]
             if len(waiting) >= MAX_WAITING:
                 raise Conflict(f"{len(waiting)} simulations wait for their turn already; cancel one, or wait")
-            return self._jobs.add(asked.model_dump(mode="json", exclude_none=True), (SIMULATIONS,))
-
-    def simulations(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
-        """Return simulations, newest first."""
-        return self._jobs.jobs(limit, before_ms)
-
-    def simulation(self, job_id: str) -> Job:
-        """Return the simulation's job; raise UnknownJob if there is none."""
-        return self._jobs.job(job_id)
-
-    def progress(self, job_id: str) -> Progress:
-        """Return its progress; after its end, the last that it reported."""
-        return self._jobs.progress(job_id, Progress())
+            return self.add(asked.model_dump(mode="json", exclude_none=True), (SIMULATIONS,))
 
     def outcome(self, job_id: str) -> bytes:
         """Return its outcome as JSON. Raises NotFound if it has none, or none yet."""
-        job = self.simulation(job_id)
+        job = self.job(job_id)
         if job.state != "finished":
             raise NotFound(f"simulation {job.id} is {job.state}, so there is no outcome")
         try:
-            return (self._jobs.folder(job_id).path / OUTCOME).read_bytes()
+            return (self.folder(job_id).path / OUTCOME).read_bytes()
         except FileNotFoundError:
             raise NotFound(f"what simulation {job.id} found was removed from its folder; start it again") from None
-
-    def log(self, job_id: str, last_bytes: int = 20_000) -> str:
-        """Return the end of its output, starting at the beginning of a line and made printable."""
-        return self._jobs.log(job_id, last_bytes)
-
-    def cancel(self, job_id: str) -> Job:
-        """Request its cancellation; one that has ended is left unchanged."""
-        return self._jobs.cancel(job_id)
-
-    def close(self) -> None:
-        """Stop watching jobs. Running simulations continue."""
-        self._jobs.close()

@@ -62,8 +62,8 @@ def open_runner(
     return SubprocessRunner(home, settings, clock, new_id)
 
 
-class SubprocessRunner:
-    """Runs collections as local processes. Use one instance per home."""
+class SubprocessRunner(LocalJobs):
+    """Runs collections as processes of this machine. One instance per home."""
 
     is_local = True
 
@@ -77,28 +77,9 @@ class SubprocessRunner:
     ) -> None:
         self._settings = settings
         kind = BenchJobKind(home.absolute(), settings)
-        self._jobs = LocalJobs(home, "jobs", "lock", kind, settings, clock, new_id, grace_s)
+        super().__init__(home, "jobs", "lock", kind, settings, clock, new_id, grace_s)
 
     def start(self, options: Options, retry_failed: bool = False, fresh: bool = False) -> Job:
         refuse_credentials(options)
         options = load_suite(options.suite).apply_defaults(options)
-        needs = needs_of(options, self._settings)
-        return self._jobs.add(options.model_dump(mode="json"), needs, retry_failed, fresh)
-
-    def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
-        return self._jobs.jobs(limit, before_ms)
-
-    def job(self, job_id: str) -> Job:
-        return self._jobs.job(job_id)
-
-    def progress(self, job_id: str) -> Progress:
-        return self._jobs.progress(job_id, Progress(experiment=self.job(job_id).experiment))
-
-    def log(self, job_id: str, last_bytes: int = 20_000) -> str:
-        return self._jobs.log(job_id, last_bytes)
-
-    def cancel(self, job_id: str) -> Job:
-        return self._jobs.cancel(job_id)
-
-    def close(self) -> None:
-        self._jobs.close()
+        return self.add(options.model_dump(mode="json"), needs_of(options, self._settings), retry_failed, fresh)

@@ -92,10 +92,10 @@ class Simulations:
         return self._simulation(self._runner.start(asked))
 
     def newest(self, limit: int, before_ms: int | None = None) -> list[Simulation]:
-        return [self._simulation(job) for job in self._runner.simulations(limit, before_ms)]
+        return [self._simulation(job) for job in self._runner.jobs(limit, before_ms)]
 
     def one(self, simulation_id: str) -> Simulation:
-        return self._simulation(self._runner.simulation(simulation_id))
+        return self._simulation(self._runner.job(simulation_id))
 
     def log(self, simulation_id: str) -> str:
         return self._runner.log(simulation_id)

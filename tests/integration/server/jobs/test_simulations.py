@@ -53,15 +53,15 @@ def folder_of(home: Path, job: Job) -> JobFolder:
 
 
 def ended(runner: SimulationRunner, job: Job) -> Job:
-    until(lambda: runner.simulation(job.id).ended, seconds=60)
-    return runner.simulation(job.id)
+    until(lambda: runner.job(job.id).ended, seconds=60)
+    return runner.job(job.id)
 
 
 def test_from_the_request_to_the_outcome_one_after_the_other(opened: Open, home: Path) -> None:
     runner = opened()
     first = runner.start(small())
     second = runner.start(small(kind="gate", policies=None, candidate="linucb", incumbent="egreedy", seeds=10))
-    until(lambda: runner.simulation(second.id).message or runner.simulation(second.id).state != "queued")
+    until(lambda: runner.job(second.id).message or runner.job(second.id).state != "queued")
     with pytest.raises(NotFound, match="so there is no outcome"):
         runner.outcome(second.id)
     done, judged = ended(runner, first), ended(runner, second)
@@ -80,7 +80,7 @@ def test_from_the_request_to_the_outcome_one_after_the_other(opened: Open, home:
     (home / "server" / "simulations" / second.id / "outcome.json").unlink()
     with pytest.raises(NotFound, match="was removed from its folder; start it again"):
         runner.outcome(second.id)
-    assert [job.id for job in runner.simulations()] == [second.id, first.id]
+    assert [job.id for job in runner.jobs()] == [second.id, first.id]
     assert (home / "server" / "simulations").stat().st_mode & 0o777 == 0o700
 
 
@@ -89,8 +89,8 @@ def test_one_that_is_cancelled_ends_and_leaves_nothing(opened: Open, home: Path)
     job = runner.start(endless())
     waits = runner.start(small())
     until(lambda: runner.progress(job.id).cells)
-    until(lambda: runner.simulation(waits.id).message)
-    assert runner.simulation(waits.id).message == f"waits for simulation {job.id} (egreedy), since one runs at a time"
+    until(lambda: runner.job(waits.id).message)
+    assert runner.job(waits.id).message == f"waits for simulation {job.id} (egreedy), since one runs at a time"
     assert runner.progress(waits.id).phase == "waiting"
     assert runner.cancel(waits.id).message == "cancelled before it began"
     child = folder_of(home, job).pids().child
@@ -129,7 +129,7 @@ def test_a_runner_that_comes_later_finds_it_running_or_killed(opened: Open, home
         opened()
     before.close()
     after = opened()
-    assert after.simulation(job.id).state == "running"
+    assert after.job(job.id).state == "running"
     supervisor = folder_of(home, job).pids().supervisor
     assert supervisor
     os.killpg(supervisor, signal.SIGKILL)
@@ -141,12 +141,12 @@ def test_a_runner_that_comes_later_finds_it_running_or_killed(opened: Open, home
 def test_only_so_many_wait(opened: Open) -> None:
     runner = opened()
     running = runner.start(endless())
-    until(lambda: runner.simulation(running.id).state == "running")
+    until(lambda: runner.job(running.id).state == "running")
     for _ in range(MAX_WAITING):
         runner.start(small())
     with pytest.raises(Conflict, match=f"{MAX_WAITING} simulations wait for their turn already; cancel one, or wait"):
         runner.start(small())
-    for job in runner.simulations():
+    for job in runner.jobs():
         runner.cancel(job.id)
     ended(runner, running)
 
@@ -155,7 +155,7 @@ def test_what_can_not_be_carried_out_is_refused_and_leaves_nothing(opened: Open,
     runner = opened()
     with pytest.raises(InvalidInput, match="there is no policy 'nobody' to simulate"):
         runner.start(small(policies=["nobody"]))
-    assert runner.simulations() == []
+    assert runner.jobs() == []
     assert list((home / "server" / "simulations").iterdir()) == []
     with pytest.raises(UnknownJob, match="there is no simulation 'x'"):
         runner.log("x")

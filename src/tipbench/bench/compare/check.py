@@ -14,14 +14,14 @@ from tipbench.core.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class GateResult:
+class CheckResult:
     """Whether the named row is still the best, as an outcome and as a sentence."""
 
     outcome: Literal["held", "lost", "open"]  # open: can't be determined
     sentence: str
 
 
-def gate(board: Leaderboard, named: str, min_gain: float) -> GateResult:
+def check_row(board: Leaderboard, named: str, min_gain: float) -> CheckResult:
     """Compare the named row with the best other row: lost if it drops out of the top group when lowered by `min_gain`.
 
     With a gain of 0 that means it is not in the top group; a negative gain tolerates a loss of that size.
@@ -43,7 +43,7 @@ def gate(board: Leaderboard, named: str, min_gain: float) -> GateResult:
     return _result(label, "the best other row", gain, min_gain, None if rank.top else rank.p_top)
 
 
-def gate_against(board: Leaderboard, named: str, min_gain: float, other: str, before: Rows) -> GateResult:
+def check_against(board: Leaderboard, named: str, min_gain: float, other: str, before: Rows) -> CheckResult:
     """Compare the named row with itself in another experiment: lost if its gain is significantly below `min_gain`."""
     index = find_row(board, named)
     label = _label(board, index)
@@ -71,19 +71,19 @@ def _label(board: Leaderboard, index: int) -> str:
     return f"{label} (provisional scores)" if board.provisional and board.judges else label
 
 
-def _undecided(why: str) -> GateResult:
-    return GateResult("open", f"{why}, so the gate stays open.")
+def _undecided(why: str) -> CheckResult:
+    return CheckResult("open", f"{why}, so the gate stays open.")
 
 
-def _result(label: str, reference: str, gain: float, min_gain: float, p_lost: float | None) -> GateResult:
+def _result(label: str, reference: str, gain: float, min_gain: float, p_lost: float | None) -> CheckResult:
     text = f"a gain of {gain:+.2f} over {reference}"
     if p_lost is not None:
-        return GateResult(
+        return CheckResult(
             "lost", f"{label} lost: {text} is below the wanted {min_gain:+.2f} by more than chance ({p_text(p_lost)})."
         )
     if gain < min_gain:
-        return GateResult("held", f"{label} held: {text} is below the wanted {min_gain:+.2f}, but that may be chance.")
-    return GateResult("held", f"{label} held: {text}, wanted {min_gain:+.2f}.")
+        return CheckResult("held", f"{label} held: {text} is below the wanted {min_gain:+.2f}, but that may be chance.")
+    return CheckResult("held", f"{label} held: {text}, wanted {min_gain:+.2f}.")
 
 
 def find_row(board: Leaderboard, named: str) -> int:

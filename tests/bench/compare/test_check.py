@@ -3,7 +3,7 @@
 import pytest
 
 from tests.bench.compare.made_cells import RUBRIC, board, cell, persona_cells, provisional
-from tipbench.bench.compare.gate import GateResult, find_row, gate, gate_against
+from tipbench.bench.compare.check import CheckResult, check_against, check_row, find_row
 from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.compare.rows import make_rows
 from tipbench.core.errors import InvalidInput
@@ -20,7 +20,7 @@ def three(good: float = 0, bad: float = 0) -> Leaderboard:
 
 
 def test_a_lower_mean_alone_does_not_close_the_gate() -> None:
-    found = gate(three(good=0.5), "same×v1", 0)
+    found = check_row(three(good=0.5), "same×v1", 0)
     assert found.outcome == "held"
     assert found.sentence == (
         "same × v1 held: a gain of -0.38 over the best other row is below the wanted +0.00, but that may be chance."
@@ -28,38 +28,38 @@ def test_a_lower_mean_alone_does_not_close_the_gate() -> None:
 
 
 def test_evidence_of_a_loss_closes_it() -> None:
-    found = gate(three(good=4, bad=-3), "bad × v1", 0)
+    found = check_row(three(good=4, bad=-3), "bad × v1", 0)
     assert found.outcome == "lost"
     told = "bad × v1 lost: a gain of -7.00 over the best other row is below the wanted +0.00 by more than chance (p "
     assert found.sentence.startswith(told)
 
 
 def test_a_wanted_gain_that_is_out_of_reach_closes_it() -> None:
-    found = gate(three(good=4), "good×v1", 0)
-    assert found == GateResult("held", "good × v1 held: a gain of +3.88 over the best other row, wanted +0.00.")
-    assert gate(three(good=4), "good×v1", 9).outcome == "lost"
+    found = check_row(three(good=4), "good×v1", 0)
+    assert found == CheckResult("held", "good × v1 held: a gain of +3.88 over the best other row, wanted +0.00.")
+    assert check_row(three(good=4), "good×v1", 9).outcome == "lost"
 
 
 def test_an_allowed_loss_keeps_it_open() -> None:
     board_ = three(good=4, bad=-3)
-    assert gate(board_, "bad×v1", -20).outcome == "held"
+    assert check_row(board_, "bad×v1", -20).outcome == "held"
 
 
 def test_what_can_t_be_told_does_not_close_it() -> None:
     few = board(*persona_cells("a", "v1", [17, 17]), *persona_cells("b", "v1", [5, 5]))
-    found = gate(few, "b×v1", 0)
+    found = check_row(few, "b×v1", 0)
     assert found.outcome == "open"
     assert "it takes" in found.sentence
     assert found.sentence.endswith("so the gate stays open.")
     unscored = board(*persona_cells("a", "v1", BASE), cell("s1", "b"))
-    assert gate(unscored, "b×v1", 0) == GateResult("open", "b × v1 has no scores yet, so the gate stays open.")
+    assert check_row(unscored, "b×v1", 0) == CheckResult("open", "b × v1 has no scores yet, so the gate stays open.")
 
 
 def test_a_name_that_fits_no_row_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(InvalidInput, match=r"names no row of 'e', which has .*good × v1"):
-        gate(three(), "nobody×v1", 0)
+        check_row(three(), "nobody×v1", 0)
     with pytest.raises(InvalidInput, match="write it as 'model×prompt'"):
-        gate(three(), "good", 0)
+        check_row(three(), "good", 0)
 
 
 def test_a_name_that_fits_several_rows_is_refused_and_their_labels_are_taken() -> None:
@@ -75,12 +75,12 @@ def test_a_letter_x_between_spaces_will_do() -> None:
 
 def test_against_another_experiment_it_is_the_row_itself_that_counts() -> None:
     before = make_rows(persona_cells("good", "v1", [score + 3 for score in BASE]), RUBRIC)
-    found = gate_against(three(), "good×v1", 0, "old", before)
+    found = check_against(three(), "good×v1", 0, "old", before)
     assert found.outcome == "lost"
     assert "a gain of -3.00 over itself in 'old' is below the wanted +0.00 by more than chance" in found.sentence
-    assert gate_against(three(), "good×v1", -4, "old", before).outcome == "held"
+    assert check_against(three(), "good×v1", -4, "old", before).outcome == "held"
     assert (
-        gate_against(three(), "same×v1", 0, "old", make_rows(persona_cells("same", "v1", BASE), RUBRIC)).outcome
+        check_against(three(), "same×v1", 0, "old", make_rows(persona_cells("same", "v1", BASE), RUBRIC)).outcome
         == "held"
     )
 
@@ -88,18 +88,18 @@ def test_against_another_experiment_it_is_the_row_itself_that_counts() -> None:
 def test_a_row_that_the_other_experiment_has_not_is_refused_with_those_that_it_has() -> None:
     before = make_rows(persona_cells("other", "v1", BASE), RUBRIC)
     with pytest.raises(InvalidInput, match="'old' has no good × v1 to hold it against; it has other × v1"):
-        gate_against(three(), "good×v1", 0, "old", before)
+        check_against(three(), "good×v1", 0, "old", before)
 
 
 def test_provisional_scores_are_called_that() -> None:
     cells = [provisional(cell(f"s{n}", model), 9 + n % 3) for model in "ab" for n in range(8)]
-    assert "(provisional scores)" in gate(board(*cells), "a×v1", 0).sentence
+    assert "(provisional scores)" in check_row(board(*cells), "a×v1", 0).sentence
 
 
 def test_a_row_without_scores_in_the_other_experiment_leaves_the_gate_open() -> None:
     before = make_rows([cell("p0-morning", "good"), *persona_cells("twice", "v1", BASE)], RUBRIC)
-    found = gate_against(three(), "good×v1", 0, "old", before)
-    assert found == GateResult("open", "no scenario of good × v1 has scores in 'old' too, so the gate stays open.")
+    found = check_against(three(), "good×v1", 0, "old", before)
+    assert found == CheckResult("open", "no scenario of good × v1 has scores in 'old' too, so the gate stays open.")
 
 
 def test_a_model_with_the_sign_in_its_name_can_be_named_as_it_stands() -> None:
