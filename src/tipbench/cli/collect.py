@@ -88,7 +88,8 @@ def show_summary(options: Options, collected: Collected) -> None:
         parts.append(f"{collected.failed_before} of them failed (--retry-failed tries them again)")
     out.print(f"{options.experiment}: {', '.join(parts)}, in {duration(collected.seconds)}.", soft_wrap=True)
     if collected.outages:
-        out.print(f"MLflow was away {collected.outages} times; what was generated meanwhile was kept.")
+        times = "once" if collected.outages == 1 else f"{collected.outages} times"
+        out.print(f"MLflow was unreachable {times}; nothing that was generated meanwhile is lost.")
     if collected.superseded:
         out.print(
             f"{collected.superseded} of them had been generated elsewhere at the same time; the older ones count, the "

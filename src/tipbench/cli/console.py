@@ -14,9 +14,8 @@ from tipbench.core.untrusted import without_credentials
 
 _PIPED_WIDTH = 160  # without a terminal, as in a file or a log
 
-out = Console(
-    highlight=False, markup=False, width=None if sys.stdout.isatty() or Settings().is_set("COLUMNS") else _PIPED_WIDTH
-)
+FITS_WIDTH = sys.stdout.isatty() or Settings().is_set("COLUMNS")  # else lines are as long as they are
+out = Console(highlight=False, markup=False, width=None if FITS_WIDTH else _PIPED_WIDTH)
 err = Console(stderr=True, highlight=False, markup=False)
 
 

@@ -140,4 +140,6 @@ def describe(outcome: Outcome) -> str:
     if not isinstance(outcome, Answer):
         return f"FAILED: {printable(outcome.reason, 300)}"
     found = f"{len(outcome.candidates)} of {outcome.cell.n_tips} candidates"
-    return found if outcome.format_ok else f"{found} (contract broken, read as {outcome.read_as})"
+    if outcome.format_ok:
+        return found
+    return f"{found} (invalid format, {f'read as {outcome.read_as}' if outcome.candidates else 'no usable text'})"

@@ -49,7 +49,7 @@ def test_what_can_t_be_told_does_not_close_it() -> None:
     few = board(*persona_cells("a", "v1", [17, 17]), *persona_cells("b", "v1", [5, 5]))
     found = check_row(few, "b×v1", 0)
     assert found.outcome == "open"
-    assert "it takes" in found.sentence
+    assert "you need at least" in found.sentence
     assert found.sentence.endswith("so the gate stays open.")
     unscored = board(*persona_cells("a", "v1", BASE), cell("s1", "b"))
     assert check_row(unscored, "b×v1", 0) == CheckResult("open", "b × v1 has no scores yet, so the gate stays open.")

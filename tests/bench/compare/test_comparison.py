@@ -81,7 +81,7 @@ def test_one_scenario_tells_nothing_apart_and_says_what_it_takes() -> None:
     assert not found.comparison.separable
     assert found.top == ()
     assert {(one.rank.top, one.rank.p_best) for one in found.rows if one.rank} == {(None, None)}
-    assert "4 rows can't be told apart on 1 scenario, whatever the scores; it takes 3." in verdict(found)
+    assert "Too few scenarios to compare 4 variants: you have 1, you need at least 3." in verdict(found)
     assert found.rows[0].intervals["composite"].low < 5
 
 

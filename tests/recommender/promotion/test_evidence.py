@@ -58,13 +58,13 @@ def test_a_gate_that_was_held_after_now_leaves_the_newest_unknown(promotions: Fi
     held_gate(home)
     name = held_gate(home, passed=False)
     made_ms = gate_records(home).read(name).made_ms
-    with pytest.raises(PromotionRefused, match=f"the gate {name} was held 3 minutes after now, by its record; set"):
+    with pytest.raises(PromotionRefused, match=f"the gate {name} was run 3 minutes after now, by its record; set"):
         promotion("egreedy/v2", promotions, GateSearch(home, built_in_world()), made_ms - 180_000)
 
 
 def test_without_a_gate_it_is_refused_with_the_command_to_hold_one(promote: Promote, home: Path) -> None:
     held_gate(home, "linucb")
-    with pytest.raises(PromotionRefused, match=f"no gate was held for egreedy/v2 yet; hold one: {HOLD}$"):
+    with pytest.raises(PromotionRefused, match=f"no gate was run for egreedy/v2 yet; run one: {HOLD}$"):
         promote()
 
 
@@ -102,10 +102,10 @@ def _set(*place: Any, to: Any) -> Change:
             _set("plan", "arms", 1, "parameters", "epsilon_first", to=1.0),
             "the incumbent's epsilon_first was 1.0, and is 0.3 now",
         ),
-        (_set("plan", "simulator", to=0), "it was held in version 0 of the simulator, and this is"),
+        (_set("plan", "simulator", to=0), "it was run in version 0 of the simulator, and this is"),
         (
             _set("plan", "world", to={"name": "easy", "digest": "0" * 64}),
-            "it was held in the world 'easy' (000000000000), and wanted is 'tips' (",
+            "it was run in the world 'easy' (000000000000), and wanted is 'tips' (",
         ),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_gate_has_to_be_large_enough_and_on_seeds_that_set_no_threshold(
 def test_a_gate_of_another_candidate_is_told_by_its_name_alone(promote: Promote, home: Path) -> None:
     name = held_gate(home, "linucb")
     told = (
-        f"^the gate {name} does not count here: it was held for 'linucb', and not for egreedy/v2. Hold another: {HOLD}$"
+        f"^the gate {name} does not count here: it was run for 'linucb', and not for egreedy/v2. Hold another: {HOLD}$"
     )
     with pytest.raises(PromotionRefused, match=told):
         promote(gate_id=name)
@@ -196,7 +196,7 @@ def test_another_world_has_to_be_named(promote: Promote, home: Path, tmp_path: P
 
 @pytest.mark.parametrize("gate_id", ["0123456789abcdef"])
 def test_a_gate_that_is_not_there(promote: Promote, gate_id: str) -> None:
-    with pytest.raises(PromotionRefused, match=f"there is no gate {gate_id}; hold a gate: {HOLD}$"):
+    with pytest.raises(PromotionRefused, match=f"there is no gate {gate_id}; run a gate: {HOLD}$"):
         promote(gate_id=gate_id)
 
 

@@ -33,6 +33,15 @@ def test_every_experiment_has_its_counts_and_ways_further() -> None:
     assert [rect.attributes["width"] for rect in bar.all("rect")] == ["85.00", "10.00", "5.00"]
 
 
+def test_each_line_asks_for_its_answer_once_it_is_seen() -> None:
+    client = visit(boards=MadeBoards({"a & b": cells_of(), "empty": []}))
+    (line,) = [node for node in page_at(client, "/experiments").all("span") if "hx-get" in node.attributes]
+    assert line.attributes["hx-trigger"] == "revealed"
+    answer = parsed(client.get(line.attributes["hx-get"] or "").text)
+    said = MadeBoards({"a & b": cells_of()}).leaderboard("a & b").answer.says
+    assert answer.words.startswith(said[:200])
+
+
 def test_an_experiment_that_cant_be_read_says_why() -> None:
     boards = MadeBoards({"a": cells_of()})
     boards.problem = "run 7 was stored with schema '9'"

@@ -37,7 +37,7 @@ def test_one_that_lets_nobody_go_live_any_more_says_why(home: Path) -> None:
 def test_a_world_of_ones_own_has_to_be_named(home: Path) -> None:
     kept = a_gate(home, world="0" * 64)
     (verdict,) = page_at(visit(), urls.gate(kept)).all("section", "verdict")
-    assert "It was held in a world of your own: name its file with --world." in verdict.words
+    assert "It was run in a world of your own: name its file with --world." in verdict.words
     assert f"tipbench recommend promote egreedy/v2 --gate {kept} --world FILE" in verdict.words
 
 

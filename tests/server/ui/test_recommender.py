@@ -25,12 +25,12 @@ from tipbench.server.ui import urls
 def test_before_anything_happened_it_says_what_there_is_to_do(home: Path) -> None:
     page = page_at(visit(), urls.RECOMMENDER)
     assert "Live policy egreedy As in the beginning: nothing was promoted yet." in page.words
-    assert "none yet A gate says whether a candidate has won over the live policy. Hold a gate" in page.words
+    assert "none yet A gate says whether a candidate has won over the live policy. Run a gate" in page.words
     assert "no signals A shadow is asked beside the live policy." in page.words
     assert "Under way" not in page.words
     assert "Nothing was promoted yet: egreedy is live" in page_at(visit(), urls.PROMOTIONS).words
     assert "No signals yet." in page_at(visit(), urls.SHADOWS).words
-    assert "No gates yet. Hold one here, or with tipbench sim gate." in page_at(visit(), urls.GATES).words
+    assert "No gates yet. Run one here, or with tipbench sim gate." in page_at(visit(), urls.GATES).words
 
 
 def test_the_last_of_everything(home: Path) -> None:

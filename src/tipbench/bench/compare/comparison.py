@@ -93,8 +93,8 @@ def compare_rows(rows: Rows) -> Comparison:
     chosen = paired(table, units.of_scenarios)
     if not units.suffice:
         notes.append(
-            f"{chosen.rows} rows can't be told apart on {units.count} {plural(units.name, units.count)}, whatever the "
-            f"scores; it takes {units_to_separate(chosen.rows)}."
+            f"Too few {plural(units.name, 2)} to compare {chosen.rows} variants: you have {units.count}, "
+            f"you need at least {units_to_separate(chosen.rows)}."
         )
     group = top_group(chosen) if units.suffice else None
     by_unit = paired(table, of_scenarios)

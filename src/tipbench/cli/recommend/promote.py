@@ -27,7 +27,7 @@ from tipbench.server.jobs.simulation_asked import open_world
     "world_file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="The gate was held with these personas and tips.  [default: those of the suite 'tip']",
+    help="The gate was run with these personas and tips.  [default: those of the suite 'tip']",
 )
 @click.option("--yes", is_flag=True, help="Don't ask.")
 def command(policy: str, gate_id: str | None, world_file: Path | None, yes: bool) -> int:

@@ -69,7 +69,7 @@ def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind
             )
         checked = check_service(settings, shadows)
         for change in checked.changes:
-            note(f"The live policy is not what was promoted: {printable(change)}. Hold a gate for it as it is now.")
+            note(f"The live policy is not what was promoted: {printable(change)}. Run a gate for it as it is now.")
         _show_key(key, new_key)
         out.print(f"tipbench recommend serves at {url_of(host, listener)} (Ctrl-C ends it)", soft_wrap=True)
         out.print(checked.summary, soft_wrap=True)

@@ -120,7 +120,7 @@ def fitting_gate(newest_first: Sequence[GateRecord], wanted: GateRequirement) ->
     """Return the newest gate that meets the requirement; raise PromotionRefused if there is none or it did not pass."""
     name = wanted.candidate["name"]
     if not newest_first:
-        raise PromotionRefused(f"no gate was held for {name} yet; hold one: {wanted.command}")
+        raise PromotionRefused(f"no gate was run for {name} yet; run one: {wanted.command}")
     fitting = next((gate for gate in newest_first if not differences(gate, wanted)), None)
     if fitting is None:
         newest = newest_first[0]
@@ -144,11 +144,11 @@ def differences(gate: GateRecord, wanted: GateRequirement) -> list[str]:
         *_incumbent_differences(gate.incumbent, wanted.incumbent),
     ]
     if gate.plan.simulator != wanted.simulator:
-        found.append(f"it was held in version {gate.plan.simulator} of the simulator, and this is {wanted.simulator}")
+        found.append(f"it was run in version {gate.plan.simulator} of the simulator, and this is {wanted.simulator}")
     world = gate.plan.world
     if world.digest != wanted.world.digest:
         found.append(
-            f"it was held in the world {shown(world.name)} ({world.digest[:12]}), and wanted is "
+            f"it was run in the world {shown(world.name)} ({world.digest[:12]}), and wanted is "
             f"{shown(wanted.world.name)} ({wanted.world.digest[:12]})"
         )
     plan = gate.plan
@@ -197,7 +197,7 @@ def _gates(home: Path, gate_id: str | None, wanted: GateRequirement) -> list[Gat
     try:
         return [gate_records(home).read(gate_id)]
     except NotFound as error:
-        raise PromotionRefused(f"{error}; hold a gate: {wanted.command}") from error
+        raise PromotionRefused(f"{error}; run a gate: {wanted.command}") from error
 
 
 def _check_clock(gates: Sequence[GateRecord], at_ms: int) -> None:
@@ -205,7 +205,7 @@ def _check_clock(gates: Sequence[GateRecord], at_ms: int) -> None:
     ahead = next((gate for gate in gates if gate.made_ms > at_ms + _CLOCKS_DIFFER_MS), None)
     if ahead:
         raise PromotionRefused(
-            f"the gate {ahead.id} was held {(ahead.made_ms - at_ms) / 60_000:,.0f} minutes after now, by its record; "
+            f"the gate {ahead.id} was run {(ahead.made_ms - at_ms) / 60_000:,.0f} minutes after now, by its record; "
             "set this machine's clock right, or remove the record from recommender/gates in TIPBENCH_HOME"
         )
 
@@ -221,7 +221,7 @@ def _live_arm_data(live: str) -> dict[str, Any]:
 
 def _candidate_differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     if recorded.get("name") != wanted["name"]:
-        return [f"it was held for {shown(recorded.get('name'))}, and not for {wanted['name']}"]
+        return [f"it was run for {shown(recorded.get('name'))}, and not for {wanted['name']}"]
     return _arm_differences("the candidate", recorded, wanted)
 
 

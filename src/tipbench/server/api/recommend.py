@@ -59,7 +59,7 @@ def router(parts: Parts) -> APIRouter:
     def rewards(experiment: ExperimentName) -> dict[str, Any]:
         return as_data(parts.boards.rewards(experiment))
 
-    @recommend.get("/gates", summary="The gates that were held, the newest first")
+    @recommend.get("/gates", summary="The gates that were run, the newest first")
     def gates() -> Gates:
         return Gates(gates=parts.recommender.gates.lines())
 

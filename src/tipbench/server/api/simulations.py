@@ -41,7 +41,7 @@ def router(parts: Parts) -> APIRouter:
     api = APIRouter(prefix="/api/recommend/simulations", tags=["recommend"])
     view = parts.recommender.simulations
 
-    @api.post("", status_code=202, summary="Start a simulation, or hold a gate; one runs at a time, others wait")
+    @api.post("", status_code=202, summary="Start a simulation or run a gate; one runs at a time, others wait")
     def start(asked: SimulationAsked, response: Response) -> SimulationOut:
         started = view.start(asked)
         response.headers["Location"] = f"/api/recommend/simulations/{started.job.id}"

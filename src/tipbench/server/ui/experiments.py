@@ -55,6 +55,11 @@ def router(parts: Parts) -> APIRouter:
     def experiments(request: Request) -> Response:
         return page(request, parts, "experiments.html", lines=parts.boards.experiments(), active=active_jobs())
 
+    @pages.get(urls.EXPERIMENT_ANSWER)
+    def answer(request: Request, experiment: str) -> Response:
+        """Return an experiment's answer. The list asks for it once the line is seen: computing it takes time."""
+        return page(request, parts, "experiment_answer.html", says=parts.boards.leaderboard(experiment).answer.says)
+
     @pages.get("/experiments/jobs")
     def jobs_under_way(request: Request, seen: str = "", names: str = "") -> Response:
         """Return what has changed since the last poll: nothing, the jobs, or the jobs and the list of experiments."""

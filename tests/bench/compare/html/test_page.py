@@ -255,7 +255,7 @@ EMPTY_STATES: dict[str, tuple[Sequence[StoredCell], str]] = {
     "all failed": ([failed(one) for one in PENDING], "All 12 cells failed"),
     "all empty": ([empty(one) for one in PENDING], "12 without a usable candidate, which score the minimum"),
     "one row": (grid(["m"], ["v1"]), "fewer than two rows have scores"),
-    "one scenario": (grid(["m1", "m2"], ["v1", "v2"], 1), "can't be told apart"),
+    "one scenario": (grid(["m1", "m2"], ["v1", "v2"], 1), "Too few scenarios to compare 4 variants"),
     "one prompt": (grid(["m1", "m2"], ["v1"]), "Models: m1"),
     "one cell": ([counted(cell(), 3)], "There is nothing to compare"),
     "all alike": ([counted(one, 6) for one in PENDING], "have the same mean there"),

@@ -72,7 +72,7 @@ def test_from_the_request_to_the_outcome_one_after_the_other(opened: Open, home:
     assert done.ended_ms
     assert judged.started_ms
     assert judged.started_ms >= done.ended_ms
-    assert (judged.state, judged.exit_status) == ("finished", 1), "it was held, and not passed: it had no time to learn"
+    assert (judged.state, judged.exit_status) == ("finished", 1), "it was run, and not passed: it had no time to learn"
     progress = runner.progress(second.id)
     assert (progress.phase, progress.done, progress.message) == ("done", progress.cells, judged.message)
     assert (home / "recommender" / "gates" / f"{progress.kept_as}.json").is_file()
