@@ -50,7 +50,7 @@ def test_nobody_answers(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("egreedy/v2",), "hold one: tipbench sim gate --candidate egreedy/v2 --incumbent egreedy"),
+        (("egreedy/v2",), "run one: tipbench sim gate --candidate egreedy/v2 --incumbent egreedy"),
         (("egreedy/v2", "--gate", "../../key"), "'../../key' is no id of a record"),
         (("egreedy/v2", "--gate", "0" * 16), "there is no gate 0000000000000000"),
         (("egreedy/v2", "--world", "nowhere.yaml"), "the world nowhere.yaml can't be read"),
