@@ -1,12 +1,13 @@
 """The answer that a leaderboard gives: what its scores decide, what picking the leader now costs, and what to do next.
 
-Made here once; the terminal, the report, the pages, JSON, MLflow and the DAG's log all show this one.
+Made here once; the terminal, the report, the pages, JSON and the DAG's log all show this one.
 """
 
 import shlex
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tipbench.bench.compare.comparison import too_few
 from tipbench.bench.compare.leaderboard import Leaderboard, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.records import SECONDS_A_JUDGEMENT
@@ -27,6 +28,7 @@ class NextStep:
     text: str
     command: str | None = None
     judgements: int | None = None  # that it takes; None where that is not known
+    reads_texts: bool = False  # the command writes a report to read the texts in
 
     def __str__(self) -> str:
         return f"{self.text}: {self.command}" if self.command else self.text
@@ -106,11 +108,7 @@ def _too_little(board: Leaderboard) -> str:
     if not scored:
         return "No answer yet: nothing is judged."
     if _compared(board) > 1:
-        have, unit = board.comparison.units, board.comparison.unit
-        return (
-            f"Too few {plural(unit, 2)} to compare {_compared(board)} variants: you have {have}, you need at least "
-            f"{units_to_separate(_compared(board))}."
-        )
+        return too_few(_compared(board), board.comparison.units, board.comparison.unit)
     if sum(row.composite is not None for row in board.rows) > 1:
         return "No answer yet: the variants were judged on different scenarios, so they can't be compared."
     return f"Only {row_label(board, scored[0])} has scores, so there is nothing to compare it with."
@@ -160,10 +158,10 @@ def _loss(board: Leaderboard) -> str:
 def _next_step(board: Leaderboard, verdict: Verdict) -> NextStep:
     cells = sum(row.cells for row in board.rows)
     if board.failed and board.failed == cells:
-        return NextStep("find out why, then try the failed cells again", _command(board, "collect", "--retry-failed"))
+        return NextStep("find out why, then run the same 'tipbench collect' again with --retry-failed")
     if verdict == "winner":
         best = row_label(board, board.top[0])
-        return NextStep(f"ship {best}, after a look at its weakest texts", _report(board), 0)
+        return NextStep(f"ship {best}, after a look at its weakest texts", _report(board), 0, reads_texts=True)
     if is_practically_equal(board):
         return _choose_by_cost(board)
     if board.quarantined:
@@ -173,20 +171,20 @@ def _next_step(board: Leaderboard, verdict: Verdict) -> NextStep:
         waiting = f"judge {board.pending} {plural('cell', board.pending)}, about {_time(board.pending)}"
         return NextStep(waiting, _command(board, "judge", "--export", "judge.json", "--sample", "1"), board.pending)
     if board.failed:
-        return NextStep(
-            f"{board.failed} {plural('cell', board.failed)} failed; try them again",
-            _command(board, "collect", "--retry-failed"),
-        )
+        failed = f"{board.failed} {plural('cell', board.failed)} failed"
+        return NextStep(f"{failed}; run the same 'tipbench collect' again with --retry-failed")
     return _more_scenarios(board)
 
 
 def _choose_by_cost(board: Leaderboard) -> NextStep:
     timed = [row for row in board.top if row.cost.seconds is not None]
     if not timed:
-        return NextStep(f"choose by cost, or take {row_label(board, board.rows[0])}", _report(board), 0)
+        return NextStep(
+            f"choose by cost, or take {row_label(board, board.rows[0])}", _report(board), 0, reads_texts=True
+        )
     quickest = min(timed, key=lambda row: row.cost.seconds or 0.0)
     text = f"choose by cost: the quickest is {row_label(board, quickest)}, {quickest.cost.seconds:.1f} s a cell"
-    return NextStep(text, _report(board), 0)
+    return NextStep(text, _report(board), 0, reads_texts=True)
 
 
 def _more_scenarios(board: Leaderboard) -> NextStep:
@@ -201,6 +199,7 @@ def _more_scenarios(board: Leaderboard) -> NextStep:
         return NextStep(
             f"more scenarios would hardly decide it; choose by cost, or take {row_label(board, board.rows[0])}",
             _report(board),
+            reads_texts=True,
         )
     judgements = more * compared
     text = (

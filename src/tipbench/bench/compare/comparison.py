@@ -92,10 +92,7 @@ def compare_rows(rows: Rows) -> Comparison:
     units = choose_units(of_scenarios, rows.unit_name, lambda count: separable(len(compared), count))
     chosen = paired(table, units.of_scenarios)
     if not units.suffice:
-        notes.append(
-            f"Too few {plural(units.name, 2)} to compare {chosen.rows} variants: you have {units.count}, "
-            f"you need at least {units_to_separate(chosen.rows)}."
-        )
+        notes.append(too_few(chosen.rows, units.count, units.name))
     group = top_group(chosen) if units.suffice else None
     by_unit = paired(table, of_scenarios)
     means = draw_means(by_unit)
@@ -121,6 +118,12 @@ def compare_rows(rows: Rows) -> Comparison:
         independent_units=by_unit.units,
         at_the_end_of_the_scale=is_at_an_end(table, rows.scales["composite"]),
     )
+
+
+def too_few(rows: int, units: int, unit: str) -> str:
+    """Say that no scores could separate so many rows on so few units."""
+    need = units_to_separate(rows)
+    return f"Too few {plural(unit, 2)} to compare {rows} variants: you have {units}, you need at least {need}."
 
 
 def is_at_an_end(table: Floats, scale: Interval) -> bool:

@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from tipbench.bench.records import SECONDS_A_JUDGEMENT
+
 ANCHORS = 16  # per batch; docs/decisions/0013 says how much drift they can detect
 REPEATS = 8
-SECONDS_PER_ITEM = 45
 _SITTING_S = 2 * 3600
 _FEWEST_ANCHORS = 4
 _Item = TypeVar("_Item")
@@ -51,7 +52,7 @@ def repeats_for(candidates: int) -> int:
 
 def seconds_for(items: int) -> int:
     """Estimate how long a person takes for this many items."""
-    return items * SECONDS_PER_ITEM
+    return items * SECONDS_A_JUDGEMENT
 
 
 def fitting_sample(candidates_by_cell: Sequence[int]) -> int:
