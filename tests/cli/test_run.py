@@ -44,14 +44,14 @@ def test_the_progress_file_says_what_came_of_it(words: tuple[str, ...], tmp_path
     assert seen.failures[0].reason == "the runner died"
     answered = 3 - seen.failed
     assert answered == 1
-    assert seen.message == f"1 cell answered, {seen.failed} failed; {items} items wait for a judge"
+    assert seen.message == f"1 cell answered, {seen.failed} failed; {items} items exported for a judge"
 
 
 def test_a_judge_that_runs_by_itself_is_told_of(words: tuple[str, ...], tmp_path: Path) -> None:
     assert tipbench(*words, "--models", "scripted/a", "--judge", "lexical").status == 0
     assert told(tmp_path).message == "2 cells answered; 10 candidates scored by 'lexical'"
     assert tipbench(*words, "--models", "scripted/a", "--judge", "lexical").status == 0
-    assert told(tmp_path).message == "0 cells answered, 2 stored before; nothing waits for judge 'lexical'"
+    assert told(tmp_path).message == "0 cells answered, 2 stored before; nothing was left for judge 'lexical'"
 
 
 def test_a_refusal_is_told_in_its_own_words(words: tuple[str, ...], tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_webhook_judge_that_answers_later_does_not_fail_the_run(
     assert "No answer yet: nothing is judged." in done.out
     batch, items = asked.body["batch"], len(asked.body["file"]["items"])
     seen = told(tmp_path)
-    assert seen.message == f"2 cells answered; batch {batch} waits for the webhook judge"
+    assert seen.message == f"2 cells answered; batch {batch} was sent to the webhook judge"
     assert (seen.phase, seen.waiting_items) == ("done", items)
 
 
@@ -113,7 +113,11 @@ def test_what_mlflow_does_not_have_yet_is_not_judged_and_the_run_says_so(
         return Collected(planned=2, stored_before=0, failed_before=0, answered=2, undelivered=2)
 
     monkeypatch.setattr(Bench, "_generate", away)
-    assert tipbench(*words, "--models", "scripted/a").status == 1
+    done = tipbench(*words, "--models", "scripted/a")
+    assert done.status == 1
+    assert "Look at the runs" not in done.out
+    assert "MLflow does not answer: 2 cells of these are only stored on this machine so far." in done.out
+    assert "Next: 'tipbench sync'" in done.out
     seen = told(tmp_path)
     assert seen.phase == "done"
     assert "2 not in MLflow yet" in seen.message

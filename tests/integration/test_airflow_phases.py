@@ -361,7 +361,7 @@ def test_the_wait_outlasts_an_mlflow_that_is_away(workers: Workers) -> None:
     apply_pasted(planned, exported, json.dumps(filled(workers.file(exported))), settings, workers.said.append)
     assert "are there" in reason_to_continue(planned, exported, settings, workers.said.append)
     nothing = workers.export(planned)
-    assert reason_to_continue(planned, nothing, settings, workers.said.append) == "nothing waits for judge 'person'"
+    assert reason_to_continue(planned, nothing, settings, workers.said.append) == "nothing was left for judge 'person'"
 
 
 def test_nothing_stored_is_nothing_to_judge(workers: Workers) -> None:

@@ -61,7 +61,7 @@ def run_judge(planned: Mapping[str, Any], exported: Mapping[str, Any], settings:
         try:
             applied = bench.judge_batch(judge, run)
         except JudgeLater as later:
-            return {"in_short": f"batch {later.batch} waits for the {judge} judge"}
+            return {"in_short": f"batch {later.batch} was sent to the {judge} judge"}
         except ScoresRefused as error:  # not retried: that would take hours again
             raise InvalidInput(str(error)) from error
     return {"in_short": applied.in_short}
@@ -91,7 +91,7 @@ def apply_pasted(
 def reason_to_continue(planned: Mapping[str, Any], exported: Mapping[str, Any], settings: Settings, say: Say) -> str:
     """Return why the run need not wait any longer; empty while it must, also if MLflow is unreachable for now."""
     if not exported["batch"]:
-        return f"nothing waits for judge '{exported['judge']}'"
+        return f"nothing was left for judge '{exported['judge']}'"
     try:
         has_scores = is_scored(planned, exported, settings)
     except TrackingUnreachable as error:

@@ -12,7 +12,7 @@ from tipbench.bench.suites.suite import Suite
 from tipbench.cli.console import bench_of, hint, out, ui_hint
 from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
 from tipbench.cli.progress import CollectingObserver
-from tipbench.core.text import duration
+from tipbench.core.text import counted, duration
 from tipbench.core.untrusted import printable
 
 _KEYS = (
@@ -49,9 +49,8 @@ def command(config: Path | None, dry_run: bool, retry_failed: bool, fresh: bool,
             return 0
         with observer.displayed():
             collected = bench.collect(retry_failed=retry_failed, fresh=fresh, wait=not no_wait)
-        show_summary(bench.options, collected)
-        out.print(f"Look at the runs: {ui_hint(bench.store.address)}", soft_wrap=True)
-        if collected.candidates or collected.stored_before:
+        show_summary(bench.options, collected, bench.store.address)
+        if not collected.undelivered and (collected.candidates or collected.stored_before):
             out.print(f"Next: {hint('judge', bench.options, '--export', 'judge.json')}", soft_wrap=True)
     return 0 if collected.is_complete else 1
 
@@ -77,7 +76,8 @@ def show_plan(options: Options, suite: Suite, plan: Plan) -> None:
     out.print(f"{len(plan.to_do)} to generate: about {duration(plan.seconds)} ({basis}).")
 
 
-def show_summary(options: Options, collected: Collected) -> None:
+def show_summary(options: Options, collected: Collected, address: str) -> None:
+    """Print what a collection did, and where its runs can be seen; `address` is MLflow's."""
     cells = "cell" if collected.answered == 1 else "cells"
     parts = [f"{collected.answered} {cells} answered with {collected.candidates} candidates"]
     if collected.empty:
@@ -98,10 +98,12 @@ def show_summary(options: Options, collected: Collected) -> None:
         )
     if collected.undelivered:
         out.print(
-            f"{collected.undelivered} cells are generated and kept, and NOT in MLflow yet, because it does not answer; "
-            f"the same command, or 'tipbench sync', delivers them once it does.",
+            f"MLflow does not answer: {counted(collected.undelivered, 'cell')} of these are only stored on this "
+            f"machine so far.\nNext: 'tipbench sync', or the same command again, delivers them once MLflow is back.",
             soft_wrap=True,
         )
+    else:
+        out.print(f"Look at the runs: {ui_hint(address)}", soft_wrap=True)
     if collected.failed_now:
         out.print(
             f"{collected.failed_now} cells FAILED; they are stored with their reasons, and --retry-failed tries "

@@ -67,6 +67,9 @@ _MAX_GAIN = 10_000  # points
 )
 @click.option("--verbose", "-v", is_flag=True, help="All columns, and everything that the scores say or can't say.")
 @click.option(
+    "--provisional", is_flag=True, help="Show provisional scores (by rules) although there are scores that count."
+)
+@click.option(
     "--refresh", is_flag=True, help="Read everything again, as after a change that was made in MLflow's own pages."
 )
 def command(
@@ -78,6 +81,7 @@ def command(
     min_gain: float | None,
     scores: Path | None,
     verbose: bool,
+    provisional: bool,
     refresh: bool,
     **given: Any,
 ) -> int:
@@ -91,10 +95,12 @@ def command(
     if scores:
         check_scores_file(scores)
     _check_flags(form, by, against, named, min_gain)
+    if provisional and (against or named):
+        raise InvalidInput("--provisional shows one experiment's leaderboard; leave --against and --gate out")
     with _gc_disabled(), bench_of(options) as bench:
         snapshot = bench.snapshot(refresh)
         rubric = bench.rubric_for(snapshot)
-        board = leaderboard_of(snapshot, rubric)
+        board = leaderboard_of(snapshot, rubric, provisional)
         before = _rows_of(bench, against, rubric, refresh) if against else None
         check_result = _check(board, named, min_gain or 0.0, against, before) if named else None
         if by:

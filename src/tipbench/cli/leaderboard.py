@@ -16,6 +16,7 @@ from tipbench.bench.compare.messages import (
     effect_sentences,
     figure,
     headline,
+    hidden_provisional,
     mark,
     percent,
     range_text,
@@ -51,6 +52,8 @@ def show_leaderboard(board: Leaderboard, form: str = "table", verbose: bool = Fa
         _show_everything(board)
     elif board.rows:
         out.print(_small_table(board))
+        if said := hidden_provisional(board):
+            out.print(printable(said), soft_wrap=not FITS_WIDTH)
         out.print("More: --verbose (criteria, effects, caveats), --format html (with the texts).", style="dim")
 
 

@@ -12,12 +12,13 @@ from tipbench.bench.judge.file import check_export_path
 from tipbench.bench.judge.judges.catalog import PERSON
 from tipbench.bench.options import Options
 from tipbench.cli.collect import show_summary
-from tipbench.cli.console import bench_of, hint, note, out, ui_hint
+from tipbench.cli.console import bench_of, hint, note
 from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
 from tipbench.cli.judge_report import show_applied, show_exported
 from tipbench.cli.progress import CollectingObserver
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.core.errors import JudgeLater, NothingPending
+from tipbench.core.text import counted
 
 
 @click.command(
@@ -68,8 +69,7 @@ def run_all(options: Options, progress_file: ProgressFile, export: Path | None =
         progress_file.begin("starting")
         with observer.displayed():
             collected = bench.collect(**collect_options)
-        show_summary(bench.options, collected)
-        out.print(f"Look at the runs: {ui_hint(bench.store.address)}", soft_wrap=True)
+        show_summary(bench.options, collected, bench.store.address)
         if collected.undelivered:  # what MLflow does not have can't be judged
             progress_file.finish(f"{collected.in_short}; the same run again delivers them and goes on from there")
             return 1
@@ -87,7 +87,7 @@ def run_all(options: Options, progress_file: ProgressFile, export: Path | None =
 class _Judged:
     """The outcome of the judging phase."""
 
-    in_short: str
+    in_short: str  # what happened, so that it stays true after the scores have come
     waiting_items: int = 0
 
 
@@ -95,7 +95,7 @@ def _export(bench: Bench, export: Path | None) -> _Judged:
     """Export what is pending for a person; an existing file is left unchanged."""
     if not bench.pending():
         note("Nothing waits for a judge.")
-        return _Judged("nothing waits for a judge")
+        return _Judged("nothing was left to judge")
     file = export or Path(f"{bench.options.experiment.replace('/', '-')}-judge.json")
     then = hint("judge", bench.options, "--apply", str(file))
     if file.exists():
@@ -103,9 +103,7 @@ def _export(bench: Bench, export: Path | None) -> _Judged:
         return _Judged(f"{file.name} is there from before and was left as it is")
     exported = bench.export(file, PERSON)
     show_exported(file, exported, then)
-    return _Judged(
-        f"{exported.items} {'item waits' if exported.items == 1 else 'items wait'} for a judge", exported.items
-    )
+    return _Judged(f"{counted(exported.items, 'item')} exported for a judge", exported.items)
 
 
 def _run_judge(bench: Bench, name: str) -> _Judged:
@@ -114,9 +112,9 @@ def _run_judge(bench: Bench, name: str) -> _Judged:
         applied = bench.judge(name)
     except NothingPending as nothing:
         note(f"Nothing waits for judge '{nothing.judge}'.")
-        return _Judged(f"nothing waits for judge '{nothing.judge}'")
+        return _Judged(f"nothing was left for judge '{nothing.judge}'")
     except JudgeLater as later:
         note(f"{str(later)[0].upper()}{str(later)[1:]}.")
-        return _Judged(f"batch {later.batch} waits for the {name} judge", later.items)
+        return _Judged(f"batch {later.batch} was sent to the {name} judge", later.items)
     show_applied(applied, ApplyOptions())
     return _Judged(applied.in_short)

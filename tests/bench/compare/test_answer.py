@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.bench.compare.made_cells import board, cell, counted, empty, failed, persona_cells, provisional
+from tests.bench.compare.made_cells import RUBRIC, board, cell, counted, empty, failed, persona_cells, provisional
 from tipbench.bench.compare.answer import PRACTICALLY_EQUAL, is_practically_equal
-from tipbench.bench.compare.leaderboard import Leaderboard, row_label
-from tipbench.bench.compare.messages import as_data, as_markdown
+from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard, row_label
+from tipbench.bench.compare.messages import as_data, as_markdown, hidden_provisional
 from tipbench.bench.records import JudgeNote, StoredCell
 
 
@@ -85,6 +85,22 @@ def test_too_few_scenarios_say_how_many_it_takes() -> None:
     assert answer.verdict == "too_little"
     assert answer.says == "Too few scenarios to compare 4 variants: you have 1, you need at least 3."
     assert answer.next.judgements == 8
+
+
+def test_provisional_scores_beside_counted_ones_are_announced_and_can_be_seen() -> None:
+    cells = [provisional(one, 12) for one in waiting(rows(10, 9), 5)]
+    assert board(*cells).answer.verdict != "too_little"
+    said = hidden_provisional(board(*cells))
+    assert said.startswith("Not shown: provisional scores by 'lexical' (32 cells)")
+    assert "'tipbench compare --experiment e --provisional'" in said
+    assert said in as_data(board(*cells))["says"]
+    shown = leaderboard("e", cells, RUBRIC, {}, provisional=True)
+    assert [row.composite for row in shown.rows] == [12, 12]
+    assert shown.answer.verdict == "too_little"
+    assert shown.answer.says.startswith("No answer from these: scores come from simple rules")
+    assert shown.answer.next.command == "tipbench compare --experiment e"
+    assert not hidden_provisional(shown)
+    assert not hidden_provisional(board(*rows(10, 9)))
 
 
 def test_all_failed() -> None:

@@ -77,7 +77,7 @@ def test_with_the_jobs_end_the_asking_ends(state: str) -> None:
 def test_a_finished_job_leads_to_judging_and_to_the_leaderboard() -> None:
     runner = MadeRunner({"j1": a_job(state="finished")}, {"j1": a_progress(phase="done", waiting_items=60)})
     live = by_id(page_at(visit(runner=runner), "/jobs/j1"), "job-live")
-    assert "60 items wait for a judge." in live.words
+    assert "When it ended, 60 items waited for a judge." in live.words
     assert links(live) == [urls.judging(NAME), urls.leaderboard(NAME)]
 
     runner.told["j1"] = a_progress(phase="done", waiting_items=0)

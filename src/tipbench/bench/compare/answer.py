@@ -101,7 +101,8 @@ def _too_little(board: Leaderboard) -> str:
         return f"No answer yet: all {cells} cells failed, the first with: {first_failure(board)}."
     if board.provisional and board.judges:
         leader = f" They rank {row_label(board, board.rows[0])} first." if board.rows[0].composite is not None else ""
-        return f"No answer yet: scores come from simple rules, which don't count.{leader}"
+        begin = "No answer from these" if board.has_counted_scores else "No answer yet"
+        return f"{begin}: scores come from simple rules, which don't count.{leader}"
     if not board.judges and board.quarantined:
         return f"No answer yet: the scores of {' and '.join(board.quarantined)} are on hold and don't count."
     scored = [row for row in board.rows if row.composite is not None and row.scored > row.empty]
@@ -164,6 +165,8 @@ def _next_step(board: Leaderboard, verdict: Verdict) -> NextStep:
         return NextStep(f"ship {best}, after a look at its weakest texts", _report(board), 0, reads_texts=True)
     if is_practically_equal(board):
         return _choose_by_cost(board)
+    if board.provisional and board.has_counted_scores:
+        return NextStep("see the scores that count", _command(board, "compare"))
     if board.quarantined:
         who = " and ".join(board.quarantined)
         return NextStep(f"see why the scores of {who} are on hold", _command(board, "judge", "--status"))

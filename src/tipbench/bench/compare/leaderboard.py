@@ -35,7 +35,8 @@ class Leaderboard:
     judges: tuple[str, ...]
     kappas: Kappas
     quarantined: Mapping[str, int]  # judge → cells without a counted score, because the judge's are in quarantine
-    provisional: bool  # no counted judge has scored anything yet; the scores are a rule's
+    provisional: bool  # the scores are provisional ones: no others exist, or they were asked for
+    hidden_provisional: Mapping[str, int]  # judge → cells with provisional scores, where counted ones are shown instead
     other_rubrics: int  # cells scored by another rubric, which count as pending here
     uneven: bool  # rows were scored on different scenarios, so their means compare different things
     rows: tuple[LeaderboardRow, ...]
@@ -55,6 +56,11 @@ class Leaderboard:
     def empty(self) -> int:
         """The number of judged answers without a usable candidate."""
         return sum(row.empty for row in self.rows)
+
+    @property
+    def has_counted_scores(self) -> bool:
+        """Whether a judge's scores count for any cell, even if provisional ones are shown."""
+        return self.judged > self.empty
 
     @property
     def pending(self) -> int:
@@ -129,12 +135,16 @@ def prompt_label(board: Leaderboard, row: LeaderboardRow) -> str:
     return f"{label} ({settings})" if settings else label
 
 
-def leaderboard_of(snapshot: Snapshot, rubric: Rubric) -> Leaderboard:
-    return leaderboard(snapshot.experiment.name, snapshot.cells, rubric, snapshot.kappas(rubric.digest))
+def leaderboard_of(snapshot: Snapshot, rubric: Rubric, provisional: bool = False) -> Leaderboard:
+    """Make the leaderboard of an experiment; with `provisional`, of provisional scores even if there are others."""
+    kappas = snapshot.kappas(rubric.digest)
+    return leaderboard(snapshot.experiment.name, snapshot.cells, rubric, kappas, provisional)
 
 
-def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric, kappas: Kappas) -> Leaderboard:
-    grid = make_rows(cells, rubric)
+def leaderboard(
+    experiment: str, cells: Sequence[StoredCell], rubric: Rubric, kappas: Kappas, provisional: bool = False
+) -> Leaderboard:
+    grid = make_rows(cells, rubric, provisional)
     grid = grid.in_order(in_order_of_means(grid))
     comparison = compare_rows(grid)
     rows = make_leaderboard_rows(grid, comparison.ranks, rubric.digest)
@@ -149,6 +159,7 @@ def leaderboard(experiment: str, cells: Sequence[StoredCell], rubric: Rubric, ka
         kappas={judge: kappas.get(judge, {}) for judge in judges},
         quarantined=_quarantined(cells, rubric),
         provisional=grid.provisional,
+        hidden_provisional={} if grid.provisional else _provisional_cells(cells, rubric),
         other_rubrics=sum(cell.judged_rubric not in (None, rubric.digest) and not cell.is_empty for cell in cells),
         uneven=len({row.scenarios for row in rows if row.scenarios}) > 1,
         rows=tuple(rows),
@@ -167,6 +178,14 @@ def _judges(cells: Sequence[StoredCell], rubric: Rubric, provisional: bool) -> t
         if note.counted or note.provisional
     }
     return tuple(sorted(found))
+
+
+def _provisional_cells(cells: Sequence[StoredCell], rubric: Rubric) -> dict[str, int]:
+    """Count the cells that each provisional judge has scored."""
+    found = Counter(
+        note.judge for cell in cells for note in cell.judges if note.provisional and note.rubric_digest == rubric.digest
+    )
+    return dict(sorted(found.items()))
 
 
 def _quarantined(cells: Sequence[StoredCell], rubric: Rubric) -> dict[str, int]:

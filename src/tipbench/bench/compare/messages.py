@@ -32,9 +32,24 @@ def headline(board: Leaderboard) -> str:
     names = ", ".join(_with_kappa(judge, board.kappas.get(judge, {})) for judge in board.judges)
     if board.provisional:
         scored = f"{_quarantine(board)}" if board.quarantined else "not yet by a person or an agent"
+        if board.has_counted_scores:
+            scored = "although there are scores that count, which are not shown"
         return f"PROVISIONAL: scored by rules, {names}, {scored}: {counts}."
     quarantine = f" {_capital(_quarantine(board))}." if board.quarantined else ""
     return f"Judged by {names} against {board.rubric}: {counts}.{quarantine}"
+
+
+def hidden_provisional(board: Leaderboard) -> str:
+    """Say that there are provisional scores beside the counted ones, and how to see them; empty if there are none."""
+    if not board.hidden_provisional:
+        return ""
+    by = " and ".join(
+        f"'{judge}' ({cells} {plural('cell', cells)})" for judge, cells in board.hidden_provisional.items()
+    )
+    return (
+        f"Not shown: provisional scores by {by}, because counted scores exist. "
+        f"'tipbench compare --experiment {board.experiment} --provisional' shows them."
+    )
 
 
 def _counts(board: Leaderboard) -> str:
@@ -140,7 +155,7 @@ def effect_sentences(board: Leaderboard) -> list[str]:
 
 def warnings(board: Leaderboard) -> list[str]:
     """Return what a reader must know before comparing rows."""
-    found = []
+    found = [said] if (said := hidden_provisional(board)) else []
     if board.uneven:
         found.append(
             "Rows were scored on different scenarios: each mean is over a row's own, so they compare different things."

@@ -50,7 +50,7 @@ class Rows:
     units: Mapping[str, str]  # scenario → its unit: what it shares with scenarios that it is not independent of
     unit_name: str  # "persona", or "scenario" where each is a unit of its own
     factors: Mapping[str, Mapping[str, str]]  # scenario → factor → level
-    provisional: bool  # no counted judge has scored anything yet; the scores are a rule's
+    provisional: bool  # the scores are provisional ones
 
     @property
     def scenarios(self) -> tuple[str, ...]:
@@ -100,9 +100,12 @@ def scales(rubric: Rubric) -> dict[str, Interval]:
     }
 
 
-def make_rows(cells: Sequence[StoredCell], rubric: Rubric) -> Rows:
-    """Group cells into rows, with counted scores if there are any, else provisional ones; the two are never mixed."""
-    scores_of, counted = _scoring(cells, rubric)
+def make_rows(cells: Sequence[StoredCell], rubric: Rubric, provisional: bool = False) -> Rows:
+    """Group cells into rows, with counted scores if there are any, else provisional ones; the two are never mixed.
+
+    With `provisional`, take the provisional ones even if there are counted ones.
+    """
+    scores_of, counted = _scoring(cells, rubric, provisional)
     groups: dict[RowKey, list[StoredCell]] = {}
     for cell in cells:
         groups.setdefault(key_of(cell), []).append(cell)
@@ -131,9 +134,9 @@ def cell_scores(cells: Sequence[StoredCell], rubric: Rubric) -> dict[str, Scores
     return {run_id: scores for run_id, scores in found.items() if scores is not None}
 
 
-def _scoring(cells: Sequence[StoredCell], rubric: Rubric) -> tuple["ScoresOf", bool]:
+def _scoring(cells: Sequence[StoredCell], rubric: Rubric, provisional: bool = False) -> tuple["ScoresOf", bool]:
     """Return the function that scores a cell, and whether its scores are counted ones."""
-    counted = any(cell.is_counted(rubric.digest) and cell.judged_by != BY_RULE for cell in cells)
+    counted = not provisional and any(cell.is_counted(rubric.digest) and cell.judged_by != BY_RULE for cell in cells)
     return _scale_checked(_counted_scores(rubric) if counted else _provisional_scores(rubric), scales(rubric)), counted
 
 
