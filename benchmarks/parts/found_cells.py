@@ -1,4 +1,4 @@
-"""Looks through a database after kills: what is missing, what is there twice, what can't be read."""
+"""Looks through a database after kills: what is missing, what appears twice, what can't be read."""
 
 import json
 import sqlite3

@@ -78,7 +78,7 @@ def test_a_database_file_is_no_store_for_workers(
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///here.db")
     done = _init(folder, free_address(), "--check")
-    assert "can't be seen by every worker" in done.out
+    assert "is not visible to every worker" in done.out
 
 
 @pytest.mark.parametrize("only_check", [(), ("--check",)])

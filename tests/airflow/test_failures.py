@@ -9,7 +9,7 @@ def test_what_users_can_mend_is_told_as_it_is() -> None:
 
 def test_an_error_that_nobody_foresaw_is_named() -> None:
     assert user_message(KeyError("batch")) == (
-        "it ended with an error that nobody foresaw (KeyError: 'batch'); its log has more"
+        "it ended with an unexpected error (KeyError: 'batch'); its log has more"
     )
 
 

@@ -49,7 +49,7 @@ def test_a_model_that_comes_and_goes_is_waited_for() -> None:
     """As when a worker that was written off works on until its next heartbeat."""
     host = Host(["bee:1b"], [], ["bee:1b"], [], [], [], ["bee:1b"], [])
     assert host.wait("ant:1b") > 1.5
-    assert host.said == ["bee:1b is in memory at http://gpu1:11434; waiting until it has left …"]
+    assert host.said == ["bee:1b is in memory at http://gpu1:11434; waiting until it is unloaded …"]
 
 
 def test_what_a_lost_worker_left_of_this_run_is_unloaded() -> None:
@@ -61,7 +61,7 @@ def test_what_a_lost_worker_left_of_this_run_is_unloaded() -> None:
 
 def test_a_model_that_stays_is_told_with_what_to_do() -> None:
     host = Host(["bee:1b"])
-    with pytest.raises(EngineError, match=r"bee:1b stays in memory at http://gpu1:11434.*'ollama stop bee:1b'"):
+    with pytest.raises(EngineError, match=r"bee:1b is still in memory at http://gpu1:11434.*'ollama stop bee:1b'"):
         host.wait("ant:1b", "cat:1b")
     assert host.unloaded == []
     assert host.now == pytest.approx(60, abs=1)

@@ -12,9 +12,9 @@ def test_a_missing_pool_is_made_and_one_with_more_slots_set_back() -> None:
     assert airflow.pools == {"ollama_a": 1, "ollama_b": 1, "ollama_c": 1}
     assert airflow.changes == ["POST /pools 1", "PATCH /pools/ollama_b 1"]
     assert said == [
-        "ollama_a was made, with one slot",
-        "ollama_b had 4 slots, and was set back to one",
-        "ollama_c is there, with one slot",
+        "ollama_a was created, with one slot",
+        "ollama_b had 4 slots and was reset to one",
+        "ollama_c exists, with one slot",
     ]
 
 

@@ -38,7 +38,7 @@ def test_a_key_that_the_dag_has_another_default_for_can_be_set_back() -> None:
 @pytest.mark.parametrize(
     ("conf", "told"),
     [
-        ({"n_tipps": 3}, "n_tipps: there is no such key; did you mean n_tips?"),
+        ({"n_tipps": 3}, "n_tipps: unknown key; did you mean n_tips?"),
         ({"n_tips": "3"}, "n_tips: input should be a valid integer (given: '3')"),
         ({"fresh": "yes"}, "fresh: must be true or false (given: 'yes')"),
         ({"ollama_url": "gpu1:11434"}, "ollama_url: must start with http:// or https://"),

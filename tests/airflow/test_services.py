@@ -36,7 +36,7 @@ def test_versions(version: str | None, good: bool, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("status", "said"),
-    [("unhealthy", "is unhealthy"), (None, "no sign of life"), ({}, "is {}"), ("\x1b[2J", "\\u001b")],
+    [("unhealthy", "is unhealthy"), (None, "does not respond"), ({}, "is {}"), ("\x1b[2J", "\\u001b")],
 )
 def test_a_service_that_is_not_healthy_is_to_be_started(status: Any, said: str) -> None:
     airflow = FakeAirflow(health={"scheduler": {"status": "healthy"}, "dag_processor": {"status": status}})

@@ -71,5 +71,5 @@ def test_no_credentials_are_sent_to_another_place(server: AskedServer) -> None:
 
 
 def test_a_file_that_only_one_worker_has_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"sqlite:///m\.db can't be seen by every worker"):
+    with pytest.raises(InvalidInput, match=r"sqlite:///m\.db is not visible to every worker"):
         shared_address("sqlite:///m.db", Settings({}))

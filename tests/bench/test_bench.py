@@ -72,7 +72,7 @@ def test_it_is_watched_and_goes_on_where_it_was(bench: Bench, seen: Seen) -> Non
         again = bench.collect(n_scenarios=3)
         assert (again.answered, again.stored_before) == (2, 4)
         assert bench.collect(fresh=True).answered == 6
-        assert seen.notes[-1].startswith("6 stored cells are set aside")
+        assert seen.notes[-1].startswith("6 stored cells no longer count")
         assert [one.name for one in bench.experiments()] == ["tip-bench-x"]
 
 
@@ -94,7 +94,7 @@ def test_a_judge_of_ones_own(bench: Bench) -> None:
 
 
 def test_what_is_wrong_is_told_before_anything_is_made(bench: Bench, tmp_path: Path) -> None:
-    with pytest.raises(Problems, match="n_tip: there is no such key; did you mean n_tips"):
+    with pytest.raises(Problems, match="n_tip: unknown key; did you mean n_tips"):
         Bench("tip-bench-x", n_tip=3)
     with bench:
         with pytest.raises(NothingStored):

@@ -94,12 +94,12 @@ def test_a_value_that_can_not_be_used_is_refused_by_key_and_value(key: str, valu
 
 def test_an_unknown_key_is_refused_with_the_keys_there_are() -> None:
     (problem,) = problems(frobnicate=3)
-    assert problem.startswith("frobnicate: there is no such key")
+    assert problem.startswith("frobnicate: unknown key")
     assert all(key in problem for key in Options.model_fields)
 
 
 def test_a_key_that_is_nearly_right_is_put_right() -> None:
-    assert problems(**{"n-tips": 3}) == ("n-tips: there is no such key; did you mean n_tips?",)
+    assert problems(**{"n-tips": 3}) == ("n-tips: unknown key; did you mean n_tips?",)
 
 
 def test_names_may_come_as_a_list() -> None:
@@ -199,7 +199,7 @@ def test_a_missing_config_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_key_that_stands_twice_in_a_config_file_is_no_matter_of_luck(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="line 2: the key 'n_tips' stands here a second time"):
+    with pytest.raises(InvalidInput, match="line 2: the key 'n_tips' is given twice"):
         read_config(config(tmp_path, "n_tips: 3\nn_tips: 5\n"))
 
 

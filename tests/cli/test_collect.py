@@ -26,7 +26,7 @@ def test_fresh_starts_over_beside_the_old_results(words: tuple[str, ...], tmp_pa
     assert tipbench("judge", "--run", "lexical", *words).status == 0
     again = tipbench(*COLLECT, "--fresh", *words)
     assert again.status == 0
-    assert "3 stored cells are set aside" in again.err
+    assert "3 stored cells no longer count" in again.err
     assert "3 cells answered" in again.out
     assert _cells(words) == {"judged": 0, "pending": 3, "failed": 0, "missing": 0}
     board = json.loads(tipbench("compare", "--format", "json", *words).out)

@@ -42,7 +42,7 @@ def test_somebody_elses_experiment_is_neither_deleted_nor_written_to(url: str) -
     ):
         refused = tipbench(*command, "--mlflow-url", url)
         assert refused.status == 2
-        assert "1 runs that are not tipbench's" in refused.err
+        assert "1 runs that tipbench did not make" in refused.err
 
 
 def test_a_question_that_nobody_answers_deletes_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ def test_a_refusal_is_told_in_its_own_words(words: tuple[str, ...], tmp_path: Pa
     assert seen.message in " ".join(done.err.split())
     assert "gone.yaml" in seen.message
     assert tipbench(*words, "--models", "").status == 2
-    assert "names nothing" in told(tmp_path).message
+    assert "is empty" in told(tmp_path).message
 
 
 def test_a_webhook_judge_that_answers_later_does_not_fail_the_run(

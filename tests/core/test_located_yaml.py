@@ -67,15 +67,15 @@ def test_a_text_says_where_its_first_line_stands(text: str, line: int) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("a: 1\nb: 2\na: 3\n", 3, "'a' stands here a second time"),
+        ("a: 1\nb: 2\na: 3\n", 3, "'a' is given twice"),
         ("a: 1\n2: b\n", 2, "the key 2 is not text"),
         ("a: 1\n? [b]\n: 2\n", 2, "is not text"),
         ("a: 1\nb: [\n", 3, "not valid YAML"),
         ("a: 1\nb: 2001-99-99\n", 2, "is no timestamp"),
         ("a: 1\nb: !!bool maybe\n", 2, "is no bool"),
         ("a: 1\nb: !!int ''\n", 2, "is no int"),
-        ("a: 1\n--- b\n", 2, "another document"),
-        ("a: &x\n  - *x\n", 1, "nested too deep"),
+        ("a: 1\n--- b\n", 2, "a second document"),
+        ("a: &x\n  - *x\n", 1, "nested too deeply"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(text: str, line: int, message: str) -> None:

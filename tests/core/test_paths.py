@@ -60,7 +60,7 @@ def test_a_home_with_something_else_in_it_is_warned_of_and_left(earlier: Path) -
     (earlier / "thesis.tex").write_text("mine")
     before = modes(earlier)
     told = restrict_home(earlier)
-    assert "It was left so, because it holds 'thesis.tex', which tipbench did not make" in told
+    assert "That was not changed, because it holds 'thesis.tex', which tipbench did not make" in told
     assert f"'chmod -R go= {earlier}'" in told
     assert modes(earlier) == before
 

@@ -32,7 +32,7 @@ def locked(path: Path, how: str = "EXCLUSIVE") -> Iterator[None]:
 
 def test_a_locked_file_is_told_instead_of_sqlites_error(path: Path) -> None:
     with closing(connect(path, busy_s=0.1)) as ours, locked(path):
-        with pytest.raises(DatabaseBusy, match=r"x\.db is in use, somebody else"), ConnectionLock(path):
+        with pytest.raises(DatabaseBusy, match=r"x\.db is locked: another process"), ConnectionLock(path):
             ours.execute("SELECT * FROM one")
         with pytest.raises(DatabaseBusy), ConnectionLock(path):
             ours.execute("BEGIN IMMEDIATE")
@@ -120,7 +120,7 @@ def test_a_database_of_our_own_is_private_and_found_again(tmp_path: Path) -> Non
 def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
     with closing(connect(tmp_path / "own.db")) as newer:
         newer.execute("PRAGMA user_version = 9")
-    with pytest.raises(InvalidInput, match=r"newer tipbench \(version 9, this one knows 1\); use that one"):
+    with pytest.raises(InvalidInput, match=r"newer tipbench \(version 9, this one knows 1\); use that version"):
         Database(tmp_path / "own.db", SCHEMA, version=1)
 
 

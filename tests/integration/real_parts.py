@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.axe import axe_script
 from tests.browser import BrowserUnavailable, find_browser
 from tests.integration.airflow_server import VENV, AirflowServer
 from tests.integration.mlflow_server import make_database
@@ -16,6 +17,7 @@ from tests.integration.real_ollama.server import OllamaServer, RealOllamaError, 
 def main() -> int:
     try:
         find_browser()
+        axe_script()
         if reason := unsupported_reason():
             print(f"{reason} The tests that use it will be skipped.", file=sys.stderr)
         else:

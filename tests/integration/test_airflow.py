@@ -206,7 +206,7 @@ def test_a_run_that_is_cancelled_leaves_no_model_loaded(bench: Bench, client: ht
 def test_a_conf_that_can_not_be_run_is_refused_before_any_generation(bench: Bench, client: httpx.Client) -> None:
     airflow, large = bench.airflow, bench.script("large", parameters=7_000_000_000)
     refusals: list[tuple[dict[str, Any], str]] = [
-        ({"modles": "scripted/a"}, "modles: there is no such key; did you mean models?"),
+        ({"modles": "scripted/a"}, "modles: unknown key; did you mean models?"),
         (
             {"models": f"scripted/a,{large}"},
             f"{large}: 7.00 billion parameters (by its metadata) is over the limit of 4",

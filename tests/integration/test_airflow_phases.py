@@ -136,7 +136,7 @@ def test_starting_over_sets_aside_what_is_older_and_nothing_of_its_own(workers: 
     asked_ms = max(one.started_ms for one in _runs(workers)) + 1
     fresh = workers.plan(**SMALL, fresh=True, asked_ms=asked_ms)
     assert fresh["to_do"] == 4
-    assert "4 stored cells are set aside" in workers.said[-1]
+    assert "4 stored cells no longer count" in workers.said[-1]
     workers.collect(fresh)
     assert workers.plan(**SMALL, fresh=True, asked_ms=asked_ms)["to_do"] == 0, (
         "plan was cleared, and had done it before"
@@ -204,12 +204,12 @@ def test_models_go_where_they_are_and_what_is_wrong_is_told_at_once(workers: Wor
 def test_a_model_that_differs_between_hosts_is_refused(workers: Workers, host: OllamaHost) -> None:
     with OllamaHost({"ant:1b": 1_000_000_000}) as other:
         other.digests["ant:1b"] = "sha256:older"
-        with pytest.raises(Problems, match="ant:1b: is not the same at all hosts"):
+        with pytest.raises(Problems, match="ant:1b: is not the same on all hosts"):
             workers.plan(host.url, other.url, models="ant:1b")
 
 
 def test_a_database_file_is_refused(workers: Workers) -> None:
-    with pytest.raises(InvalidInput, match=r"sqlite:////data/m\.db can't be seen by every worker"):
+    with pytest.raises(InvalidInput, match=r"sqlite:////data/m\.db is not visible to every worker"):
         workers.plan(**SMALL, mlflow_url="sqlite:////data/m.db")
 
 
@@ -241,7 +241,7 @@ def test_a_worker_with_another_suite_refuses_to_go_on(workers: Workers, tmp_path
     planned = workers.plan(**{**SMALL, "suite": str(suite)})
     prompt = suite / "prompts" / "v1.md"
     prompt.write_text(prompt.read_text() + "\nBe brief.\n")
-    with pytest.raises(InvalidInput, match="is not on this worker what it was where the run was planned"):
+    with pytest.raises(InvalidInput, match="differs on this worker from where the run was planned"):
         workers.collect(planned)
 
 
@@ -355,11 +355,11 @@ def test_the_wait_outlasts_an_mlflow_that_is_away(workers: Workers) -> None:
     exported, settings = workers.export(planned), workers.settings()
     away = {**planned, "options": {**planned["options"], "mlflow_url": "http://127.0.0.1:9"}}
     assert reason_to_continue(away, exported, settings, workers.said.append) == ""
-    assert "can't be told for now" in workers.said[-1]
+    assert "Can't check for the scores right now" in workers.said[-1]
     assert reason_to_continue(planned, exported, settings, workers.said.append) == ""
     assert workers.said[-1] == f"MLflow has no scores for batch {exported['batch']} yet."
     apply_pasted(planned, exported, json.dumps(filled(workers.file(exported))), settings, workers.said.append)
-    assert "are there" in reason_to_continue(planned, exported, settings, workers.said.append)
+    assert "have arrived" in reason_to_continue(planned, exported, settings, workers.said.append)
     nothing = workers.export(planned)
     assert reason_to_continue(planned, nothing, settings, workers.said.append) == "nothing was left for judge 'person'"
 

@@ -110,7 +110,7 @@ def test_a_run_is_cancelled(client: httpx.Client, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "told"),
     [
-        ({"modles": "x"}, ["modles: there is no such key; did you mean models?"]),
+        ({"modles": "x"}, ["modles: unknown key; did you mean models?"]),
         ({"n_tips": 0, "temperature": "hot"}, ["n_tips", "temperature"]),
         ({"models": "scripted/a", "prompts": "v7,v8"}, ["'v7'", "'v8'"]),
         ({"models": "embedded/none:1b,embedded/nil:1b"}, ["embedded/none:1b", "embedded/nil:1b"]),
@@ -232,6 +232,6 @@ def test_a_database_that_another_program_holds_is_told_within_seconds(served: Se
         for name, one in asked.items():
             answer = one.result()
             assert answer.status_code == 503, (name, answer.text)
-            assert "in use, somebody else" in answer.json()["error"]["message"], name
+            assert "is locked: another process" in answer.json()["error"]["message"], name
     for name, (method, path, body) in requests.items():
         assert client.request(method, path, json=body).status_code < 300, name

@@ -90,7 +90,7 @@ def test_models_that_are_missing_or_too_large_come_in_one_message(tmp_path: Path
     (tmp_path / "unknown.yaml").write_text("rules: []")
     models = ",".join(f"scripted/{tmp_path / name}.yaml" for name in ("large-1b", "gone", "unknown"))
     done = tipbench("collect", "--models", models, "--mlflow-url", store)
-    _refused(done, "9.00 billion", "is missing", "size is unknown", "0 lifts it (max_model_b)")
+    _refused(done, "9.00 billion", "is missing", "size is unknown", "0 removes the limit (max_model_b)")
 
 
 def test_a_suite_with_a_typo_is_refused_with_file_and_line(tmp_path: Path, store: str) -> None:
@@ -129,7 +129,7 @@ def _other_batch(text: str) -> str:
         (_cut, ("not JSON",)),
         (_out_of_range, ("items[2]", "tone", "6", "1–5")),
         (_other_batch, ("no batch", "0000")),
-        (lambda _: "[]", ("no judge file",)),
+        (lambda _: "[]", ("not a judge file",)),
     ],
 )
 def test_a_corrupt_judge_file_changes_nothing(
@@ -172,9 +172,7 @@ def test_a_database_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
         theirs.execute("CREATE TABLE precious (x)")
     before = (tmp_path / "theirs.db").read_bytes()
     for command in (("compare",), ("collect", "--models", "scripted/a")):
-        _refused(
-            tipbench(*command, "--mlflow-url", f"sqlite:///{tmp_path / 'theirs.db'}"), "something else than MLflow"
-        )
+        _refused(tipbench(*command, "--mlflow-url", f"sqlite:///{tmp_path / 'theirs.db'}"), "is not an MLflow database")
     assert (tmp_path / "theirs.db").read_bytes() == before
 
 

@@ -163,7 +163,7 @@ def test_the_gate_closes_on_evidence_alone(compare: Compare) -> None:
     unjudged = ("--gate", "scripted/broken.yaml×v1", "--against", EXPERIMENT)
     waiting = compare(*unjudged, experiment="tip-bench-broken")
     assert waiting.status == 0
-    assert "scripted/broken.yaml × v1 has no scores yet, so the gate stays open." in waiting.out
+    assert "scripted/broken.yaml × v1 has no scores yet, so the gate is undecided." in waiting.out
     piped = compare("--gate", "scripted/poor.yaml×v1", "--format", "json")
     assert json.loads(piped.out)["experiment"] == EXPERIMENT
     assert "Gate:" in piped.err

@@ -153,7 +153,7 @@ def test_server_and_job_killed_the_next_server_marks_it_and_unloads_the_model(
     runner = bench.open()
     until(lambda: runner.job(killed).ended)
     assert runner.job(killed).state == "failed"
-    assert runner.job(killed).message.startswith("its process ended without a word")
+    assert runner.job(killed).message.startswith("its process ended without a message")
     assert "may still be loaded" not in runner.job(killed).message
     assert resident(ollama.url) == []
 

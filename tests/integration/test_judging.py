@@ -278,9 +278,9 @@ def test_status_shows_drift_over_time_and_how_far_judges_agree(copied: tuple[tup
         (("--run", "command"), "needs TIPBENCH_JUDGE_COMMAND"),
         (("--run", "webhook"), "needs TIPBENCH_JUDGE_WEBHOOK"),
         (("--run", "model"), "needs TIPBENCH_JUDGE_MODEL"),
-        (("--export", "a.json", "--judge", "command"), "is a judge that runs by itself"),
+        (("--export", "a.json", "--judge", "command"), "is an automatic judge"),
         (("--export", "a.json", "--sample", "0"), "--sample"),
-        (("--export", "a.json", "--judge", "rule"), "take another"),
+        (("--export", "a.json", "--judge", "rule"), "choose another"),
     ],
 )
 def test_flags_that_do_not_fit(

@@ -84,12 +84,12 @@ def test_each_fault_fails_its_own_cell_and_the_grid_goes_on(
     monkeypatch.setenv("TIPBENCH_ENGINE_TIMEOUT", "3")
     cells: list[tuple[list[Fault | None], str | None]] = [
         ([None], None),
-        ([Fault.HANG], "gave no answer within 3 s; TIPBENCH_ENGINE_TIMEOUT sets the limit"),
+        ([Fault.HANG], "did not answer within 3 s; TIPBENCH_ENGINE_TIMEOUT sets the limit"),
         ([Fault.ERROR] * TRIES, "answered 500: llama runner process has terminated: signal: killed"),
-        ([Fault.HALF_JSON], "answered something that is no JSON object"),
-        ([Fault.NO_BODY], "answered something that is no JSON object"),
+        ([Fault.HALF_JSON], "answered with something other than a JSON object"),
+        ([Fault.NO_BODY], "answered with something other than a JSON object"),
         ([Fault.EMPTY_ANSWER], None),
-        ([Fault.CUT_OFF] * TRIES, "broke the connection: peer closed connection without sending complete message"),
+        ([Fault.CUT_OFF] * TRIES, "closed the connection: peer closed connection without sending complete message"),
         ([Fault.CUT_OFF, None], None),
     ]
     generations = [fault for faults, _ in cells for fault in faults]
@@ -145,7 +145,7 @@ def test_a_generation_given_up_while_ollama_works_on_it_leaves_no_model_loaded(
     monkeypatch.setenv("TIPBENCH_ENGINE_TIMEOUT", "0.2")
     done = tipbench(*_command(tmp_path, ollama.url, unload=unload), "--max-tokens", "2000", "--repeats", "2")
     assert done.status == 1, done.err
-    reason = f"Ollama at {ollama.url} gave no answer within 0.2 s; TIPBENCH_ENGINE_TIMEOUT sets the limit"
+    reason = f"Ollama at {ollama.url} did not answer within 0.2 s; TIPBENCH_ENGINE_TIMEOUT sets the limit"
     assert _failures(tmp_path) == [reason] * 4
     assert _nothing_is_loaded(ollama)
 

@@ -76,13 +76,15 @@ def test_a_policy_of_a_newer_tipbench_is_refused_per_request_and_at_the_next_sta
             store.promotions.append(V2.model_copy(update={"to": "egreedy/v3"}), 0)
         refused = client.post("/score", json=request("e1"))
         assert refused.status_code == 409
-        assert "'egreedy/v3' was promoted, and this tipbench knows" in refused.json()["error"]["message"]
+        assert (
+            "'egreedy/v3' was promoted, but this version of tipbench only knows" in refused.json()["error"]["message"]
+        )
         assert client.post("/score/egreedy", json=request("e1")).status_code == 200
         health = httpx.get(f"{served.url}/health", trust_env=False)
         assert health.status_code == 503
         assert "v3" not in health.text
     again = tipbench("recommend", "serve", "--port", "0")
     assert again.status == 2
-    assert "install the tipbench that promoted it, or take it back: tipbench recommend rollback" in again.err
+    assert "install the version that promoted it, or roll it back: tipbench recommend rollback" in again.err
     assert tipbench("recommend", "rollback", "--yes").status == 0
     assert live_now(Settings()) == "egreedy"

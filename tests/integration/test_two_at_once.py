@@ -45,7 +45,7 @@ def test_whoever_would_not_wait_is_refused_and_changes_nothing(tmp_path: Path) -
     first.send_signal(signal.SIGCONT)
     first.communicate()
     assert (first.returncode, second.returncode) == (0, 2)
-    assert "without --no-wait this one would wait its turn" in err
+    assert "without --no-wait, this command would wait for it" in err
     assert len(all_and_counting(url, EXPERIMENT)[0]) == CELLS
 
 

@@ -72,7 +72,7 @@ def test_from_the_first_text_to_a_promotion_and_back(tmp_path: Path, home: Path)
         world = str(a_small_world(tmp_path))
         refused = tipbench("recommend", "promote", "egreedy/v2", "--world", world, "--yes", cwd=tmp_path)
         assert refused.status == 2
-        assert "no gate was run for egreedy/v2 yet" in refused.err
+        assert "no gate has been run for egreedy/v2 yet" in refused.err
         gate = json.loads(
             done("sim", "gate", "--candidate", "egreedy/v2", "--world", world, "--format", "json", cwd=tmp_path)
         )

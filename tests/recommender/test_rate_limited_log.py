@@ -25,7 +25,7 @@ def test_the_next_time_it_says_how_often_it_was_silent(caplog: pytest.LogCapture
         seldom.warning("it failed", ValueError("no"))
     assert caplog.messages == [
         "it failed: ValueError: no",
-        "it failed: ValueError: no (2 more since this was said last)",
+        "it failed: ValueError: no (2 more since the last such message)",
     ]
 
 

@@ -37,7 +37,7 @@ def test_candidates_are_told_apart_and_neither_none_nor_too_many() -> None:
     for count in (0, 201):
         with pytest.raises(ValidationError, match="candidates"):
             made(candidates=candidates(count))
-    with pytest.raises(ValidationError, match="'t0' is there twice"):
+    with pytest.raises(ValidationError, match="'t0' appears twice"):
         made(candidates=[*candidates(2), *candidates(1)])
 
 

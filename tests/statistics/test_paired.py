@@ -61,5 +61,5 @@ def test_a_difference_that_is_always_the_same_is_sure() -> None:
 
 
 def test_too_few_say_nothing() -> None:
-    with pytest.raises(ValueError, match="9 differences, and 10 are the fewest"):
+    with pytest.raises(ValueError, match="9 differences, but at least 10 are needed"):
         difference([1.0] * (FEWEST - 1))

@@ -62,7 +62,7 @@ def test_some_of_the_rows() -> None:
     "scores", [np.empty((2, 0)), np.empty((0, 2)), np.array([[1, np.nan]]), np.array([[np.inf, 1]])]
 )
 def test_what_cannot_be_compared_is_refused(scores: Floats) -> None:
-    with pytest.raises(ValueError, match=r"no scores|no number"):
+    with pytest.raises(ValueError, match=r"no scores|not a number"):
         paired(scores)
 
 

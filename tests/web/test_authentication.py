@@ -170,7 +170,7 @@ def test_other_methods_and_programs_are_not_sent_anywhere(site: Site) -> None:
     assert site.call("GET", "/forgotten", {"accept": "*/*"}).status == 401
     post = site.call("POST", "/forgotten", BROWSER)
     assert post.status == 401
-    assert post.text == "<p>401 for nobody: your session is over, or there was none; sign in []</p>"
+    assert post.text == "<p>401 for nobody: your session has expired, or you have not logged in; log in []</p>"
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_a_cookie_alone_changes_nothing(site: Site, method: str) -> None:
         partly = {name: value for name, value in whole.items() if name != left_out}
         answer = site.call(method, "/forgotten", partly)
         assert answer.status == 403
-        assert answer.error["message"].startswith("this did not come from one of this server's own pages")
+        assert answer.error["message"].startswith("the request did not come from one of this server's pages")
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_what_is_not_the_key_does_not_open(service: Service, header: str) -> Non
 
 def test_a_wrong_key_is_called_a_key(service: Service) -> None:
     refused = service.call("GET", "/things", {"authorization": "Bearer wrong"})
-    assert refused.error["message"] == "this key is not valid, or not any more"
+    assert refused.error["message"] == "this key is not valid or was revoked"
     refused = service.call("GET", "/things", {"authorization": KEY})
     assert refused.error["message"] == "the Authorization header should be 'Bearer' and the key, once"
 

@@ -82,7 +82,7 @@ def test_judges_are_told_no_address_and_no_run(site: Site, error: Exception) -> 
     site.app.add_api_route("/api/judging/fails", fail)
     told = site.call("GET", "/api/judging/fails", site.bearer(site.judge))
     assert told.status in (422, 503)
-    assert told.error["message"].startswith("this can't be had right now")
+    assert told.error["message"].startswith("this is not available right now")
     assert told.error["problems"] == []
     assert site.call("GET", "/api/judging/fails", site.bearer()).error["message"] == (
         error.headline if isinstance(error, Problems) else str(error)
@@ -126,7 +126,7 @@ def test_what_nobody_foresaw_stands_in_the_log_alone(
 @pytest.mark.parametrize(
     ("error", "status", "told"),
     [
-        (StateDamaged("/home/x/state/u1.json is odd"), 500, "what the recommender keeps for this is damaged"),
+        (StateDamaged("/home/x/state/u1.json is odd"), 500, "the recommender's data for this request is damaged"),
         (OSError(28, "No space left on device", "/home/x/state"), 503, "No space left on device"),
     ],
     ids=lambda value: type(value).__name__,
@@ -190,7 +190,7 @@ def test_a_server_that_ends_says_so_to_whoever_still_waits(caplog: pytest.LogCap
 
     asyncio.run(end())
     assert sent[0]["status"] == 503
-    assert "the server is ending" in json.loads(sent[1]["body"])["error"]["message"]
+    assert "the server is shutting down" in json.loads(sent[1]["body"])["error"]["message"]
     assert not caplog.records
 
 
@@ -198,7 +198,7 @@ def test_why_states_can_t_be_had_is_for_the_log(site: Site, caplog: pytest.LogCa
     error = StoreUnreachable("postgresql://inner.example/tips can't be used: no route")
     answer = _raising(error, site)("GET", "/api/fails", site.bearer())
     assert (answer.status, answer.error["code"]) == (503, "service_unavailable")
-    assert answer.error["message"].startswith("states can't be read or written right now; send it again")
+    assert answer.error["message"].startswith("states can't be read or written right now; try again later")
     assert "inner.example" not in answer.text
     assert [record.getMessage() for record in caplog.records] == [f"GET /api/fails: {error}"]
 
@@ -214,7 +214,7 @@ def test_methods_that_are_not_there_are_named(site: Site) -> None:
     ("error", "status", "message"),
     [
         (HTTPException(404), 404, "there is nothing at /api/fails"),
-        (HTTPException(405), 405, "GET is not for /api/fails"),
+        (HTTPException(405), 405, "GET is not supported for /api/fails"),
         (HTTPException(404, "there is no run 7"), 404, "there is no run 7"),
         (HTTPException(418), 418, "i'm a teapot"),
         (HTTPException(499, "odd"), 499, "odd"),

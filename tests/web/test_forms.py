@@ -33,7 +33,7 @@ def test_a_form_with_its_token_is_read(site: Site, token_in: str) -> None:
 def test_a_form_without_it_is_refused(site: Site, token_in: str) -> None:
     answer = _post(site, {"name": "x"}, token_in)
     assert answer.status == 403
-    assert answer.error["message"].startswith("this did not come from")
+    assert answer.error["message"].startswith("the request did not come from")
 
 
 def test_a_form_from_another_site_is_refused_whatever_it_brings(site: Site) -> None:

@@ -56,5 +56,5 @@ def test_names_are_read_from_the_setting() -> None:
 
 @pytest.mark.parametrize("name", ["http://a.example", "a.example:80", "*", "*.example", "ä.example", "a b"])
 def test_what_is_no_name_is_told(name: str) -> None:
-    with pytest.raises(InvalidInput, match=r"TIPBENCH_ALLOWED_HOSTS names .* which is no host name"):
+    with pytest.raises(InvalidInput, match=r"TIPBENCH_ALLOWED_HOSTS names .* which is not a host name"):
         allowed_hosts(f"ok.example,{name}")

@@ -49,7 +49,7 @@ def test_nobody_is_sent_elsewhere_after_signing_in(site: Site, wanted: str) -> N
 def test_a_wrong_token_gives_the_page_once_more(site: Site) -> None:
     answer = _sign_in(site, "wrong")
     assert answer.status == 401
-    assert answer.text == "<p>login next=/experiments?x=1 problem=This token is not valid, or not any more.</p>"
+    assert answer.text == "<p>login next=/experiments?x=1 problem=This token is not valid or was revoked.</p>"
     assert "set-cookie" not in answer.headers
     assert _sign_in(site, " ").status == 422
 

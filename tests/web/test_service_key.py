@@ -76,7 +76,7 @@ def test_a_given_key_that_is_weak_or_can_not_travel_is_refused(path: Path, given
 def test_a_damaged_key_is_told_and_can_be_replaced(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     key = ServiceKey(path, SETTING)
-    with pytest.raises(InvalidInput, match="--new-key makes another"):
+    with pytest.raises(InvalidInput, match="--new-key replaces it"):
         key.ensure()
     assert key.matches(key.renew())
 

@@ -41,5 +41,5 @@ def test_all_who_start_at_once_have_one_secret(home: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"short", b"\xff" * 64, b"g" * 64])
 def test_a_damaged_secret_is_not_used(home: Path, content: bytes) -> None:
     (private_folder(home / "server") / "secret").write_bytes(content)
-    with pytest.raises(InvalidInput, match="secret is not a secret that tipbench made; remove it"):
+    with pytest.raises(InvalidInput, match="secret is not a secret made by tipbench; remove it"):
         server_secret(home)

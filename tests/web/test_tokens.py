@@ -79,7 +79,7 @@ def test_the_file_is_private(tokens: Tokens, home: Path) -> None:
 def test_judges_are_invited_and_revoked(tokens: Tokens, clock: Clock) -> None:
     token = tokens.invite("anna")
     assert tokens.judges() == [JudgeAccess("anna", 1_000_000_000, None)]
-    with pytest.raises(InvalidInput, match="'anna' was invited already"):
+    with pytest.raises(InvalidInput, match="'anna' has already been invited"):
         tokens.invite("anna")
     assert visitor_of(tokens, token) == Visitor("judge", "anna")
     clock.now += 30  # a minute's grace, so that not every request writes

@@ -111,7 +111,7 @@ def test_headers_are_never_shown(call: Caller) -> None:
         ('{"inner": {"a": "b"}}', "body.inner.a: should be a whole number (given: 'b')"),
         ('{"nothing": 1}', "body.nothing: should be null (given: 1)"),
         ('{"even": 3}', "body.even: should be even (given: 3)"),
-        ('{"nmae": "x"}', "body.nmae: is not known here (given: 'x')"),
+        ('{"nmae": "x"}', "body.nmae: is not a known field (given: 'x')"),
         ('{"api_key": "hunter2"}', "body.api_key: should be a whole number"),
         (
             '{"mlflow_url": "http://me:hunter2@host/x"}',

@@ -60,7 +60,7 @@ def _check_complete(model: str, collected: Collected) -> None:
         first = "".join(f", the first with: {printable(one.reason, 200)}" for one in collected.first_failures[:1])
         raise CellsFailed(
             f"{collected.failed} of {collected.planned} cells of {model} failed{first}; they are stored as failures, "
-            "and clearing this task tries them again"
+            "and clear this task to try them again"
         )
 
 

@@ -45,8 +45,8 @@ def command() -> None:
 @click.option(
     "--ollama-url",
     metavar="URL,URL…",
-    help="Ollama hosts, one model at a time on each."
-    "  [default: those of the file that is there, else http://localhost:11434]",
+    help="Ollama hosts; each loads one model at a time."
+    "  [default: those of the existing file, else http://localhost:11434]",
 )
 @click.option(
     "--dags-folder",
@@ -55,7 +55,7 @@ def command() -> None:
     metavar="DIR",
     help="Where Airflow looks for DAGs.  [default: $AIRFLOW__CORE__DAGS_FOLDER, else $AIRFLOW_HOME/dags]",
 )
-@click.option("--check", "only_check", is_flag=True, help="Only check, and change nothing.")
+@click.option("--check", "only_check", is_flag=True, help="Only check; change nothing.")
 def init(ollama_url: str | None, dags_folder_given: Path | None, only_check: bool) -> int:
     """Put the DAG bench_collect into Airflow's folder, make a pool for each Ollama host, and check everything.
 

@@ -53,10 +53,10 @@ def put_dag_file(folder: Path, hosts: Sequence[str] | None) -> tuple[bool, str]:
     if found is not None and hosts_in(found) is None:
         if _OUR_MODULE not in found:
             raise InvalidInput(
-                f"{path} is there and brings something else than tipbench's DAG; nothing was changed. Move it away, or "
-                "name another folder with --dags-folder"
+                f"{path} exists and is not tipbench's DAG; nothing was changed. Move it away, or choose another "
+                "folder with --dags-folder"
             )
-        return False, f"{path} was changed by hand, and stays as it is"
+        return False, f"{path} was changed by hand and is left unchanged"
     text = dag_text(hosts or (found and hosts_in(found)) or [DEFAULT_HOST])
     if found == text:
         return False, f"{path} is unchanged"
@@ -70,7 +70,7 @@ def _write(path: Path, text: str) -> None:
         path.parent.mkdir(exist_ok=True)
     except FileNotFoundError:
         raise InvalidInput(
-            f"{path.parent.parent} is not there; set AIRFLOW_HOME as it is for Airflow's services, or name the folder "
-            "of its DAGs with --dags-folder"
+            f"{path.parent.parent} does not exist; set AIRFLOW_HOME as for Airflow's services, or name the DAGs "
+            "folder with --dags-folder"
         ) from None
     atomic_write(path, text)

@@ -28,7 +28,7 @@ def host_indices(options: Options, hosts: Sequence[str]) -> list[int]:
     if unknown:
         raise InvalidInput(
             f"ollama_url: the DAG has no pool for {', '.join(unknown)}, only for {', '.join(hosts)}; "
-            f"'tipbench airflow init --ollama-url {','.join((*hosts, *unknown))}' makes one"
+            f"'tipbench airflow init --ollama-url {','.join((*hosts, *unknown))}' creates one"
         )
     return [known[endpoint(url)] for url in options.ollama_urls]
 
@@ -85,7 +85,8 @@ def assign_models(
             candidates.setdefault(model, []).append(index)
             if infos.setdefault(model, info).digest != info.digest:
                 problems.append(
-                    f"{model}: is not the same at all hosts; pull it anew, so that its cells are of one model"
+                    f"{model}: is not the same on all hosts; pull it again on each, so that all cells come from one "
+                    "model"
                 )
         if model not in candidates and hosts.unreachable:
             raise next(iter(hosts.unreachable.values()))  # it may be reachable when the task is retried
@@ -133,7 +134,7 @@ def wait_for_free_memory(
         found = [loaded.name for loaded in engine.resident() if not engine.same_model(loaded.name, own)]
         if found:
             if not others:
-                say(f"{', '.join(found)} is in memory at {engine.address}; waiting until it has left …")
+                say(f"{', '.join(found)} is in memory at {engine.address}; waiting until it is unloaded …")
             others, free_since = found, clock()
         if clock() - started > _UNLOAD_AFTER_S:
             for left in [name for name in found if any(engine.same_model(name, one) for one in run_models)]:
@@ -141,7 +142,7 @@ def wait_for_free_memory(
                 engine.unload(left)
         if others and clock() - started > _TIMEOUT_S:
             raise EngineError(
-                f"{', '.join(others)} stays in memory at {engine.address}, and {model} is not loaded beside it; "
-                f"unload it ('ollama stop {others[0]}'), or keep others away from this host, and clear this task"
+                f"{', '.join(others)} is still in memory at {engine.address}, and {model} is not loaded beside it; "
+                f"unload it ('ollama stop {others[0]}'), or keep other clients away from this host, and clear this task"
             )
         sleep(_POLL_INTERVAL_S)

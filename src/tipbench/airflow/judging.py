@@ -83,7 +83,7 @@ def apply_pasted(
     """Apply scores that were pasted as a filled-in judge file, with the usual checks; raise InvalidInput."""
     scored = read_judge_data(text.encode(errors="replace"), "what was pasted")
     if scored.get("batch") != exported["batch"]:
-        raise InvalidInput(f"what was pasted is not batch {exported['batch']}; paste that batch's file, filled in")
+        raise InvalidInput(f"the pasted text is not batch {exported['batch']}; paste that batch's file, filled in")
     with _bench(planned, settings, say) as bench:
         return {"in_short": bench.apply(scored).in_short}
 
@@ -95,10 +95,10 @@ def reason_to_continue(planned: Mapping[str, Any], exported: Mapping[str, Any], 
     try:
         has_scores = is_scored(planned, exported, settings)
     except TrackingUnreachable as error:
-        say(f"Whether the scores are there can't be told for now: {error}")
+        say(f"Can't check for the scores right now: {error}")
         return ""
     if has_scores:
-        return f"the scores of batch {exported['batch']} are there"
+        return f"the scores of batch {exported['batch']} have arrived"
     say(f"MLflow has no scores for batch {exported['batch']} yet.")
     return ""
 

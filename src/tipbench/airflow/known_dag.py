@@ -78,15 +78,15 @@ def check_dag(known: KnownDag, pools: Collection[str] | None) -> Iterator[Check]
         yield Check(
             False,
             "dag",
-            f"Airflow can't read {FILE}: {printable(known.error, 300)}; each Python that Airflow runs with needs "
-            f"tipbench, of this version; {again}",
+            f"Airflow can't read {FILE}: {printable(known.error, 300)}; every Python that Airflow runs with needs "
+            f"this version of tipbench; {again}",
         )
     elif known.dag is None or known.dag.get("is_stale"):
         yield Check(
             False,
             "dag",
-            f"Airflow has not found {FILE}; 'tipbench airflow init' writes it, and the folder must be that of "
-            "Airflow's DAGs. It looks for new files every 5 minutes if not set otherwise, and at once by 'airflow dags "
+            f"Airflow has not found {FILE}; 'tipbench airflow init' writes it, and the folder must be Airflow's DAGs "
+            "folder. By default, Airflow looks for new files every 5 minutes, and at once with 'airflow dags "
             f"reserialize'; {again}",
         )
     elif pools is not None and known.pools != frozenset(pools):
@@ -100,7 +100,7 @@ def check_dag(known: KnownDag, pools: Collection[str] | None) -> Iterator[Check]
     else:
         yield Check(True, "dag", f"{DAG_ID}, for {_names(known.pools)}")
     if known.dag and known.dag.get("is_paused"):
-        yield Check(False, "dag", f"{DAG_ID} is paused, so that its runs stay queued: airflow dags unpause {DAG_ID}")
+        yield Check(False, "dag", f"{DAG_ID} is paused, so its runs stay queued: airflow dags unpause {DAG_ID}")
 
 
 def _rows(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:

@@ -54,8 +54,8 @@ def shared_address(url: str | None, settings: Settings) -> str:
     address = (own if is_own else url) or DEFAULT_SERVER
     if not address.startswith(("http://", "https://")):
         raise InvalidInput(
-            f"mlflow_url: {without_credentials(address)} can't be seen by every worker; give the address of an MLflow "
-            "server, here or as MLFLOW_TRACKING_URI on the workers"
+            f"mlflow_url: {without_credentials(address)} is not visible to every worker; use the address of an "
+            "MLflow server, here or as MLFLOW_TRACKING_URI on the workers"
         )
     return address
 
@@ -83,7 +83,7 @@ def plan_run(
     with shared_bench(options, settings, TaskLog(say)) as bench:
         if request.fresh:
             superseded = bench.start_over(models, before_ms=asked_ms)
-            say(f"{superseded} stored cells are set aside: they stay in MLflow, tagged tipbench.superseded.")
+            say(f"{superseded} stored cells no longer count: they stay in MLflow, tagged tipbench.superseded.")
         plan = bench.missing_cells(models, request.retry_failed)
         to_do = Counter(cell.model.name for cell in plan.to_do)
         options = options.model_copy(update={"mlflow_url": bench.store.address})
@@ -120,8 +120,8 @@ def planned_request(planned: Mapping[str, Any]) -> tuple[Options, Suite]:
     suite = load_suite(options.suite)
     if suite_digest(suite) != planned["suite_digest"]:
         raise InvalidInput(
-            f"suite '{suite.name}' in {suite.folder} is not on this worker what it was where the run was planned; put "
-            "the same files on all workers and clear this task"
+            f"suite '{suite.name}' in {suite.folder} differs on this worker from where the run was planned; put the "
+            "same files on all workers and clear this task"
         )
     return options, suite
 

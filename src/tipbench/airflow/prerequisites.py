@@ -47,5 +47,5 @@ def check_ollama(url: str, settings: Settings) -> tuple[Check, list[str]]:
     try:
         models = models_on(url, settings)
     except TipbenchError as error:
-        return Check(None, "ollama", f"{error}. Workers may reach it all the same"), []
+        return Check(None, "ollama", f"{error}. Workers may be able to reach it nevertheless"), []
     return Check(True if models else None, "ollama", f"{url}: {counted(len(models), 'model')}"), models

@@ -12,10 +12,10 @@ from tipbench.core.settings import Setting, Settings
 from tipbench.core.untrusted import printable, shown
 
 FLAGS = {
-    "retry_failed": "Try the cells again that failed before.",
-    "fresh": "Start over: what is stored of this grid is set aside.",
+    "retry_failed": "Try cells that failed before again.",
+    "fresh": "Start over: cells of this grid that are stored already no longer count.",
 }
-HOME = Setting("AIRFLOW_HOME", "~/airflow", "Airflow's folder.")
+HOME = Setting("AIRFLOW_HOME", "~/airflow", "Folder of Airflow's configuration.")
 DAGS_FOLDER = Setting("AIRFLOW__CORE__DAGS_FOLDER", "", "Where Airflow looks for DAGs; default: dags in its folder.")
 _MAX_CHARS = 10_000  # a conf may repeat names of any length, and an XCom is stored forever
 
@@ -77,8 +77,6 @@ class TaskTerminated(TipbenchError):
 def user_message(error: Exception) -> str:
     """Return the message to show to users, limited in length; an unexpected error is described as such."""
     if not isinstance(error, TipbenchError):
-        error = TipbenchError(
-            f"it ended with an error that nobody foresaw ({type(error).__name__}: {error}); its log has more"
-        )
+        error = TipbenchError(f"it ended with an unexpected error ({type(error).__name__}: {error}); its log has more")
     text = printable(str(error))
     return text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 1]}…"

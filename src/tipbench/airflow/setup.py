@@ -19,7 +19,7 @@ from tipbench.server.jobs.simulation_asked import refuse_credentials
 TESTED = "3.3.2"
 _MAJOR = "3"
 _SERVICES = {"scheduler": "airflow scheduler", "dag_processor": "airflow dag-processor"}
-_POOL_DESCRIPTION = "One model at a time on this Ollama host; made by 'tipbench airflow init'."
+_POOL_DESCRIPTION = "One model at a time on this Ollama host; created by 'tipbench airflow init'."
 
 
 # Airflow itself: does it answer, is its version supported, are its services running?
@@ -31,7 +31,7 @@ def check_version(api: AirflowApi) -> Check:
     except NotFound:
         version = ""
     if not version:
-        text = f"what answers at {api.address} says no version, as Airflow {_MAJOR} does; check {URL.name}"
+        text = f"the server at {api.address} reports no version, as Airflow {_MAJOR} does; check {URL.name}"
         return Check(False, "airflow", text)
     if version.split(".")[0] != _MAJOR:
         text = (
@@ -51,7 +51,7 @@ def check_health(api: AirflowApi) -> Iterator[Check]:
         if status == "healthy":
             yield Check(True, name, "healthy")
         else:
-            state = "gives no sign of life" if status is None else f"is {printable(str(status), 40)}"
+            state = "does not respond" if status is None else f"is {printable(str(status), 40)}"
             yield Check(False, name, f"{state}; start it where Airflow runs: {start}")
 
 
@@ -64,28 +64,28 @@ def make_pools(api: AirflowApi, names: Iterable[str]) -> Iterator[Check]:
         slots = _slots(api, name)
         if slots is None:
             api.post("/pools", {"name": name, "slots": 1, "description": _POOL_DESCRIPTION})
-            yield Check(True, "pool", f"{name} was made, with one slot")
+            yield Check(True, "pool", f"{name} was created, with one slot")
         elif slots != 1:
             body = {"pool": name, "slots": 1, "include_deferred": False}  # Airflow requires more than what changes
             api.patch(f"/pools/{path_segment(name)}", body, update_mask="slots")
-            yield Check(True, "pool", f"{name} had {shown(slots)} slots, and was set back to one")
+            yield Check(True, "pool", f"{name} had {shown(slots)} slots and was reset to one")
         else:
-            yield Check(True, "pool", f"{name} is there, with one slot")
+            yield Check(True, "pool", f"{name} exists, with one slot")
 
 
 def check_pools(api: AirflowApi, names: Iterable[str]) -> Iterator[Check]:
     for name in names:
         slots = _slots(api, name)
         if slots is None:
-            yield Check(False, "pool", f"{name} is missing, so its tasks would wait for ever: tipbench airflow init")
+            yield Check(False, "pool", f"{name} is missing, so its tasks would wait forever: tipbench airflow init")
         elif slots != 1:
             yield Check(
                 False,
                 "pool",
-                f"{name} has {shown(slots)} slots, and a model needs its host for itself: tipbench airflow init",
+                f"{name} has {shown(slots)} slots, but a model needs its host to itself: tipbench airflow init",
             )
         else:
-            yield Check(True, "pool", f"{name} is there, with one slot")
+            yield Check(True, "pool", f"{name} exists, with one slot")
 
 
 def _slots(api: AirflowApi, name: str) -> Any:
@@ -118,7 +118,9 @@ def given_hosts(ollama_url: str | None) -> tuple[str, ...] | None:
     if not (
         options.ollama_url.isascii() and options.ollama_url.isprintable()
     ):  # it becomes part of a Python file and of task names
-        raise InvalidInput(f"--ollama-url {shown(ollama_url)} has characters that no address has, such as a line break")
+        raise InvalidInput(
+            f"--ollama-url {shown(ollama_url)} contains characters that addresses don't have, such as a line break"
+        )
     if len({pool_name(host) for host in hosts}) < len(hosts):
         raise InvalidInput(f"--ollama-url {options.ollama_url}: two of these would share a pool in Airflow; rename one")
     return hosts

@@ -47,7 +47,7 @@ def graceful_termination() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise TaskTerminated("ended from outside; what was done is stored") from None
+        raise TaskTerminated("stopped from outside; everything done so far is stored") from None
     finally:
         signal.signal(signal.SIGTERM, previous)
 
@@ -56,7 +56,7 @@ def read_plan() -> Mapping[str, Any]:
     """Return the plan. Without one, fail the task but push no problem: `plan` has failed and pushed its own."""
     found = pull_xcom(PLAN, PLANNED)
     if not found:
-        raise AirflowFailException("there is no plan to go by; see why 'plan' failed, and clear it")
+        raise AirflowFailException("there is no plan; see why 'plan' failed, and clear it")
     planned: Mapping[str, Any] = found
     return planned
 

@@ -30,7 +30,7 @@ class WaitForJudge(HITLOperator):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
-            subject="Scores are waited for",
+            subject="Waiting for scores",
             options=[APPLIED, WITHOUT],
             response_timeout=_POLL_INTERVAL,
             **kwargs,
@@ -76,4 +76,4 @@ class WaitForJudge(HITLOperator):
             try:
                 say(apply_pasted(planned, exported, text, Settings(), say)["in_short"])
             except (InvalidInput, TrackingUnreachable) as error:
-                say(f"What was pasted was not applied: {error}")
+                say(f"The pasted scores were not applied: {error}")

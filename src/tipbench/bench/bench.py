@@ -136,7 +136,9 @@ class Bench:
                 self._deliver_left_behind()
                 if fresh:
                     count = self.start_over(models)
-                    self._note(f"{count} stored cells are set aside: they stay in MLflow, tagged tipbench.superseded.")
+                    self._note(
+                        f"{count} stored cells no longer count: they stay in MLflow, tagged tipbench.superseded."
+                    )
                 plan = self._plan(suite, models, retry_failed, store)
                 if share is None:
                     remember_experiment(settings, self.options.experiment, store.address, str(suite.folder))
@@ -193,8 +195,8 @@ class Bench:
         stored_suite = experiment.tags.get("tipbench.suite", suite.name) if experiment else suite.name
         if stored_suite != suite.name:
             raise InvalidInput(
-                f"experiment '{name}' belongs to suite '{stored_suite}', not '{suite.name}'; give this one a name of "
-                f"its own, such as --experiment {suite.experiment_prefix}1"
+                f"experiment '{name}' belongs to suite '{stored_suite}', not '{suite.name}'; choose another name, "
+                f"such as --experiment {suite.experiment_prefix}1"
             )
         stored = iter_cells(store, experiment) if store and experiment else ()
         return make_plan(models, Grid(self.options, suite, models), stored, retry_failed)
@@ -208,7 +210,7 @@ class Bench:
         found = orphaned_journals(journals, self.store.address, self.options.experiment)
         delivered: DeliveryResult = deliver_orphaned(found, self.store)
         if delivered.cells:
-            self._note(f"{delivered.cells} cells that an earlier run generated and could not store are in MLflow now.")
+            self._note(f"{delivered.cells} cells that an earlier run could not store are in MLflow now.")
 
     def _generate(self, suite: "Suite", plan: "Plan", engines: "Engines", keep_up: bool) -> "Collected":
         """Generate and store every cell of the plan.
@@ -241,7 +243,7 @@ class Bench:
                     collected.count(outcome)
                     context.observer.done(outcome)
         except EngineError:
-            self._note("What was done is stored; the same command goes on from there.")
+            self._note("Everything done so far is stored; the same command continues from there.")
             raise
         collected.undelivered, collected.outages = writer.undelivered, writer.delivered.outages
         if store.is_shared and not collected.undelivered:
@@ -391,7 +393,7 @@ class Bench:
                 texts = {_REFUSED_SCORES: json_text(scored)}
                 self.store.extend_run(batch_run, {}, new_texts=texts, at_ms=self.now_ms)
                 where = f"MLflow, {_REFUSED_SCORES} of run {batch_run.run_id}: mend it and --apply it"
-            raise ScoresRefused(f"{error}\nWhat the judge gave is kept in {where}") from error
+            raise ScoresRefused(f"{error}\nThe judge's answer was saved in {where}") from error
         backup.unlink(missing_ok=True)
         return applied
 
@@ -526,7 +528,7 @@ def _check_own(store: RunStore, experiment: Experiment) -> None:
     foreign = store.foreign_runs(experiment)
     if foreign:
         raise InvalidInput(
-            f"experiment '{experiment.name}' holds {foreign} runs that are not tipbench's; it was left as it is"
+            f"experiment '{experiment.name}' holds {foreign} runs that tipbench did not make; it was left unchanged"
         )
 
 
@@ -536,5 +538,5 @@ def _score(judge: "Judge", file: dict[str, Any]) -> dict[str, Any]:
 
     scored = judge.score(file)
     if scored.get("format") != file["format"] or scored.get("batch") != file["batch"]:
-        raise JudgeFailed(f"what the judge '{judge.identity.name}' gave back is not the batch that it was given")
+        raise JudgeFailed(f"the answer of judge '{judge.identity.name}' is not for the batch that it was given")
     return scored

@@ -37,28 +37,28 @@ class Options(BaseModel):
     )
     ollama_url: str = Field(
         "http://localhost:11434",
-        description="Ollama endpoint. Several, comma-separated, where a runner spreads models over them.",
+        description="Ollama endpoint. Several, comma-separated, if a runner distributes models over them.",
     )
     mlflow_url: str | None = Field(
         None,
         description="MLflow server, or sqlite:///FILE. Default: $MLFLOW_TRACKING_URI, else "
-        "http://localhost:5000 if MLflow answers there, else a database of tipbench's own.",
+        "http://localhost:5000 if MLflow answers there, else tipbench's own database.",
     )
     diversity: bool = Field(False, description="Ask for candidates that differ from each other.")
     suite: str = Field("tip", description="A built-in suite's name, or the folder of your own.")
-    repeats: int = Field(1, ge=1, le=1000, description="How often each cell is generated, each with its own seed.")
-    seed: int = Field(0, ge=0, lt=2**31, description="Start of all randomness: the same seed, the same requests.")
+    repeats: int = Field(1, ge=1, le=1000, description="How often each cell is generated, each time with its own seed.")
+    seed: int = Field(0, ge=0, lt=2**31, description="Random seed: the same seed gives the same requests.")
     unload: Literal["call", "model"] = Field(
-        "call", description="When Ollama drops a model: after every call, or after the model's last cell."
+        "call", description="When Ollama unloads a model: after every call, or after the model's last cell."
     )
     concurrency: int | None = Field(
-        None, ge=1, le=256, description="Requests at once. Default: 1 for Ollama and embedded, 16 for openai."
+        None, ge=1, le=256, description="Concurrent requests. Default: 1 for Ollama and embedded, 16 for openai."
     )
     max_tokens: int | None = Field(
-        None, ge=1, le=32_768, description="Longest answer in tokens. Default: what the suite says."
+        None, ge=1, le=32_768, description="Maximum length of an answer in tokens. Default: set by the suite."
     )
     judge: str | None = Field(
-        None, description="Judge that runs by itself (lexical, command, webhook, model). Default: export for a person."
+        None, description="Automatic judge: lexical, command, webhook or model. Default: export for a person."
     )
 
     @field_validator("models", "prompts", mode="before")
@@ -73,9 +73,9 @@ class Options(BaseModel):
     def _check_names(cls, value: str) -> str:
         names = split_names(value)
         if not names:
-            raise ValueError("names nothing; give at least one")
+            raise ValueError("is empty; give at least one")
         if storable(value).escaped:
-            raise ValueError("has a character that can't be stored: a NUL, or bytes that are no UTF-8")
+            raise ValueError("has a character that can't be stored: a NUL, or bytes that are not UTF-8")
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
             raise ValueError(f"names {', '.join(doubled)} twice")
@@ -176,7 +176,7 @@ def read_config(path: Path) -> dict[str, Any]:
     if located.data is None:
         return {}
     if not isinstance(located.data, dict):
-        raise InvalidInput(f"config file {path} must hold keys and values, like 'n_tips: 5'; it holds a list or text")
+        raise InvalidInput(f"config file {path} must contain keys and values, such as 'n_tips: 5', not a list or text")
     return located.data
 
 
@@ -185,7 +185,7 @@ def _explain(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         matches = get_close_matches(key, Options.model_fields, n=1)
         meant = f"did you mean {matches[0]}?" if matches else f"the keys are {', '.join(Options.model_fields)}"
-        return f"{key}: there is no such key; {meant}"
+        return f"{key}: unknown key; {meant}"
     given = error.get("input")
     if key.endswith("_url"):  # may hold a password
         given = without_credentials(given) if isinstance(given, str) else "…"

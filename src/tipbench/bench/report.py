@@ -31,7 +31,7 @@ def make_report(store: RunStore, snapshot: Snapshot, rubric: Rubric, board: "Lea
         found = store.runs(snapshot.experiment, {KIND: CELL, "tipbench.cell_key": cells[run_id].key})
         texts = [stored_candidates(store, run).texts for run in found if run.run_id == run_id]
         if not texts or candidate >= len(texts[0]):
-            raise StoredDataDamaged(f"candidate {candidate} of run {run_id} was judged and is gone; try --refresh")
+            raise StoredDataDamaged(f"candidate {candidate} of run {run_id} was judged but is gone now; try --refresh")
         return texts[0][candidate]
 
     return Report(

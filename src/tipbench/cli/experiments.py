@@ -7,7 +7,7 @@ from rich.table import Table
 
 from tipbench.bench.bench import Bench
 from tipbench.bench.context import Context
-from tipbench.bench.suites.load import built_in_suites, load_suite
+from tipbench.bench.suites.load import built_in_prefixes
 from tipbench.bench.tracking.runs import stored_runs
 from tipbench.cli.console import Notes, bench_of, note, out, ui_hint
 from tipbench.cli.flags import gather, option_flags
@@ -33,7 +33,7 @@ def command(ctx: click.Context) -> int | None:
 def list_(everything: bool = False, **given: Any) -> int:
     """The experiments with their cells: judged, pending, failed."""
     options = gather(given)
-    prefixes = tuple(load_suite(name).experiment_prefix for name in built_in_suites())
+    prefixes = built_in_prefixes()
     with Bench(context=Context(observer=Notes()), mlflow_url=options.mlflow_url) as bench:
         table = Table(title=f"Experiments in {bench.store.address}", title_justify="left")
         for name in ("experiment", "created", "cells", "judged", "pending", "failed"):

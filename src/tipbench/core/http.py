@@ -55,7 +55,7 @@ def fetch(
     except httpx.RemoteProtocolError as error:
         if "bytearray(" not in str(error):
             raise
-        raise httpx.RemoteProtocolError("what answers there does not speak HTTP") from None  # don't repeat its bytes
+        raise httpx.RemoteProtocolError("the server there does not speak HTTP") from None  # don't repeat its bytes
     finally:
         _deadline.reset(token)
 
@@ -71,13 +71,13 @@ def _content(answer: httpx.Response, max_bytes: int) -> bytes:
         try:
             content += gzip.decompress(chunk, max_bytes + 1 - len(content)) if gzip else chunk
         except zlib.error:
-            raise httpx.DecodingError("the answer's gzip is damaged") from None
+            raise httpx.DecodingError("the gzip-compressed answer is damaged") from None
         if len(content) > max_bytes:
-            raise UnusableAnswer(f"answered more than {max_bytes / 1_000_000:g} MB")
+            raise UnusableAnswer(f"answered with more than {max_bytes / 1_000_000:g} MB")
         if gzip and gzip.unused_data:
-            raise httpx.DecodingError("the answer's gzip has something after its end")
+            raise httpx.DecodingError("the gzip-compressed answer has trailing data")
     if gzip and answer.num_bytes_downloaded and not gzip.eof:
-        raise httpx.DecodingError("the answer's gzip ends too early")
+        raise httpx.DecodingError("the gzip-compressed answer is cut off")
     return bytes(content)
 
 
@@ -133,5 +133,5 @@ def _remaining(timeout: float | None, timeout_error: type[httpcore.TimeoutExcept
         return timeout
     left = deadline - time.monotonic()
     if left <= 0:
-        raise timeout_error("the time for the whole answer is over")
+        raise timeout_error("the whole answer took too long")
     return left if timeout is None else min(timeout, left)

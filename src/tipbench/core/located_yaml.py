@@ -10,7 +10,7 @@ import yaml
 DataPath = tuple[str | int, ...]
 _MAX_DEPTH = 40
 _MAX_VALUES = 50_000
-_TOO_MUCH = "nested too deep, or too many values"
+_TOO_MUCH = "it is nested too deeply or holds too many values"
 
 
 class _Loader(yaml.CSafeLoader):
@@ -71,7 +71,9 @@ def _document(loader: _Loader) -> yaml.Node | None:
     loader.get_event()
     after: Any = loader.get_event()
     if not isinstance(after, yaml.StreamEndEvent):
-        raise yaml.MarkedYAMLError(problem="another document begins here", problem_mark=after.start_mark)
+        raise yaml.MarkedYAMLError(
+            problem="a second document begins here; only one is allowed", problem_mark=after.start_mark
+        )
     return node
 
 
@@ -121,7 +123,7 @@ def _convert(loader: _Loader, node: yaml.Node, path: DataPath, located: LocatedD
                 located.problems.append((line, f"the key {shown} is not text; put it in quotes"))
                 key = str(shown)
             if key in result:
-                located.problems.append((line, f"the key '{key}' stands here a second time"))
+                located.problems.append((line, f"the key '{key}' is given twice"))
             located.lines[(*path, key)] = line
             result[key] = _convert(loader, value_node, (*path, key), located, first_line)
         return result

@@ -57,7 +57,7 @@ def exclusive(path: Path, activity: str, wait: bool, notify: Callable[[str], Non
     with path.open("a+", encoding="utf-8") as lock:
         if not try_lock(lock):
             if not wait:
-                raise LockTaken(f"{activity}; without --no-wait this one would wait its turn")
+                raise LockTaken(f"{activity}; without --no-wait, this command would wait for it")
             notify(f"{activity[0].upper()}{activity[1:]}; waiting until it is done (Ctrl-C to stop) …")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock

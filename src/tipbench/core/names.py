@@ -11,5 +11,5 @@ def check_judge_name(name: str) -> None:
     """Raise InvalidInput if the judge's name can't be used as part of a key."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
-            f"judge name {name!r} can't be used; take up to 40 of a–z, A–Z, 0–9, dots and dashes, without spaces"
+            f"judge name {name!r} can't be used; use up to 40 of a–z, A–Z, 0–9, dots and dashes, without spaces"
         )

@@ -103,7 +103,7 @@ def restrict_home(home: Path) -> str:
     if foreign or found.st_uid != os.getuid():
         why = f"it holds {shown(foreign[0])}, which tipbench did not make" if foreign else "it belongs to another user"
         return (
-            f"Other users of this machine can read {home}. It was left so, because {why}; "
+            f"Other users of this machine can read {home}. That was not changed, because {why}; "
             f"'chmod -R go= {home}' hides it, or set TIPBENCH_HOME to a folder of its own."
         )
     for folder, _, names in os.walk(home):

@@ -116,8 +116,8 @@ class Database:
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
         if found > version:
             raise InvalidInput(
-                f"{self.path} was made by a newer tipbench (version {found}, this one knows {version}); use that one, "
-                "or move the file away"
+                f"{self.path} was made by a newer tipbench (version {found}, this one knows {version}); use that "
+                "version, or move the file away"
             )
         if found == 0:
             for statement in filter(str.strip, schema.split(";")):
@@ -126,11 +126,11 @@ class Database:
 
 
 def database_busy(path: Path) -> DatabaseBusy:
-    return DatabaseBusy(f"{path} is in use, somebody else is writing to it; try again in a moment")
+    return DatabaseBusy(f"{path} is locked: another process is writing to it; try again in a moment")
 
 
 def _unusable(path: Path, error: Exception) -> InvalidInput:
-    return InvalidInput(f"{path} can't be used: {error}; move it away, and a new one is begun")
+    return InvalidInput(f"{path} can't be used: {error}; move it away and a new one will be created")
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:

@@ -105,7 +105,7 @@ class Recommender:
             event = transaction.event(request.event_id)
             if event and event.request != digest:
                 raise Conflict(
-                    f"the event {request.event_id!r} was scored for another request; take a new event id for this one"
+                    f"the event {request.event_id!r} was scored for another request; use a new event id for this one"
                 )
             user_state = transaction.user_state or _initial_state(policy)
             state = policy_state(policy, user_state)
@@ -129,8 +129,8 @@ class Recommender:
             event = transaction.event(reward.event_id)
             if event is None:
                 raise NotFound(
-                    f"no event {reward.event_id!r} of the user {reward.user_id!r} is known to {policy.name}; "
-                    "score it first, and reward it within its time"
+                    f"no event {reward.event_id!r} of user {reward.user_id!r} is known to {policy.name}; "
+                    "score it first, and send the reward in time"
                 )
             user_state = transaction.user_state or _initial_state(policy)
             state = policy_state(policy, user_state)
@@ -157,8 +157,8 @@ class Recommender:
             except NotFound:
                 continue
         raise NotFound(
-            f"no event {reward.event_id!r} of the user {reward.user_id!r} is known; "
-            "score it first, and reward it within its time"
+            f"no event {reward.event_id!r} of user {reward.user_id!r} is known; score it first, and send the reward "
+            "in time"
         )
 
     def stats(self, policy_name: str, user_id: str) -> Stats:
@@ -208,8 +208,8 @@ class Recommender:
     def _repeated_reward(self, transaction: Transaction, user_state: UserState, event: Event, reward: Reward) -> Status:
         if event.reward != reward.reward:
             raise Conflict(
-                f"the event {event.id!r} has the reward {event.reward} already, and {reward.reward} is another; "
-                "the first one stands"
+                f"the event {event.id!r} already has the reward {event.reward}, not {reward.reward}; the first one "
+                "counts"
             )
         transaction.put_state(replace(user_state, duplicates=user_state.duplicates + 1))
         return "late" if event.late else "duplicate"
@@ -249,7 +249,7 @@ def _stored_features(policy: Policy[Any], features: tuple[float, ...]) -> Floats
     """
     seen = np.array(features)
     if len(seen) != policy.features.dimensions or not np.isfinite(seen).all():
-        raise StateDamaged(f"an event's features are none that {policy.name} could have seen; reset the user")
+        raise StateDamaged(f"an event's features can't come from {policy.name}; reset the user")
     return seen
 
 

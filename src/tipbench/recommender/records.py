@@ -85,7 +85,7 @@ def _check_unique_ids(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
     seen: set[str] = set()
     for candidate in candidates:
         if candidate.id in seen:
-            raise ValueError(f"should name each candidate once; {candidate.id!r} is there twice")
+            raise ValueError(f"should name each candidate once; {candidate.id!r} appears twice")
         seen.add(candidate.id)
     return candidates
 

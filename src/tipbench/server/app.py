@@ -44,7 +44,7 @@ RULES = PathRules(
     body_limits=dict.fromkeys(("/api/judging/batches/*/scores", "/api/judging/callback/*", "/mlflow/*"), 50_000_000),
 )
 _API = (
-    "Everything under /api wants 'Authorization: Bearer TOKEN'. Errors have one shape: "
+    "Everything under /api requires 'Authorization: Bearer TOKEN'. All errors have the same form: "
     '{"error": {"code", "message", "problems"}}.'
 )
 
@@ -118,7 +118,7 @@ def _hosts(settings: Settings) -> list[str]:
     try:
         callback = urlsplit(settings.get("TIPBENCH_CALLBACK_URL")).hostname
     except ValueError as error:
-        raise InvalidInput(f"TIPBENCH_CALLBACK_URL is no address: {error}") from None
+        raise InvalidInput(f"TIPBENCH_CALLBACK_URL is not an address: {error}") from None
     return [*allowed_hosts(settings.get("TIPBENCH_ALLOWED_HOSTS")), *([callback] if callback else [])]
 
 

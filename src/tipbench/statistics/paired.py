@@ -47,7 +47,7 @@ def difference(values: Sequence[float] | NDArray[np.floating]) -> Difference:
     """Return the mean difference with its standard error; raise ValueError for fewer than `FEWEST` values."""
     array = np.asarray(values, dtype=np.float64)
     if len(array) < FEWEST:
-        raise ValueError(f"{len(array)} differences, and {FEWEST} are the fewest that this can say something about")
+        raise ValueError(f"{len(array)} differences, but at least {FEWEST} are needed")
     return Difference(float(array.mean()), float(array.std(ddof=1) / sqrt(len(array))), len(array) - 1)
 
 

@@ -33,7 +33,7 @@ class Paired:
         if not self.scores.size:
             raise ValueError("no scores, so nothing to compare")
         if not np.isfinite(self.scores).all():
-            raise ValueError("a score is no number")
+            raise ValueError("a score is not a number")
 
     @property
     def rows(self) -> int:

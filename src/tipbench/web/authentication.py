@@ -33,7 +33,7 @@ CHALLENGE = {"WWW-Authenticate": "Bearer"}
 TOO_MANY_ATTEMPTS = "too many failed attempts from this address; try again in {} s"
 CSRF_HEADER = "x-csrf-token"
 _ADMINS_ONLY = "this is for admins only"
-CROSS_ORIGIN = "this did not come from one of this server's own pages; reload the page and try again"
+CROSS_ORIGIN = "the request did not come from one of this server's pages; reload the page and try again"
 _log = logging.getLogger(__name__)
 
 
@@ -112,7 +112,9 @@ class Authentication(Guard):
         request.scope.setdefault("state", {}).update(visitor=None, session=None, csrf="", csrf_shown=False)
         path: str = request.scope["path"]
         if not is_unambiguous(request.scope):
-            return self._errors.answer(request, 400, "this path can't be used; take the plain one")
+            return self._errors.answer(
+                request, 400, "this path is ambiguous; write it without '.', '..', backslashes or repeated slashes"
+            )
         if self._rules.is_open(path):
             if request.method in SAFE_METHODS:  # there is no CSRF check here, so a cookie must not authorize changes
                 self._read_cookie(request)
@@ -153,11 +155,11 @@ class Authentication(Guard):
             message = TOO_MANY_ATTEMPTS.format(error.wait_s)
             return self._errors.answer(request, 429, message, headers={"Retry-After": str(error.wait_s)})
         except (InvalidInput, OSError) as error:  # the stored credentials can't be read; the message may contain paths
-            _log.error("nobody can be let in: %s", error)
-            message = f"the server can't check any {name}, so nobody can be let in; its log says why"
+            _log.error("nobody can log in: %s", error)
+            message = f"the server can't check any {name}, so nobody can log in; its log says why"
             return self._errors.answer(request, 503, message)
         if grant is None:
-            return self._errors.answer(request, 401, f"this {name} is not valid, or not any more", headers=CHALLENGE)
+            return self._errors.answer(request, 401, f"this {name} is not valid or was revoked", headers=CHALLENGE)
         request.state.visitor = grant.visitor
         return None
 
@@ -168,10 +170,12 @@ class Authentication(Guard):
         if request.headers.get("hx-request") == "true":
             current = _path_of(request.headers.get("hx-current-url", ""))
             headers = {**CHALLENGE, "HX-Redirect": _login_path(current)}
-            return self._errors.answer(request, 401, "your session is over; sign in again", headers=headers)
+            return self._errors.answer(request, 401, "your session has expired; log in again", headers=headers)
         if request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", ""):
             return RedirectResponse(_login_path(_requested_path(request)), 303)
-        return self._errors.answer(request, 401, "your session is over, or there was none; sign in", headers=CHALLENGE)
+        return self._errors.answer(
+            request, 401, "your session has expired, or you have not logged in; log in", headers=CHALLENGE
+        )
 
     def _refuse_forgery(self, request: Request) -> Response | None:
         """Refuse cross-site request forgery: changes that are authorized by a cookie, from a page of another site."""

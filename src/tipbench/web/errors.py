@@ -64,11 +64,11 @@ _STATUSES: Sequence[tuple[type[TipbenchError], int]] = (
     (StoredDataDamaged, 500),
 )
 _CODES = {413: "too_large", 422: "invalid_input", 429: "too_many_attempts", 500: "internal_error"}
-_HIDDEN_DETAILS = "this can't be had right now; try again in a while, or ask whoever runs the bench"
-_STORE_UNREACHABLE = "states can't be read or written right now; send it again in a while; the server's log says why"
+_HIDDEN_DETAILS = "this is not available right now; try again later, or ask whoever runs the bench"
+_STORE_UNREACHABLE = "states can't be read or written right now; try again later; the server's log says why"
 _DEFAULT_MESSAGES = {
     404: "there is nothing at {path}",
-    405: "{method} is not for {path}",
+    405: "{method} is not supported for {path}",
     413: "the request's body is too large",
 }
 
@@ -94,14 +94,14 @@ ERROR_RESPONSES = error_responses(
     {
         400: "The request can't be read.",
         401: "No token, or not a valid one.",
-        403: "Not for this visitor.",
-        404: "There is no such thing.",
-        409: "Something else is at it.",
+        403: "Not allowed for this user.",
+        404: "Not found.",
+        409: "It conflicts with what is there or under way; the message says with what.",
         413: "The body is too large.",
-        422: "The request can't be carried out; `problems` lists everything that is wrong with it.",
+        422: "The request is not valid; `problems` lists everything that is wrong with it.",
         429: "Too many failed attempts.",
         500: "Something went wrong; the server's log has it.",
-        503: "An engine, the tracking server or the place where runs happen does not answer.",
+        503: "An engine, the tracking server or the runner does not answer.",
     }
 )
 
@@ -153,7 +153,7 @@ class Errors:
         status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
         if isinstance(error, StateDamaged):
             number = _log_error(request, "found damaged data", error)
-            message = f"what the recommender keeps for this is damaged; the server's log says more under {number}"
+            message = f"the recommender's data for this request is damaged; the server's log says more under {number}"
             return self.answer(request, 500, message)
         if isinstance(error, StoreUnreachable):  # clients must not learn which database it is, or what it said
             _log.warning("%s %s: %s", request.method, printable(request.scope["path"], 200), printable(str(error)))
@@ -213,7 +213,7 @@ class UnhandledErrors:
         except asyncio.CancelledError:  # the server is shutting down and has waited long enough
             if started:
                 raise
-            message = "the server is ending, and this may have been done or not; ask again"
+            message = "the server is shutting down, so the request may or may not have been carried out; try again"
             response = self._errors.answer(Request(scope), 503, message, headers={"Connection": "close"})
             await response(scope, receive, send)
         except Exception as error:

@@ -90,7 +90,7 @@ class BodyTooLarge(HTTPException):
     """Raised while the body is read if it exceeds its limit."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__(413, f"the request's body is too large; {limit:,} bytes are the most that is taken here")
+        super().__init__(413, f"the request's body is too large; {limit:,} bytes is the limit here")
 
 
 class BodyTooSlow(HTTPException):
@@ -99,8 +99,8 @@ class BodyTooSlow(HTTPException):
     def __init__(self) -> None:
         super().__init__(
             408,
-            f"the request's body did not come: {BODY_IDLE_S:g} s without a byte, or {BODY_TOTAL_S:g} s in all, "
-            "are too long",
+            f"the request's body did not arrive: {BODY_IDLE_S:g} s without a byte, or {BODY_TOTAL_S:g} s in total, "
+            "is too long",
             {"Connection": "close"},
         )
 

@@ -50,7 +50,7 @@ class AllowedHosts(Guard):
         if name in self._names or _is_address(name):
             return None
         message = (
-            f"this server does not answer to the name {shown(name)}; whoever runs it can add the name to "
+            f"this server does not answer to the host name {shown(name)}; whoever runs it can add the name to "
             "TIPBENCH_ALLOWED_HOSTS"
         )
         return self._errors.answer(request, 400, message)
@@ -62,7 +62,7 @@ def allowed_hosts(setting: str) -> list[str]:
     for name in names:
         if not name.isascii() or any(letter in name for letter in "/:@*[] "):
             raise InvalidInput(
-                f"TIPBENCH_ALLOWED_HOSTS names {shown(name)}, which is no host name; give names without scheme and "
+                f"TIPBENCH_ALLOWED_HOSTS names {shown(name)}, which is not a host name; give names without scheme and "
                 "port, such as bench.example.com, comma-separated"
             )
     return names

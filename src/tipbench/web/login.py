@@ -30,7 +30,7 @@ async def read_form(request: Request, limit: int) -> Fields:
     """Return the fields of a form. Raises HTTPException if it is not URL-encoded or larger than `limit` bytes."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/x-www-form-urlencoded":
-        raise HTTPException(415, "a form is sent as application/x-www-form-urlencoded")
+        raise HTTPException(415, "send the form as application/x-www-form-urlencoded")
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -77,7 +77,7 @@ def login_router(access: Access, page: LoginPage) -> APIRouter:
         wanted = local_path(fields.get("next", ["/"])[-1])
         token = fields.get("token", [""])[-1].strip()
         if not token:
-            return _with_status(page(request, wanted, "Give your token."), 422)
+            return _with_status(page(request, wanted, "Enter your token."), 422)
         try:
             grant = access.grant_of(token, client_address(request))
         except TooManyAttempts as error:
@@ -86,7 +86,7 @@ def login_router(access: Access, page: LoginPage) -> APIRouter:
             response.headers["Retry-After"] = str(error.wait_s)
             return response
         if grant is None:
-            return _with_status(page(request, wanted, "This token is not valid, or not any more."), 401)
+            return _with_status(page(request, wanted, "This token is not valid or was revoked."), 401)
         response = RedirectResponse(wanted, 303)
         set_cookie(response, access.sessions.begin(grant), request.scope)
         return response

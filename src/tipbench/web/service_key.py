@@ -47,7 +47,7 @@ class ServiceKey:
     def renew(self) -> str:
         """Replace the key and return the new one. The old key becomes invalid."""
         if self._is_configured:
-            raise InvalidInput(f"the key is set by {self._setting}; set another one there and start again")
+            raise InvalidInput(f"the key is set by {self._setting}; set another one there and restart")
         key, text = _new_key()
         atomic_write(self._path, f"{text}\n", mode=PRIVATE)
         return key
@@ -69,7 +69,7 @@ class ServiceKey:
         text = private_file(self._path).read_text(encoding="ascii", errors="replace") if is_file else ""
         found = _STORED.fullmatch(text)
         if not found:
-            raise InvalidInput(f"{self._path} is not a key that tipbench made; --new-key makes another in its place")
+            raise InvalidInput(f"{self._path} is not a key made by tipbench; --new-key replaces it")
         self._salt, self._digest = bytes.fromhex(found[1]), bytes.fromhex(found[2])
         self._read_stamp = stamp
 

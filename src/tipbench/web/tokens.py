@@ -140,11 +140,9 @@ def token_digest(salt: bytes, token: str) -> bytes:
 def check_configured_token(setting: str, token: str) -> None:
     """Raise InvalidInput if a token from a setting is too short or can't be sent in an HTTP header."""
     if len(token) < _MIN_LENGTH:
-        raise InvalidInput(
-            f"{setting} has {len(token)} characters; give it at least {_MIN_LENGTH} that nobody can guess"
-        )
+        raise InvalidInput(f"{setting} has {len(token)} characters; use at least {_MIN_LENGTH} that nobody can guess")
     if not re.fullmatch(r"[!-~]+", token):
-        raise InvalidInput(f"{setting} has characters that no header can carry; take letters and digits")
+        raise InvalidInput(f"{setting} has characters that are not allowed in a header; use letters and digits")
 
 
 def server_secret(home: Path) -> bytes:
@@ -154,7 +152,7 @@ def server_secret(home: Path) -> bytes:
         atomic_create(path, f"{secrets.token_hex(32)}\n")
     text = private_file(path).read_text(encoding="ascii", errors="replace").strip()
     if not _SECRET.fullmatch(text):
-        raise InvalidInput(f"{path} is not a secret that tipbench made; remove it, and everybody signs in again")
+        raise InvalidInput(f"{path} is not a secret made by tipbench; remove it, and everybody has to log in again")
     return bytes.fromhex(text)
 
 
@@ -208,7 +206,7 @@ class Tokens:
     def renew_admin(self) -> str:
         """Replace the admin token and return the new one. The old token and its sessions become invalid."""
         if self._configured:
-            raise InvalidInput("the admin token is set by TIPBENCH_ADMIN_TOKEN; set another one there and start again")
+            raise InvalidInput("the admin token is set by TIPBENCH_ADMIN_TOKEN; set another one there and restart")
         with self._file.write() as db:
             db.execute("DELETE FROM token WHERE role = 'admin'")
             return self._add(db, "admin", ADMIN_NAME)
@@ -217,10 +215,14 @@ class Tokens:
         """Create a token for a new judge and return it, to be shown once."""
         self._check_name(name)
         if name == ADMIN_NAME:
-            raise InvalidInput(f"'{ADMIN_NAME}' is the name by which admins judge; invite the judge by another name")
+            raise InvalidInput(
+                f"'{ADMIN_NAME}' is the name under which admins judge; invite the judge under another name"
+            )
         with self._file.write() as db:
             if db.execute("SELECT 1 FROM token WHERE role = 'judge' AND name = ?", (name,)).fetchone():
-                raise InvalidInput(f"'{name}' was invited already; revoke that invitation first to make a new token")
+                raise InvalidInput(
+                    f"'{name}' has already been invited; revoke that invitation first to make a new token"
+                )
             return self._add(db, "judge", name)
 
     def revoke(self, name: str) -> None:
@@ -294,7 +296,7 @@ class Tokens:
             with self._file.write(busy_s=0) as db:
                 db.execute("UPDATE token SET last_seen_ms = ? WHERE id = ?", (now, grant_id))
         except (DatabaseBusy, sqlite3.OperationalError) as error:
-            _log.warning("when a visitor was last here could not be noted: %s", error)
+            _log.warning("the time of a user's last visit could not be stored: %s", error)
 
 
 def _configured_id(secret: bytes, token: str) -> str:

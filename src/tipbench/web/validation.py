@@ -26,7 +26,7 @@ _OBJECT = "should be an object"
 _AS_JSON = "should be sent with the header 'Content-Type: application/json'"
 _MESSAGES: Mapping[str, _Message] = {
     "missing": "is missing",
-    "extra_forbidden": "is not known here",
+    "extra_forbidden": "is not a known field",
     "json_invalid": "is not JSON",
     "less_than_equal": lambda c: f"should be at most {c['le']}",
     "less_than": lambda c: f"should be below {c['lt']}",

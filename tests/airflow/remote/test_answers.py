@@ -160,8 +160,8 @@ def test_it_goes_on_whatever_happens_and_says_it_once(
             turns.wait(3)
         finally:
             answers.close()
-    assert sum("is away for the moment" in record.message for record in caplog.records) == 1
-    assert any("run r1 goes on" in record.message for record in caplog.records)
+    assert sum("is temporarily unavailable" in record.message for record in caplog.records) == 1
+    assert any("run r1 continues" in record.message for record in caplog.records)
     assert airflow.questions == []
 
 

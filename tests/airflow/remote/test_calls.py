@@ -76,7 +76,7 @@ def test_the_newest_come_first_in_pages_that_fit_together(airflow: StandIn) -> N
 
 @pytest.mark.parametrize("before_ms", [10**30, -(10**30)])
 def test_a_moment_that_is_none(airflow: StandIn, before_ms: int) -> None:
-    with pytest.raises(InvalidInput, match="is no moment"):
+    with pytest.raises(InvalidInput, match="is not a valid time"):
         airflow.calls().newest_runs(10, before_ms)
 
 
@@ -129,5 +129,5 @@ def test_cancelling_leaves_a_note(airflow: StandIn) -> None:
 )
 def test_another_airflow_is_told_and_no_traceback(airflow: StandIn, answer: object) -> None:
     airflow.fault = lambda request: None if request.url.path == "/auth/token" else httpx.Response(200, json=answer)
-    with pytest.raises(AirflowError, match=r"Airflow 3\.3 was tested"):
+    with pytest.raises(AirflowError, match=r"tested with Airflow 3\.3"):
         airflow.calls().newest_runs(10, None)

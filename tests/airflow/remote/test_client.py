@@ -84,7 +84,7 @@ def test_without_credentials_it_says_which_settings(airflow: StandIn) -> None:
     [
         (401, {}, "TIPBENCH_AIRFLOW_USERNAME and TIPBENCH_AIRFLOW_PASSWORD"),
         (401, {"TIPBENCH_AIRFLOW_TOKEN": TOKEN}, "TIPBENCH_AIRFLOW_TOKEN"),
-        (403, {}, "the right to"),
+        (403, {}, "the permission, or"),
         (403, {"TIPBENCH_AIRFLOW_TOKEN": TOKEN}, "TIPBENCH_AIRFLOW_TOKEN"),
     ],
 )
@@ -97,7 +97,7 @@ def test_a_refusal_names_the_setting(airflow: StandIn, status: int, environment:
 
 def test_a_wrong_password_is_told_without_it(airflow: StandIn) -> None:
     error = refusal(airflow, TIPBENCH_AIRFLOW_PASSWORD="wrong-one")
-    assert "does not take the user name and password" in str(error)
+    assert "rejects the user name and password" in str(error)
     assert "wrong-one" not in str(error)
     assert USER not in str(error)
 
@@ -114,15 +114,15 @@ def test_a_wrong_password_is_told_without_it(airflow: StandIn) -> None:
             "body.n: Field required",
         ),
         (httpx.Response(500, json={"detail": "x" * 9_000}), AirflowError, "xxx…"),
-        (httpx.Response(500, text="<html>\x1b[2J"), AirflowError, "no word of Airflow's"),
-        (httpx.Response(404, text="<html>nginx"), AirflowError, "no word of Airflow's"),
-        (httpx.Response(418, json=["teapot"]), AirflowError, "no word of Airflow's"),
-        (httpx.Response(302, headers={"Location": "/login"}), AirflowError, "sends us elsewhere"),
-        (httpx.Response(502, text="<html>"), AirflowUnreachable, "is away for the moment (502)"),
-        (httpx.Response(503), AirflowUnreachable, "is away for the moment (503)"),
-        (httpx.Response(200, text="<html>Sign in"), AirflowError, "is no Airflow 3"),
-        (httpx.Response(200, json=[1]), AirflowError, "is no Airflow 3"),
-        (httpx.Response(200, content=b"[" * 100_000), AirflowError, "is no Airflow 3"),
+        (httpx.Response(500, text="<html>\x1b[2J"), AirflowError, "no answer of Airflow's"),
+        (httpx.Response(404, text="<html>nginx"), AirflowError, "no answer of Airflow's"),
+        (httpx.Response(418, json=["teapot"]), AirflowError, "no answer of Airflow's"),
+        (httpx.Response(302, headers={"Location": "/login"}), AirflowError, "redirects to another address"),
+        (httpx.Response(502, text="<html>"), AirflowUnreachable, "is temporarily unavailable (502)"),
+        (httpx.Response(503), AirflowUnreachable, "is temporarily unavailable (503)"),
+        (httpx.Response(200, text="<html>Sign in"), AirflowError, "is not an Airflow 3"),
+        (httpx.Response(200, json=[1]), AirflowError, "is not an Airflow 3"),
+        (httpx.Response(200, content=b"[" * 100_000), AirflowError, "is not an Airflow 3"),
     ],
 )
 def test_answers_that_are_no_good(airflow: StandIn, response: httpx.Response, kind: type[Exception], says: str) -> None:
@@ -165,9 +165,9 @@ def test_an_address_that_is_none(url: str) -> None:
 def test_a_login_that_is_none(airflow: StandIn) -> None:
     for response, says in (
         (httpx.Response(404, json={"detail": "Not Found"}), "TIPBENCH_AIRFLOW_TOKEN"),
-        (httpx.Response(200, text="<html>"), "is no Airflow 3"),
-        (httpx.Response(201, json={"access_token": "a\nb"}), "is no Airflow 3"),
-        (httpx.Response(201, json={}), "is no Airflow 3"),
+        (httpx.Response(200, text="<html>"), "is not an Airflow 3"),
+        (httpx.Response(201, json={"access_token": "a\nb"}), "is not an Airflow 3"),
+        (httpx.Response(201, json={}), "is not an Airflow 3"),
     ):
         airflow.fault = lambda _, response=response: response
         assert says in str(refusal(airflow))

@@ -27,15 +27,17 @@ def test_a_success_says_what_was_found() -> None:
 def test_a_cancelled_run_is_no_failure() -> None:
     ending = outcome(a_run(note="cancelled by tipbench"), [FAILED], "a problem")
     assert (ending.state, ending.exit_status) == ("cancelled", None)
-    assert "what it stored is kept" in ending.message
+    assert "everything it stored is safe" in ending.message
     assert outcome_source(a_run(note="cancelled by tipbench"), [FAILED]) is None
 
 
 def test_what_was_compared_is_finished_without_the_models_that_failed() -> None:
     ending = outcome(a_run(), [COMPARED, FAILED, LATER], "its server ended")
     assert (ending.state, ending.exit_status) == ("finished", 1)
-    assert ending.message.startswith("gemma3:1b failed: its server ended; all else is compared")
-    assert outcome(a_run(), [COMPARED, FAILED], None).message.startswith("gemma3:1b failed; all else is compared")
+    assert ending.message.startswith("gemma3:1b failed: its server ended; everything else was compared")
+    assert outcome(a_run(), [COMPARED, FAILED], None).message.startswith(
+        "gemma3:1b failed; everything else was compared"
+    )
 
 
 def test_a_failure_says_why_in_the_words_of_the_first_task_that_failed() -> None:
@@ -50,7 +52,7 @@ def test_a_list_of_problems_becomes_one_line() -> None:
 
 @pytest.mark.parametrize("told", [None, "", 5, ["x"], {"no": "words"}])
 def test_a_failure_without_words_leads_to_the_log(told: Any) -> None:
-    assert "gemma3:1b failed without a word; its log in Airflow" in outcome(a_run(), [FAILED], told).message
+    assert "gemma3:1b failed without a message; its log in Airflow" in outcome(a_run(), [FAILED], told).message
 
 
 def test_a_failure_without_a_failed_task_was_somebodys_hand() -> None:

@@ -26,7 +26,7 @@ def with_models(airflow: StandIn, *states: str, **story_states: str | None) -> N
 def test_queued(airflow: StandIn) -> None:
     airflow.add("r1", "queued", *story())
     assert (seen(airflow).phase, seen(airflow).experiment) == ("waiting", "e")
-    assert "has not begun it yet" in seen(airflow).message
+    assert "has not started it yet" in seen(airflow).message
     airflow.is_paused = True
     assert "bench_collect is paused" in seen(airflow).message
 
@@ -34,10 +34,10 @@ def test_queued(airflow: StandIn) -> None:
 @pytest.mark.parametrize(
     ("state", "says"),
     [
-        (None, "waits for a worker"),
-        ("queued", "waits for a worker"),
+        (None, "waits for an Airflow worker"),
+        ("queued", "waits for an Airflow worker"),
         ("running", "is being planned"),
-        ("up_for_retry", "plan failed and is tried again: MLflow is away"),
+        ("up_for_retry", "plan failed and is being retried: MLflow is away"),
     ],
 )
 def test_planning(airflow: StandIn, state: str | None, says: str) -> None:
@@ -49,7 +49,7 @@ def test_planning(airflow: StandIn, state: str | None, says: str) -> None:
 
 def test_planned_and_not_begun(airflow: StandIn) -> None:
     airflow.add("r1", "running", *story(plan="success"), a_task("collect", None))
-    assert (seen(airflow).phase, seen(airflow).message) == ("starting", "the run is planned")
+    assert (seen(airflow).phase, seen(airflow).message) == ("starting", "the run was planned")
 
 
 def test_a_pool_that_is_taken_is_named(airflow: StandIn) -> None:
@@ -59,7 +59,7 @@ def test_a_pool_that_is_taken_is_named(airflow: StandIn) -> None:
     airflow.tasks["r1"].append(a_task("collect_two", "scheduled", 0, pool="ollama_h_2", dag_run_id="r1"))
     assert "the pools ollama_h_1, ollama_h_2:" in seen(airflow).message
     with_models(airflow, "queued")
-    assert seen(airflow).message == "waits for a worker of Airflow's"
+    assert seen(airflow).message == "waits for an Airflow worker"
 
 
 def test_collecting_sums_up_all_models(airflow: StandIn) -> None:
@@ -104,10 +104,15 @@ def test_what_the_tries_before_have_generated_counts(airflow: StandIn) -> None:
 @pytest.mark.parametrize(
     ("states", "phase", "says", "waiting"),
     [
-        ({"export_for_judge": "running"}, "judge", "put into a batch", 0),
-        ({"export_for_judge": "success"}, "judge", "waits for a worker", 0),
+        ({"export_for_judge": "running"}, "judge", "a batch is being made", 0),
+        ({"export_for_judge": "success"}, "judge", "waits for an Airflow worker", 0),
         ({"export_for_judge": "success", "judge": "running"}, "judge", "person is at 8 items", 0),
-        ({"export_for_judge": "success", "judge": "skipped", "wait_for_judge": "running"}, "judge", "looks whether", 8),
+        (
+            {"export_for_judge": "success", "judge": "skipped", "wait_for_judge": "running"},
+            "judge",
+            "checks whether",
+            8,
+        ),
         (
             {"export_for_judge": "success", "judge": "skipped", "wait_for_judge": "awaiting_input"},
             "judge",

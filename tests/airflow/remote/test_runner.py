@@ -52,7 +52,7 @@ def test_a_run_is_begun_with_what_was_asked_for(runner: AirflowRunner, airflow: 
 def test_a_store_that_workers_can_not_see_is_refused(runner: AirflowRunner, airflow: StandIn) -> None:
     with pytest.raises(InvalidInput, match=r"--mlflow-url http://…"):
         runner.start(OPTIONS.model_copy(update={"mlflow_url": "sqlite:////home/me/mlflow.db"}))
-    with pytest.raises(Problems, match="shown to others"):
+    with pytest.raises(Problems, match="visible to others"):
         runner.start(OPTIONS.model_copy(update={"mlflow_url": "http://me:secret@mlflow"}))
     assert airflow.requests == []
 
@@ -90,7 +90,7 @@ def test_one_job_says_the_same_as_the_list(runner: AirflowRunner, airflow: Stand
     airflow.tell("collect", "problem", "out of memory", 0, run_id="partly")
     job = runner.job("partly")
     assert (job.state, job.exit_status) == ("finished", 1)
-    assert job.message.startswith("gemma3:1b failed: out of memory; all else is compared")
+    assert job.message.startswith("gemma3:1b failed: out of memory; everything else was compared")
     progress = runner.progress("partly")
     assert (progress.phase, progress.message) == ("done", job.message)
 

@@ -47,7 +47,7 @@ def test_jobs_are_away_and_all_else_is_there(call: Caller) -> None:
     assert json.loads(call("GET", "/api/jobs", ADMIN).body)["error"]["code"] == "service_unavailable"
     page = call("GET", "/experiments", BROWSER)
     assert page.status == 200
-    assert b"What is under way can\xe2\x80\x99t be told" in page.body
+    assert b"Running jobs can\xe2\x80\x99t be listed" in page.body
     for path in ("/judging", "/judges", "/runs/new"):
         assert call("GET", path, BROWSER).status == 200
 

@@ -40,7 +40,7 @@ def test_what_changed_by_more_than_chance_is_told_from_what_may_be_chance() -> N
     assert 0 < a.low < a.change < a.high
     assert a.change == pytest.approx(2.25)
     assert (found.unit, found.units) == ("scenario", 8)
-    assert found.notes == ("The verdicts hold for these 4 personas; whether they do for others, takes 6 to tell.",)
+    assert found.notes == ("The verdicts hold for these 4 personas; to tell whether they hold for others takes 6.",)
 
 
 def test_enough_personas_are_the_units() -> None:
@@ -63,7 +63,7 @@ def test_rows_of_one_experiment_alone_are_named() -> None:
 def test_too_few_scenarios_give_means_and_no_claim() -> None:
     found = against(persona_cells("a", "v1", [15, 15, 15, 15]), persona_cells("a", "v1", [5, 5, 5, 5]))
     assert [(one.change, one.verdict, one.low) for one in found.changes] == [(10, "can't be told", None)]
-    assert found.notes == ("It takes 6 scenarios to tell a change from chance, whatever the scores.",)
+    assert found.notes == ("It takes 6 scenarios to tell a change from chance, whatever the scores are.",)
 
 
 def test_nothing_in_common_is_refused() -> None:
@@ -110,7 +110,7 @@ def test_rows_without_scores_on_the_other_side_and_other_judges_are_named() -> N
     waiting = [cell(one.scenario, "b", "v1", factors=one.factors) for one in persona_cells("b", "v1", BASE)]
     found = against(now, before + waiting)
     assert [one.model for one in found.changes] == ["a"]
-    assert "Not compared, for want of a scenario with scores in both: b × v1." in found.notes
+    assert "Not compared, because no scenario has scores in both: b × v1." in found.notes
     assert "Other judges, who may be milder or stricter: agent in 'new', mild in 'old'." in found.notes
 
 

@@ -103,6 +103,24 @@ def test_provisional_scores_beside_counted_ones_are_announced_and_can_be_seen() 
     assert not hidden_provisional(board(*rows(10, 9)))
 
 
+def test_judges_who_disagree_are_the_first_thing_to_settle() -> None:
+    def by_two(one: StoredCell, second: float) -> StoredCell:
+        composite = one.metrics["composite"]
+        scored = {"judge/agent/composite": composite, "judge/lena/composite": second}
+        note = JudgeNote("lena", RUBRIC.digest, "batch-2", provisional=False)
+        return replace(one, metrics={**one.metrics, **scored}, judges=(*one.judges, note))
+
+    cells = rows(14, 9)
+    opposed = board(*(by_two(one, 22 - one.metrics["composite"]) for one in cells))
+    assert opposed.judges_disagree
+    assert opposed.answer.says.endswith("so don't rely on this yet.")
+    assert opposed.answer.next.command == "tipbench judge --experiment e --status"
+    agreed = board(*(by_two(one, one.metrics["composite"]) for one in cells))
+    assert agreed.agreement == 1
+    assert agreed.answer.next.text.startswith("ship ")
+    assert board(*cells).agreement is None
+
+
 def test_all_failed() -> None:
     answer = board(*(failed(cell(f"s{number}")) for number in range(3))).answer
     assert (answer.verdict, answer.leader, answer.expected_loss) == ("too_little", None, None)

@@ -50,9 +50,9 @@ def test_what_can_t_be_told_does_not_close_it() -> None:
     found = check_row(few, "b×v1", 0)
     assert found.outcome == "open"
     assert "you need at least" in found.sentence
-    assert found.sentence.endswith("so the gate stays open.")
+    assert found.sentence.endswith("so the gate is undecided.")
     unscored = board(*persona_cells("a", "v1", BASE), cell("s1", "b"))
-    assert check_row(unscored, "b×v1", 0) == CheckResult("open", "b × v1 has no scores yet, so the gate stays open.")
+    assert check_row(unscored, "b×v1", 0) == CheckResult("open", "b × v1 has no scores yet, so the gate is undecided.")
 
 
 def test_a_name_that_fits_no_row_is_refused_with_those_that_there_are() -> None:
@@ -99,7 +99,7 @@ def test_provisional_scores_are_called_that() -> None:
 def test_a_row_without_scores_in_the_other_experiment_leaves_the_gate_open() -> None:
     before = make_rows([cell("p0-morning", "good"), *persona_cells("twice", "v1", BASE)], RUBRIC)
     found = check_against(three(), "good×v1", 0, "old", before)
-    assert found == CheckResult("open", "no scenario of good × v1 has scores in 'old' too, so the gate stays open.")
+    assert found == CheckResult("open", "no scenario of good × v1 has scores in 'old' too, so the gate is undecided.")
 
 
 def test_a_model_with_the_sign_in_its_name_can_be_named_as_it_stands() -> None:

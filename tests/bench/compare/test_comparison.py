@@ -71,7 +71,7 @@ def test_equal_scores_everywhere_tell_nothing_and_break_nothing() -> None:
     assert [one.rank and one.rank.p_best for one in found.rows] == pytest.approx([0.25] * 4)
     assert found.comparison.needed
     assert found.comparison.needed.more_units is None
-    assert "have the same mean there, so there is no gap to plan for" in verdict(found)[1]
+    assert "have the same mean there, so there is no gap to separate" in verdict(found)[1]
     low, high = found.rows[0].intervals["composite"]
     assert 2 < low < 9 < high < 17
 

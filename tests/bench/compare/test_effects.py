@@ -78,7 +78,7 @@ def test_without_a_full_grid_there_are_no_effects_and_the_reason_is_given() -> N
     assert board(*apart).effects == "no prompt has scores on every model"
     assert board(*persona_cells("a", "v1", [9] * 8)).effects == "fewer than two rows have scores"
     twice = persona_cells("a", "v1", [9] * 8) + persona_cells("a", "v1", [9] * 8, digest="d2")
-    assert board(*twice).effects == "rows of the same model and prompt were asked in different ways"
+    assert board(*twice).effects == "rows of the same model and prompt were collected with different settings"
     other = [counted(cell("s1", "a"), 9), counted(cell("s2", "b"), 9)]
     assert board(*other).effects == "no scenario was scored in every row"
     assert board().effects == "fewer than two rows have scores"

@@ -38,7 +38,7 @@ def test_empty_answers_are_no_judges() -> None:
 
 def test_scores_in_quarantine_are_called_that() -> None:
     drifted = replace(cell("s1"), judges=(JudgeNote("lena", RUBRIC.digest, "b1", provisional=False, counted=False),))
-    quarantine = "the scores of lena (1 cell) are in quarantine and don't count ('tipbench judge --status' says why)"
+    quarantine = "the scores of lena (1 cell) are on hold and don't count ('tipbench judge --status' says why)"
     counts = "0 cells judged, 1 pending, 0 failed"
     assert headline(board(drifted)) == f"No judge's scores count yet; {quarantine}: {counts}."
     by_rules = headline(board(drifted, provisional(cell("s2"), 9)))

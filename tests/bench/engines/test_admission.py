@@ -50,7 +50,7 @@ def test_the_metadata_counts_and_not_the_name() -> None:
 
 def test_a_size_from_the_name_is_said_to_be_that() -> None:
     [problem] = refused("big:70b")
-    assert "70.00 billion parameters (by its name; the engine does not say)" in problem
+    assert "70.00 billion parameters (by its name, since the engine does not say)" in problem
 
 
 def test_all_problems_are_told_at_once() -> None:

@@ -47,9 +47,9 @@ def test_a_fault_that_passes_is_retried(stand_in: StandIn, fault: Reply) -> None
     ("fault", "says"),
     [
         (DIED, "answered 500: llama runner process has terminated"),
-        (Reply(drops=True), "broke the connection"),
-        (Reply({"fine": True}, cut=True), "broke the connection"),
-        (Reply(b"no gzip", headers=(("Content-Encoding", "gzip"),)), "broke the connection"),
+        (Reply(drops=True), "closed the connection"),
+        (Reply({"fine": True}, cut=True), "closed the connection"),
+        (Reply(b"no gzip", headers=(("Content-Encoding", "gzip"),)), "closed the connection"),
     ],
 )
 def test_a_fault_that_stays_ends_the_retries(stand_in: StandIn, fault: Reply, says: str) -> None:
@@ -93,7 +93,7 @@ def test_only_the_error_of_a_generation_is_repeated(stand_in: StandIn, body: Any
 
 def test_a_hang_ends_at_the_time_limit_and_is_not_tried_again(stand_in: StandIn) -> None:
     stand_in.on("/x", Reply(hangs=True))
-    with pytest.raises(GenerationFailed, match=r"no answer within 0\.2 s; TIPBENCH_ENGINE_TIMEOUT"):
+    with pytest.raises(GenerationFailed, match=r"did not answer within 0\.2 s; TIPBENCH_ENGINE_TIMEOUT"):
         Client(stand_in.url, timeout_s=0.2).ask()
     assert len(stand_in.asked) == 1
 

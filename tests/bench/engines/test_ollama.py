@@ -85,7 +85,7 @@ def test_thinking_is_kept(stand_in: StandIn, engine: OllamaEngine) -> None:
 )
 def test_a_reply_without_a_message(stand_in: StandIn, engine: OllamaEngine, reply: Any) -> None:
     stand_in.on("/api/chat", Reply(reply))
-    with pytest.raises(GenerationFailed, match="holds no message"):
+    with pytest.raises(GenerationFailed, match="contains no message"):
         engine.generate(a_request("tiny:1b"))
 
 
@@ -192,6 +192,6 @@ def test_resident(stand_in: StandIn, engine: OllamaEngine) -> None:
 
 def test_no_server() -> None:
     engine = OllamaEngine(free_address(), timeout_s=1, sleep=lambda _seconds: None)
-    with pytest.raises(EngineUnreachable, match="'ollama serve', or give its address"):
+    with pytest.raises(EngineUnreachable, match="'ollama serve', or set its address"):
         engine.describe("tiny:1b")
     engine.close()

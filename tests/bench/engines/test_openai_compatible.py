@@ -87,7 +87,9 @@ def test_an_unknown_size_is_refused_unless_the_limit_is_lifted(
     stand_in: StandIn, engine: OpenAICompatibleEngine
 ) -> None:
     stand_in.on("/v1/models", Reply(LISTED))
-    with pytest.raises(Problems, match=r"its size is unknown \(openai does not say\).*0 lifts it \(max_model_b\)"):
+    with pytest.raises(
+        Problems, match=r"its size is unknown \(openai does not say\).*0 removes the limit \(max_model_b\)"
+    ):
         admit(["openai/org/served"], lambda _model: engine, 4.0)
     [info] = admit(["openai/org/served"], lambda _model: engine, 0)
     assert info.billions is None
@@ -123,7 +125,7 @@ def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     "reply", [{}, {"choices": []}, {"choices": None}, {"choices": [{}]}, {"choices": [{"message": "x"}]}]
 )
 def test_a_completion_without_a_message(reply: dict[str, Any]) -> None:
-    with pytest.raises(GenerationFailed, match="holds no message"):
+    with pytest.raises(GenerationFailed, match="contains no message"):
         read_completion(reply, 1.0)
 
 

@@ -43,8 +43,8 @@ def test_parts_become_one_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({"a/part0": b"GGUF", "b/part1": b"mor"}, "not what they should be"),
-        ({"a/part0": b"GGUF"}, "can't be put into"),
+        ({"a/part0": b"GGUF", "b/part1": b"mor"}, "don't have the expected checksum"),
+        ({"a/part0": b"GGUF"}, "can't be written to"),
     ],
 )
 def test_half_of_it_is_nothing(

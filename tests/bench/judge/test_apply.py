@@ -261,7 +261,7 @@ class Echo:
 def test_a_judge_answers_for_its_own_batch_alone(work: Bench, experiment: Experiment) -> None:
     anas = filled(_export(work, experiment))
     for answer in ({}, anas, {"batch": anas["batch"]}):
-        with pytest.raises(JudgeFailed, match="is not the batch that it was given"):
+        with pytest.raises(JudgeFailed, match="is not for the batch that it was given"):
             _run_judge(work, RUBRIC, Echo(lambda _, given=answer: given), BatchSize(1))  # type: ignore[misc]
     assert _judged(work.store, experiment) == 0
 
@@ -453,7 +453,7 @@ class TestDrift:
         assert '"reference": {}' in manifest
         assert '"relevance"' not in manifest
         for missing in ((), [replace(anchor, candidate="Another text.") for anchor in own]):
-            with pytest.raises(InvalidInput, match="16 anchors of a team's own file, which is not on this machine"):
+            with pytest.raises(InvalidInput, match="16 anchors from a team's own file, which is not on this machine"):
                 apply_file(work.store, experiment, filled(file), work.now_ms, ApplyOptions(), missing)
         assert _judged(work.store, experiment) == 0
         here = apply_file(work.store, experiment, filled(file), work.now_ms, ApplyOptions(), own)

@@ -114,19 +114,19 @@ def test_a_suite_without_a_mistake_is_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "old", "new", "line", "message"),
     [
-        ("suite.yaml", "output:", "outptu: 1\noutput:", 8, "no such key"),
+        ("suite.yaml", "output:", "outptu: 1\noutput:", 8, "unknown key"),
         ("suite.yaml", "name: small\n", "", 1, "name: is missing"),
         ("suite.yaml", "format: lines", "format: xml", 9, "json_array"),
         ("suite.yaml", "schema: 1", "schema: 2", 1, "schema"),
-        ("suite.yaml", "  format: lines", "  format: lines\n  format: text", 10, "'format' stands here a second time"),
+        ("suite.yaml", "  format: lines", "  format: lines\n  format: text", 10, "'format' is given twice"),
         ("suite.yaml", "label: a child", "label: [a", 8, "not valid YAML"),
-        ("scenarios.yaml", "id: second", "id: first", 5, "the id 'first' is taken (line 1)"),
+        ("scenarios.yaml", "id: second", "id: first", 5, "the id 'first' is already used (line 1)"),
         ("scenarios.yaml", "id: second", "id: Second!", 5, "1.id"),
         ("scenarios.yaml", "    reader: child", "    reader: adult", 7, "no level 'adult' (it has child)"),
         ("scenarios.yaml", "    reader: child", "    reader: child\n    mood: sad", 8, "no factor 'mood'"),
         ("scenarios.yaml", "{reader: child}", "{}", 2, "'reader' has no level"),
-        ("scenarios.yaml", "passage: The sea falls.", "passage: x\n    n_tips: 3", 10, "can't be called 'n_tips'"),
-        ("scenarios.yaml", "passage: The sea falls.", "reader: y", 9, "can't be called 'reader'"),
+        ("scenarios.yaml", "passage: The sea falls.", "passage: x\n    n_tips: 3", 10, "can't be named 'n_tips'"),
+        ("scenarios.yaml", "passage: The sea falls.", "reader: y", 9, "can't be named 'reader'"),
         ("scenarios.yaml", SCENARIOS, "[]", 1, "there is no scenario"),
         ("scenarios.yaml", "The sea falls.", "2001-99-99", 9, "is no timestamp"),
         ("scenario.md", "{{ passage }}", "{{ pasage }}", 2, "'pasage' is undefined"),
@@ -136,11 +136,11 @@ def test_a_suite_without_a_mistake_is_loaded(tmp_path: Path) -> None:
         ("prompts/v1.md", "are {{ n_tips }}", "are {{ typo }}", 5, "'typo' is undefined"),
         ("prompts/v1.md", "are {{ n_tips }}", "are {{ n_tips", 5, "template error"),
         ("prompts/v1.md", SYSTEM, "system: 'You are {{ typo }}.'", 3, "'typo' is undefined"),
-        ("prompts/v1.md", "description", "descripton", 2, "no such key"),
+        ("prompts/v1.md", "description", "descripton", 2, "unknown key"),
         ("prompts/v1.md", "Write {{ n_tips }}.\n{{ scenario }}\n", "", 7, "the prompt is empty"),
-        ("prompts/v1.md", "---\nWrite", "Write", 1, "the front matter has no end"),
+        ("prompts/v1.md", "---\nWrite", "Write", 1, "the front matter is not closed"),
         ("rubric.md", "---\nname: small-v1", "name: small-v1", 1, "the front matter is missing"),
-        ("rubric.md", "max: 1}", "max: 1, wieght: 2}", 5, "no such key"),
+        ("rubric.md", "max: 1}", "max: 1, wieght: 2}", 5, "unknown key"),
         ("rubric.md", "max: 1}", "max: -3}", 5, "from 0 to -3"),
         ("rubric.md", "## Truth", "# Truth", 5, "add a heading '## Truth'"),
         ("rubric.md", "### 2", "#### 2", 9, "does not say what 2 means"),
@@ -164,7 +164,7 @@ def test_a_factor_can_not_take_a_name_that_templates_use(tmp_path: Path, name: s
         ("scenarios.yaml", "    reader: child", f"    reader: child\n    {name}: child"),
     )
     (problem,) = problems(suite)
-    assert problem.startswith(f"suite.yaml:6: a factor can't be called '{name}'")
+    assert problem.startswith(f"suite.yaml:6: a factor can't be named '{name}'")
 
 
 @pytest.mark.parametrize("name", ["suite.yaml", "scenarios.yaml", "scenario.md", "rubric.md"])

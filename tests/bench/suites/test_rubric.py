@@ -99,7 +99,7 @@ def test_a_flag_whose_parts_do_not_fit_is_refused(flag: dict[str, object]) -> No
 
 
 def test_a_name_stands_for_one_thing() -> None:
-    with pytest.raises(ValidationError, match="a stand for two things"):
+    with pytest.raises(ValidationError, match="used both as a criterion and as a flag: a; rename"):
         made({"a": Criterion(min=1, max=2)}, {"a": Flag(weight=1)})
 
 

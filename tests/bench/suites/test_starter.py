@@ -27,7 +27,7 @@ def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["Blurbs", "my suite", "-x", "x" * 42, "é"])
 def test_a_name_that_can_not_be_used_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InvalidInput, match="is no name for a suite"):
+    with pytest.raises(InvalidInput, match="can't be the name of a suite"):
         write_starter(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 

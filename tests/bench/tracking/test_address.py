@@ -118,7 +118,7 @@ def test_an_experiment_kept_on_a_server_is_not_continued_in_our_own_database(own
 
 def test_an_experiment_kept_here_is_not_continued_on_a_server_that_turned_up(server: StandIn, own: Path) -> None:
     remember_experiment(Settings(), "tip-bench-1", f"sqlite:///{own}", "tip")
-    with pytest.raises(InvalidInput, match="is kept at sqlite"):
+    with pytest.raises(InvalidInput, match="is stored at sqlite"):
         open_store(None, Settings(), "tip-bench-1")
 
 
@@ -147,7 +147,7 @@ def test_a_note_that_can_not_be_read_is_no_traceback(home: Path, own: Path, cont
     "url", ["mlruns", "file:///mlruns", "http://", "sqlite:///", "databricks", "postgresql://me:hunter2@db/mlflow"]
 )
 def test_addresses_that_can_not_be_used(url: str) -> None:
-    with pytest.raises(InvalidInput, match="give http://…, https://… or sqlite:///FILE") as caught:
+    with pytest.raises(InvalidInput, match="use http://…, https://… or sqlite:///FILE") as caught:
         open_store(url, Settings())
     assert "hunter2" not in str(caught.value)
 

@@ -48,7 +48,7 @@ def test_a_file_that_is_no_database_is_refused_at_once(tmp_path: Path, kind: str
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(TrackingError, match="does not exist; make it first"):
+    with pytest.raises(TrackingError, match="does not exist; create it first"):
         EmbeddedMlflow(f"{SCHEME}{tmp_path / 'none' / 'm.db'}")
     with pytest.raises(TrackingError, match="~nobody"):
         EmbeddedMlflow(f"{SCHEME}~nobody-of-that-name/m.db")
@@ -87,7 +87,7 @@ def test_folders_with_odd_names(tmp_path: Path, empty_database: Path, folder: st
 @pytest.mark.parametrize("folder", ["a%20b", "what?"])
 def test_a_path_that_a_database_url_can_not_hold(tmp_path: Path, folder: str) -> None:
     (tmp_path / folder).mkdir()
-    with pytest.raises(TrackingError, match="take another"):
+    with pytest.raises(TrackingError, match="use another path"):
         EmbeddedMlflow(f"{SCHEME}{tmp_path / folder / 'm.db'}")
     assert list((tmp_path / folder).iterdir()) == []
 
@@ -140,7 +140,7 @@ def test_a_new_database_that_can_not_be_made_says_why(
     (home / "cache").unlink()
     (home / "cache").write_text("a file where a folder should be")
     api = EmbeddedMlflow(f"{SCHEME}{tmp_path / 'm.db'}")
-    with pytest.raises(TrackingError, match=r"MLflow could not make a database: .*cache"):
+    with pytest.raises(TrackingError, match=r"MLflow could not create a database: .*cache"):
         RunStore(api).ensure_experiment("x", {})
     api.close()
 

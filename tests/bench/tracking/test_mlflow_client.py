@@ -118,7 +118,7 @@ def test_a_secret_that_breaks_the_address_is_not_shown_either(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["http://[bad", "http://box:port"])
 def test_an_address_that_is_none(url: str) -> None:
-    with pytest.raises(TrackingUnreachable, match="is no address of an MLflow server"):
+    with pytest.raises(TrackingUnreachable, match="is not the address of an MLflow server"):
         MlflowClient(url, Settings({})).list_experiments("")
 
 
@@ -150,11 +150,11 @@ def test_missing_credentials(status: int) -> None:
         (httpx.Response(500, text="<!doctype html>\n<h1>Internal Server Error</h1>\x1b[2J"), "is it an MLflow server"),
         (httpx.Response(404, json={"detail": "Not Found"}), "--static-prefix"),
         (httpx.Response(404, json=["odd"]), "--static-prefix"),
-        (httpx.Response(200, text="<html>welcome</html>"), "is no MLflow server"),
-        (httpx.Response(200, content=b"[" * 100_000), "is no MLflow server"),
-        (httpx.Response(200, json=[]), "is no MLflow server"),
-        (httpx.Response(200, json={"experiments": [{"odd": 1}]}), "is no MLflow server"),
-        (httpx.Response(302, headers={"Location": "/login"}), "sends us elsewhere"),
+        (httpx.Response(200, text="<html>welcome</html>"), "is not an MLflow server"),
+        (httpx.Response(200, content=b"[" * 100_000), "is not an MLflow server"),
+        (httpx.Response(200, json=[]), "is not an MLflow server"),
+        (httpx.Response(200, json={"experiments": [{"odd": 1}]}), "is not an MLflow server"),
+        (httpx.Response(302, headers={"Location": "/login"}), "redirects to another address"),
         (httpx.Response(400, json={"error_code": "INVALID", "message": "too\nlong"}), "refused: too long"),
         (httpx.Response(500, json={"error_code": "INTERNAL_ERROR", "message": None}), "refused: None"),
     ],
@@ -183,7 +183,7 @@ def test_broken_connections(error: Exception) -> None:
 
 def test_nothing_at_the_address() -> None:
     client = MlflowClient(free_address(), Settings({}))
-    with pytest.raises(TrackingUnreachable, match="start it with 'mlflow server', or name another with --mlflow-url"):
+    with pytest.raises(TrackingUnreachable, match="start it with 'mlflow server', or choose another with --mlflow-url"):
         client.list_experiments("")
     client.close()
 
@@ -196,7 +196,7 @@ def test_a_server_that_answers_everything_with_json_of_its_own(call: str) -> Non
         "create_run": lambda: client.create_run("1", "a", 0, {}),
         "search": lambda: list(client.search_runs("1", {})),
     }
-    with pytest.raises(TrackingError, match="is no MLflow server"):
+    with pytest.raises(TrackingError, match="is not an MLflow server"):
         calls[call]()
 
 

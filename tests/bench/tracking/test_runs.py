@@ -157,7 +157,7 @@ def test_damaged_tags_are_found_out(damage: Changes) -> None:
 
 @pytest.mark.parametrize("damage", [{"model": None}, {"repeat": "twice"}])
 def test_damaged_params_are_found_out(damage: Changes) -> None:
-    with pytest.raises(StoredDataDamaged, match="no whole cell"):
+    with pytest.raises(StoredDataDamaged, match="not a complete cell"):
         stored_cell(a_run(params=damage))
 
 

@@ -51,7 +51,7 @@ def test_nobody_answers(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("words", "told"),
     [
         (("egreedy/v2",), "run one: tipbench sim gate --candidate egreedy/v2 --incumbent egreedy"),
-        (("egreedy/v2", "--gate", "../../key"), "'../../key' is no id of a record"),
+        (("egreedy/v2", "--gate", "../../key"), "'../../key' is not a record id"),
         (("egreedy/v2", "--gate", "0" * 16), "there is no gate 0000000000000000"),
         (("egreedy/v2", "--world", "nowhere.yaml"), "the world nowhere.yaml can't be read"),
         (("egreedy",), "egreedy is live already"),
@@ -78,7 +78,7 @@ def test_of_two_at_once_one_wins_and_the_other_is_told(home: Path) -> None:
     loser = next(one for one in done if one.status)
     (act,) = _history(home)
     assert act["to"] == live_now(Settings())
-    assert "somebody else was quicker" in loser.err or f"and {act['to']} is live now" in loser.err
+    assert "somebody else changed it first" in loser.err or f"and {act['to']} is live now" in loser.err
 
 
 def test_help_has_an_example() -> None:

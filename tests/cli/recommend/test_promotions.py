@@ -49,7 +49,7 @@ def test_a_policy_that_is_not_what_was_promoted_any_more() -> None:
     before = {**V2.candidate, "parameters": {**V2.candidate["parameters"], "epsilon_floor": 0.2}}
     open_store(Settings()).promotions.append(V2.model_copy(update={"candidate": before}), 0)
     told = tipbench("recommend", "promotions").out
-    assert "It is not what was promoted: egreedy/v2's epsilon_floor was 0.2, and is 0.05 now." in told
+    assert "It is not what was promoted: egreedy/v2's epsilon_floor was 0.2, but is 0.05 now." in told
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_a_damaged_history_is_told_by_all(home: Path, command: tuple[str, ...]) 
     path.write_text("nonsense\n", encoding="utf-8")
     refused = tipbench("recommend", *command)
     assert refused.status == 2
-    assert f"act 1 in {path} is none that this tipbench knows; bring a backup of it back" in refused.err
+    assert f"entry 1 in {path} is unknown to this version of tipbench; restore it from a backup" in refused.err

@@ -27,7 +27,7 @@ def test_each_goes_back_one_promotion_until_there_is_none() -> None:
     assert second.out.strip() == "egreedy is live again, in place of egreedy/v2."
     third = tipbench("recommend", "rollback", "--yes")
     assert third.status == 2
-    assert "there is nothing to go back to" in third.err
+    assert "there is nothing to roll back to" in third.err
     assert live_now(Settings()) == "egreedy"
 
 

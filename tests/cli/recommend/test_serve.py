@@ -26,9 +26,9 @@ def test_an_address_that_is_taken_is_told_and_nothing_is_changed(home: Path) -> 
 @pytest.mark.parametrize(
     ("flags", "environment", "told"),
     [
-        ((), {"TIPBENCH_SERVING_KEY": "short"}, "TIPBENCH_SERVING_KEY has 5 characters; give it at least 20"),
+        ((), {"TIPBENCH_SERVING_KEY": "short"}, "TIPBENCH_SERVING_KEY has 5 characters; use at least 20"),
         (("--new-key",), {"TIPBENCH_SERVING_KEY": KEY}, "the key is set by TIPBENCH_SERVING_KEY"),
-        (("--shadow", "nobody"), {}, "there is no shadow 'nobody'"),
+        (("--shadow", "nobody"), {}, "there is no shadow policy 'nobody'"),
         (("--workers", "0"), {}, "--workers"),
         ((), {"TIPBENCH_REWARD_WINDOW": "-1"}, "TIPBENCH_REWARD_WINDOW must be seconds"),
     ],

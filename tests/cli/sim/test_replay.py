@@ -26,9 +26,12 @@ def kept(home: Path) -> list[dict[str, object]]:
 def test_one_that_passes(log: Path, home: Path) -> None:
     done = tipbench("sim", "replay", "--candidate", "egreedy/v2", "--log", str(log))
     assert done.status == 0, done.err
-    assert done.out.startswith("PASSED: egreedy/v2 against what was served\nby DR the candidate earns +0.")
+    assert done.out.startswith(
+        "PASSED: egreedy/v2 against what was served\n"
+        "by DR the candidate's gain per decision over what was served is +0."
+    )
     for part in (
-        "3,000 decisions can be replayed; the candidate learned from 1,500 and was put to 1,500 of 50 users.",
+        "3,000 decisions can be replayed; the candidate learned from 1,500 and was tested on 1,500 of 50 users.",
         "Effective sample: ",
         "Largest weight: ",
         "DR (decides)",
@@ -62,7 +65,7 @@ def test_a_log_that_can_not_tell(home: Path) -> None:
     done = tipbench("sim", "replay", "--candidate", "egreedy/v2")
     assert done.status == 1
     assert "TOO THIN: egreedy/v2 against what was served" in done.out
-    assert "Left out: 1 left some candidates no chance, as LinUCB does; 1 had one candidate only." in done.out
+    assert "Left out: 1 gave some candidates no chance, as LinUCB does; 1 had one candidate only." in done.out
     assert "3 of these came without profile_features by category" in done.out
     assert {record["verdict"]["status"] for record in kept(home)} == {"thin"}  # type: ignore[index]
 
@@ -76,7 +79,7 @@ def test_refused_in_one_sentence(tmp_path: Path) -> None:
         (("--candidate", "egreedy", "--share", "1"), "a share of 1 leaves nothing to learn from"),
         (("--candidate", "egreedy", "--share", "nan"), "a share of nan leaves nothing"),
         (("--candidate", "egreedy", "--log", str(tmp_path / "nowhere")), "nowhere is no folder; name the one that"),
-        (("--candidate", "egreedy", "--log", str(tmp_path / "other")), "holds a line of another kind of log"),
+        (("--candidate", "egreedy", "--log", str(tmp_path / "other")), "contains a line of another kind of log"),
         ((), "Missing option '--candidate'"),
     ):
         refused = tipbench("sim", "replay", *words)

@@ -35,7 +35,7 @@ def test_a_run_fits_into_the_terminal(console: Console, curve: int) -> None:
     assert "0.200 ±0.010" in tables[1]
     assert "60.0" in tables[1]
     assert len(tables[1].split()[-1]) >= curve
-    assert "2 personas, seeds 10000–10029, 300 decisions a life, 10 tips to choose from" in lines[0]
+    assert "2 personas, seeds 10000–10029, 300 decisions per life, 10 tips to choose from" in lines[0]
     assert sum("chaotic °" in line for line in lines) == 1
 
 
@@ -83,7 +83,7 @@ def test_a_gate_that_nobody_can_go_live_by_says_so() -> None:
     found = found_by_a_gate()
     found["plan"]["seeds"]["count"] = 15
     said = next_step(found, CONTEST, "0123456789abcdef")
-    assert "Nobody can go live by it: it had 15 seeds, and 30 are the fewest" in said
+    assert "Nobody can go live by it: it had 15 seeds, and 30 are required" in said
     assert "tipbench recommend promote" not in said
     said = next_step(found_by_a_gate(), CONTEST._replace(candidate="category-mean"), "0123456789abcdef")
     assert "category-mean is there for comparisons and can't be served" in said

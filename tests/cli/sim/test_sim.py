@@ -106,8 +106,8 @@ def test_a_gate_and_its_record(world: str, home: Path) -> None:
         (("run", "--out", "none/found.json"), "--out none/found.json can't be written; name a file in a folder"),
         (("run", "--progress", "none/progress.json"), "progress can't be written to none/progress.json"),
         (("gate",), "Missing option '--candidate'"),
-        (("gate", "--candidate", "egreedy"), "egreedy is candidate and incumbent; name two policies"),
-        (("gate", "--candidate", "linucb", "--seeds", "9"), "9 seeds are too few for a gate; take 10 or more"),
+        (("gate", "--candidate", "egreedy"), "egreedy is both candidate and incumbent; name two policies"),
+        (("gate", "--candidate", "linucb", "--seeds", "9"), "9 seeds are too few for a gate; use 10 or more"),
         (("gate", "--candidate", "linucb", "--incumbent", "me"), "no policy 'me' to simulate"),
     ],
 )

@@ -78,7 +78,7 @@ def test_an_empty_database_beside_states_in_files_is_not_served_from(
     monkeypatch.setenv("TIPBENCH_STATE", "postgresql")
     refused = tipbench("recommend", "serve", "--port", "0")
     assert refused.status == 2
-    assert "'tipbench recommend move files postgresql' moves it" in refused.err
+    assert "'tipbench recommend move files postgresql' moves them" in refused.err
     assert PASSWORD not in refused.err
     _serve(tmp_path, "e2")  # somebody began anew on purpose
     with closing(open_store(Settings())) as store:
@@ -93,7 +93,7 @@ def test_an_empty_database_beside_promotions_in_files_is_not_served_from(
     monkeypatch.setenv("TIPBENCH_STATE", "postgresql")
     refused = tipbench("recommend", "serve", "--port", "0")
     assert refused.status == 2
-    assert f"what was promoted is in {home / 'recommender' / 'promotions.jsonl'}" in refused.err
+    assert f"promotions are in {home / 'recommender' / 'promotions.jsonl'}" in refused.err
     assert tipbench("recommend", "move", "files", "postgresql").status == 0
     with closing(open_store(Settings())) as store:
         check_not_left_behind(store, Settings())
@@ -107,7 +107,7 @@ def test_not_under_a_running_service(url: str, tmp_path: Path, monkeypatch: pyte
         with closing(open_store(Settings())):
             refused = tipbench("recommend", "move", "files", "postgresql")
         assert refused.status == 2
-        assert "in use; end 'tipbench recommend serve'" in refused.err
+        assert "in use; stop every 'tipbench recommend serve'" in refused.err
     assert tipbench("recommend", "move", "files", "postgresql").status == 0
 
 
@@ -120,7 +120,7 @@ def test_not_under_a_running_service(url: str, tmp_path: Path, monkeypatch: pyte
         (
             ("files", "postgresql"),
             {"TIPBENCH_POSTGRESQL_URL": f"mysql://u:{PASSWORD}@h/d"},
-            "no address of a PostgreSQL",
+            "not the address of a PostgreSQL",
         ),
         (
             ("files", "postgresql"),

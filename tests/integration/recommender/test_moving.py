@@ -195,7 +195,7 @@ def test_a_half_filled_store_is_neither_moved_from_nor_filled_by_another(
         with pytest.raises(Killed):
             move(source, destination, FIRST, _unseen)
     third = FileStore(tmp_path / "third", exclusive=True)
-    with pytest.raises(StateRefused, match=f"only a part of the states of {source.folder}; go on with that first"):
+    with pytest.raises(StateRefused, match=f"only a part of the states of {source.folder}; finish that first"):
         move(destination, third, SECOND, _unseen)
     third.write(KEYS[0], KEPT, [])
     half = content(destination)
@@ -225,7 +225,7 @@ def test_promotions_of_others_are_not_mixed(tmp_path: Path) -> None:
     left, entered = _two_homes(tmp_path)
     left.write(KEYS[0], KEPT, [])
     entered.promotions.append(V2, 0)
-    with pytest.raises(Conflict, match=r"entered/promotions\.jsonl tells of promotions that .* does not have"):
+    with pytest.raises(Conflict, match=r"entered/promotions\.jsonl has promotions that .* does not have"):
         move(left, entered, FIRST, _unseen)
     assert (left.marker, entered.marker) == (None, None)
     assert content(entered) == {}

@@ -43,7 +43,7 @@ def test_another_machine_follows(store: PostgresStore, url: str) -> None:
 
 def test_whoever_decided_on_an_older_history_is_told(store: PostgresStore) -> None:
     store.promotions.append(V2, 0)
-    with pytest.raises(Conflict, match="somebody else was quicker: egreedy/v2 is live now"):
+    with pytest.raises(Conflict, match="somebody else changed it first: egreedy/v2 is live now"):
         store.promotions.append(promoted("egreedy", "linucb"), 0)
     assert store.promotions.history() == (V2,)
 
@@ -68,7 +68,7 @@ def test_an_act_that_nobody_of_ours_wrote_is_told(store: PostgresStore, url: str
     store.promotions.append(V2, 0)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute('INSERT INTO tipbench_promotions VALUES (2, \'{"to": "linucb"}\')')
-    with pytest.raises(StateDamaged, match=r"act 2 in tipbench_promotions of postgresql://.*backup"):
+    with pytest.raises(StateDamaged, match=r"entry 2 in tipbench_promotions of postgresql://.*backup"):
         store.promotions.history()
 
 

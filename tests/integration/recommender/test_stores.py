@@ -307,7 +307,7 @@ def test_a_marked_store_says_where_its_states_are(where: Where) -> None:
     exclusive = where.open(exclusive=True)
     exclusive.set_marker(marks[0])
     exclusive.close()
-    with pytest.raises(StateRefused, match=f"go on with: tipbench recommend move files {where.kind}"):
+    with pytest.raises(StateRefused, match=f"continue with: tipbench recommend move files {where.kind}"):
         where.open()
 
 

@@ -34,5 +34,5 @@ def test_it_ends_by_itself_and_in_order(tmp_path: Path) -> None:
 def test_a_folder_that_can_not_be_made_is_told(tmp_path: Path) -> None:
     status, last, said = _ended(tmp_path / "gone" / "own")
     assert (status, said) == (0, b"")
-    why = f"the simulation can't go on: No such file or directory: {tmp_path}/gone/own; see to it, and start again"
+    why = f"the simulation failed: No such file or directory: {tmp_path}/gone/own; fix that and start it again"
     assert from_json(last) == {"failed": why}

@@ -63,7 +63,7 @@ def test_another_kind_of_line_is_refused_with_its_file(tmp_path: Path) -> None:
     log = SegmentLog(tmp_path, lambda: 0.0)
     log.append({"schema": 1, "kind": "decision", "policy": "egreedy"})
     log.close()
-    with pytest.raises(StateDamaged, match=r"0001.jsonl holds a line of another kind of log"):
+    with pytest.raises(StateDamaged, match=r"0001.jsonl contains a line of another kind of log"):
         list(load_segment(Chosen(), segments(tmp_path)[0]))
 
 
@@ -83,5 +83,5 @@ def test_numbers_that_nobody_of_ours_writes_are_refused(tmp_path: Path, kind: st
     entries = [json.loads(line) for line in path.read_bytes().splitlines()]
     edited = [{**entry, **change} if entry["kind"] == kind else entry for entry in entries]
     path.write_text("".join(f"{json.dumps(entry)}\n" for entry in edited), encoding="utf-8")
-    with pytest.raises(StateDamaged, match="holds a line of another kind of log"):
+    with pytest.raises(StateDamaged, match="contains a line of another kind of log"):
         list(load_segment(Chosen(), path))

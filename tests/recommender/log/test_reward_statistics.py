@@ -193,7 +193,7 @@ def test_a_line_of_something_else_is_refused_with_its_file(tmp_path: Path, entry
     log.close()
     reader = RewardStatisticsReader(tmp_path)
     for _ in range(2):
-        with pytest.raises(StateDamaged, match=r"19700101T000000-\d+-0001.jsonl holds a line of another kind"):
+        with pytest.raises(StateDamaged, match=r"19700101T000000-\d+-0001.jsonl contains a line of another kind"):
             reader.read()
 
 

@@ -141,5 +141,5 @@ def test_a_damaged_line_is_named_wherever_reading_began(tmp_path: Path) -> None:
     with path.open("ab") as out:
         out.write(b'{"number": \x00}\n{"number": 4}\n')
     for read in (lambda: list(entries(tmp_path)), lambda: list(read_entries(path, end))):
-        with pytest.raises(StateDamaged, match=r"line 3, is damaged .* take the line out"):
+        with pytest.raises(StateDamaged, match=r"line 3, is damaged .* remove the line"):
             read()

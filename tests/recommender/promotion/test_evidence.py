@@ -58,13 +58,15 @@ def test_a_gate_that_was_held_after_now_leaves_the_newest_unknown(promotions: Fi
     held_gate(home)
     name = held_gate(home, passed=False)
     made_ms = gate_records(home).read(name).made_ms
-    with pytest.raises(PromotionRefused, match=f"the gate {name} was run 3 minutes after now, by its record; set"):
+    with pytest.raises(
+        PromotionRefused, match=f"the gate {name} was run 3 minutes in the future, according to its record; correct"
+    ):
         promotion("egreedy/v2", promotions, GateSearch(home, built_in_world()), made_ms - 180_000)
 
 
 def test_without_a_gate_it_is_refused_with_the_command_to_hold_one(promote: Promote, home: Path) -> None:
     held_gate(home, "linucb")
-    with pytest.raises(PromotionRefused, match=f"no gate was run for egreedy/v2 yet; run one: {HOLD}$"):
+    with pytest.raises(PromotionRefused, match=f"no gate has been run for egreedy/v2 yet; run one: {HOLD}$"):
         promote()
 
 
@@ -85,24 +87,24 @@ def _set(*place: Any, to: Any) -> Change:
     [
         (
             _set("plan", "arms", 0, "feature_version", to="v1"),
-            "the candidate's feature version was 'v1', and is 'v2' now",
+            "the candidate's feature version was 'v1', but is 'v2' now",
         ),
         (
             _set("plan", "arms", 0, "parameters", "epsilon_floor", to=0.2),
-            "the candidate's epsilon_floor was 0.2, and is 0.05 now",
+            "the candidate's epsilon_floor was 0.2, but is 0.05 now",
         ),
         (
             _set("plan", "arms", 0, "parameters", "alpha", to=1.0),
-            "the candidate's alpha was 1.0, and is None now",
+            "the candidate's alpha was 1.0, but is None now",
         ),
-        (_set("plan", "arms", 0, "parameters", to=None), "the candidate's ridge was None, and is 1.0 now"),
-        (_set("plan", "arms", 0, "told", to="flat"), "the candidate's told was 'flat', and is 'by-category' now"),
-        (_set("plan", "arms", 1, "name", to="linucb"), "it was won over 'linucb', and egreedy is live now"),
+        (_set("plan", "arms", 0, "parameters", to=None), "the candidate's ridge was None, but is 1.0 now"),
+        (_set("plan", "arms", 0, "told", to="flat"), "the candidate's told was 'flat', but is 'by-category' now"),
+        (_set("plan", "arms", 1, "name", to="linucb"), "it was run against 'linucb', and egreedy is live now"),
         (
             _set("plan", "arms", 1, "parameters", "epsilon_first", to=1.0),
-            "the incumbent's epsilon_first was 1.0, and is 0.3 now",
+            "the incumbent's epsilon_first was 1.0, but is 0.3 now",
         ),
-        (_set("plan", "simulator", to=0), "it was run in version 0 of the simulator, and this is"),
+        (_set("plan", "simulator", to=0), "it was run with version 0 of the simulator, but this is"),
         (
             _set("plan", "world", to={"name": "easy", "digest": "0" * 64}),
             "it was run in the world 'easy' (000000000000), and wanted is 'tips' (",
@@ -117,7 +119,7 @@ def test_a_gate_for_something_else_is_refused_with_what_is_another(
         with pytest.raises(PromotionRefused, match=re.escape(told)) as refused:
             promote(gate_id=asked)
         assert str(refused.value).startswith(f"the gate {name} does not count here: ")
-        assert str(refused.value).endswith(f"Hold another: {HOLD}")
+        assert str(refused.value).endswith(f"Run another: {HOLD}")
 
 
 @pytest.mark.parametrize(
@@ -134,16 +136,16 @@ def test_rules_have_to_be_as_strict_as_todays(
         if factor == stricter:
             assert promote(gate_id=name).act.gate == name
         else:
-            with pytest.raises(PromotionRefused, match=f"its rule {rule} was {of_today * factor}, and is {of_today}"):
+            with pytest.raises(PromotionRefused, match=f"its rule {rule} was {of_today * factor}, but is {of_today}"):
                 promote(gate_id=name)
 
 
 @pytest.mark.parametrize(
     ("place", "value", "told"),
     [
-        (("plan", "seeds", "count"), 10, "it had 10 seeds, and 30 are the fewest"),
-        (("plan", "steps"), 199, "it had 199 decisions a life, and 200 are the fewest"),
-        (("plan", "offered"), 2, "it had 2 tips to choose from, and 10 are the fewest"),
+        (("plan", "seeds", "count"), 10, "it had 10 seeds, and 30 are required"),
+        (("plan", "steps"), 199, "it had 199 decisions per life, and 200 are required"),
+        (("plan", "offered"), 2, "it had 2 tips to choose from, and 10 are required"),
         (("plan", "seeds", "first"), 9_999, "its seeds count from 9999, and those below 10000 set the thresholds"),
     ],
 )
@@ -157,9 +159,7 @@ def test_a_gate_has_to_be_large_enough_and_on_seeds_that_set_no_threshold(
 
 def test_a_gate_of_another_candidate_is_told_by_its_name_alone(promote: Promote, home: Path) -> None:
     name = held_gate(home, "linucb")
-    told = (
-        f"^the gate {name} does not count here: it was run for 'linucb', and not for egreedy/v2. Hold another: {HOLD}$"
-    )
+    told = f"^the gate {name} does not count here: it was run for 'linucb', not for egreedy/v2. Run another: {HOLD}$"
     with pytest.raises(PromotionRefused, match=told):
         promote(gate_id=name)
 
@@ -189,7 +189,7 @@ def test_another_world_has_to_be_named(promote: Promote, home: Path, tmp_path: P
     other = tmp_path / "other world.yaml"
     other.write_text(world_file().read_text(encoding="utf-8").replace("name: tips", "name: others"), encoding="utf-8")
     held_gate(home)
-    with pytest.raises(PromotionRefused, match=rf"wanted is 'others' .*Hold another: {HOLD} --world '.*world\.yaml'$"):
+    with pytest.raises(PromotionRefused, match=rf"wanted is 'others' .*Run another: {HOLD} --world '.*world\.yaml'$"):
         promote(world=other)
     assert promote(world=world_file()).act.to == "egreedy/v2"
 
@@ -205,7 +205,7 @@ def test_an_edited_gate_is_refused(promote: Promote, home: Path) -> None:
     path = home / "recommender" / "gates" / f"{name}.json"
     path.write_text(path.read_text(encoding="utf-8").replace('"passed": false', '"passed": true'), encoding="utf-8")
     for asked in (None, name):
-        with pytest.raises(StateDamaged, match="was changed after it was written, so it proves nothing; remove it"):
+        with pytest.raises(StateDamaged, match="was changed after it was written, so it can't be trusted; remove it"):
             promote(gate_id=asked)
 
 
@@ -232,7 +232,9 @@ def test_one_that_could_tell_nothing_does_not_count(promote: Promote, home: Path
 def test_what_is_live_is_the_incumbent(promote: Promote, promotions: FilePromotions, home: Path) -> None:
     held_gate(home, "linucb", "egreedy")
     promotions.append(V2, 0)
-    told = "won over 'egreedy', and egreedy/v2 is live now. Hold another: .* --candidate linucb --incumbent egreedy/v2$"
+    told = (
+        "run against 'egreedy', and egreedy/v2 is live now. Run another: .* --candidate linucb --incumbent egreedy/v2$"
+    )
     with pytest.raises(PromotionRefused, match=told):
         promote("linucb")
     name = held_gate(home, "linucb", "egreedy/v2")
@@ -260,7 +262,7 @@ def test_rolling_back_twice_goes_further_back(promotions: FilePromotions) -> Non
         assert (decided.act.act, decided.act.left, decided.act.to) == ("rollback", left, to)
         assert decided.act.candidate["name"] == to
         promotions.append(decided.act, decided.known)
-    with pytest.raises(Conflict, match="egreedy is live as it was in the beginning, so there is nothing to go back"):
+    with pytest.raises(Conflict, match="egreedy has been live from the start, so there is nothing to roll back"):
         rollback(promotions, 8)
 
 
@@ -268,15 +270,17 @@ def test_a_policy_that_nobody_here_knows_can_be_taken_back_and_not_beaten(
     promote: Promote, promotions: FilePromotions
 ) -> None:
     promotions.append(V2.model_copy(update={"to": "egreedy/v3"}), 0)
-    with pytest.raises(StateRefused, match=r"'egreedy/v3' is live, and this tipbench does not know it.*rollback"):
+    with pytest.raises(
+        StateRefused, match=r"'egreedy/v3' is live, but this version of tipbench does not know it.*rollback"
+    ):
         promote()
     assert rollback(promotions, 7).act.to == "egreedy"
     promotions.append(promoted("egreedy/v3", "linucb"), 1)
-    with pytest.raises(StateRefused, match="'egreedy/v3' was live before, and this tipbench can't serve it"):
+    with pytest.raises(StateRefused, match="'egreedy/v3' was live before, but this version of tipbench can't serve it"):
         rollback(promotions, 7)
 
 
 def test_a_policy_that_has_changed_since_is_told() -> None:
     assert changed_since([]) == changed_since([V2]) == changed_since([V2, BACK]) == []
     other = V2.model_copy(update={"candidate": {**V2.candidate, "feature_version": "v2-beta"}})
-    assert changed_since([other]) == ["egreedy/v2's feature version was 'v2-beta', and is 'v2' now"]
+    assert changed_since([other]) == ["egreedy/v2's feature version was 'v2-beta', but is 'v2' now"]

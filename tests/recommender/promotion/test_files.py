@@ -46,7 +46,7 @@ def test_acts_are_added_and_the_mark_changes_with_each(promotions: FilePromotion
 
 def test_whoever_decided_on_an_older_history_is_told(promotions: FilePromotions) -> None:
     promotions.append(V2, 0)
-    with pytest.raises(Conflict, match="somebody else was quicker: egreedy/v2 is live now"):
+    with pytest.raises(Conflict, match="somebody else changed it first: egreedy/v2 is live now"):
         promotions.append(promoted("egreedy", "linucb"), 0)
     assert promotions.history() == (V2,)
 
@@ -54,7 +54,7 @@ def test_whoever_decided_on_an_older_history_is_told(promotions: FilePromotions)
 def test_an_act_that_does_not_follow_is_not_written(promotions: FilePromotions, path: Path) -> None:
     promotions.append(V2, 0)
     before = path.read_bytes()
-    with pytest.raises(StateDamaged, match="act 2"):
+    with pytest.raises(StateDamaged, match="entry 2"):
         promotions.append(promoted("egreedy", "linucb"), 1)
     assert path.read_bytes() == before
 
@@ -109,7 +109,7 @@ def test_a_line_without_an_end_never_counted_and_is_taken_away(
     assert promotions.history() == (V2,)
     with caplog.at_level(logging.WARNING):
         promotions.append(BACK, 1)
-    assert "was not written to its end" in caplog.text
+    assert "ended with an incomplete entry" in caplog.text
     assert promotions.history() == (V2, BACK)
     assert path.read_bytes() == f"{V2.as_json()}\n{BACK.as_json()}\n".encode()
 
@@ -118,9 +118,9 @@ def test_a_whole_act_without_a_line_break_is_told(promotions: FilePromotions, pa
     promotions.append(V2, 0)
     before = path.read_bytes() + LINUCB.as_json().encode()
     path.write_bytes(before)
-    with pytest.raises(StateDamaged, match="ends with an act without a line break"):
+    with pytest.raises(StateDamaged, match="ends without a line break"):
         promotions.history()
-    with pytest.raises(StateDamaged, match="ends with an act without a line break"):
+    with pytest.raises(StateDamaged, match="ends without a line break"):
         promotions.append(LINUCB, 1)
     assert path.read_bytes() == before
 
@@ -130,9 +130,9 @@ def test_what_is_no_plain_file_is_told_and_not_waited_for(
     promotions: FilePromotions, path: Path, make: Callable[[Path], None]
 ) -> None:
     make(path)
-    with pytest.raises(StateDamaged, match=f"{path} is no plain file"):
+    with pytest.raises(StateDamaged, match=f"{path} is not a regular file"):
         promotions.history()
-    with pytest.raises(StateDamaged, match=f"{path} is no plain file"):
+    with pytest.raises(StateDamaged, match=f"{path} is not a regular file"):
         promotions.append(V2, 0)
 
 
@@ -143,7 +143,7 @@ def test_a_frozen_writer_is_not_waited_for(
     monkeypatch.setattr(marks, "LOCK_TIMEOUT_S", 0.1)
     with path.open() as transaction:
         fcntl.flock(transaction, fcntl.LOCK_EX)
-        with pytest.raises(StoreUnreachable, match=r"held .* try again, and see whether a process is frozen"):
+        with pytest.raises(StoreUnreachable, match=r"held .* try again, and check whether a process hangs"):
             promotions.history()
         with pytest.raises(StoreUnreachable):
             promotions.append(LINUCB, 1)
@@ -158,7 +158,7 @@ def test_damage_is_told_with_its_place_and_nothing_is_added(
     with path.open("ab") as file:
         file.write(content)
     before = path.read_bytes()
-    with pytest.raises(StateDamaged, match=rf"act 2 in {path} .*backup"):
+    with pytest.raises(StateDamaged, match=rf"entry 2 in {path} .*backup"):
         promotions.history()
     with pytest.raises(StateDamaged):
         promotions.append(LINUCB, 1)
@@ -171,6 +171,6 @@ def test_a_full_disk_leaves_what_was_there(
     promotions.append(V2, 0)
     whole = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda file, line, place: whole(file, line[:10], place))
-    with pytest.raises(OSError, match="took only a part"):
+    with pytest.raises(OSError, match="only part of an entry could be written"):
         promotions.append(LINUCB, 1)
     assert path.read_bytes() == V2.as_json().encode() + b"\n"

@@ -45,5 +45,5 @@ def test_an_edited_verdict_is_refused(home: Path) -> None:
 
 def test_the_form_of_another_tipbench_is_refused(home: Path) -> None:
     name = write_record(gates_folder(home), {"schema": 2, "made_ms": 1})
-    with pytest.raises(StateRefused, match=f"gate {name} was stored in a form .*; remove it from recommender/gates"):
+    with pytest.raises(StateRefused, match=f"gate {name} was stored in a format .*; remove it from recommender/gates"):
         gate_records(home).read(name)

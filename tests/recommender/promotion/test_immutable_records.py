@@ -63,7 +63,7 @@ def test_one_that_is_not_there(tmp_path: Path) -> None:
 
 @given(st.text(max_size=20).filter(lambda text: len(text) != 16))
 def test_no_id_leaves_the_folder(name: str) -> None:
-    with pytest.raises(InvalidInput, match="is no id of a record"):
+    with pytest.raises(InvalidInput, match="is not a record id"):
         read_record(Path("/nowhere"), name)
 
 

@@ -49,7 +49,7 @@ def test_rollbacks_undo_promotions_from_the_last_to_the_first(acts: list[Act], l
     ],
 )
 def test_acts_that_do_not_follow_from_each_other_are_damage(acts: list[Act], number: int) -> None:
-    with pytest.raises(StateDamaged, match=f"act {number} in here .* bring a backup of it back"):
+    with pytest.raises(StateDamaged, match=f"entry {number} in here .* restore it from a backup"):
         live_history(acts, "here")
 
 
@@ -73,5 +73,7 @@ def test_any_other_value_is_damage_or_an_act_like_it(field: str, value: Any) -> 
 
 @pytest.mark.parametrize("change", [{"schema": 2}, {"by": "somebody"}, {"act": "demote"}, {"at_ms": 10**18}])
 def test_what_a_newer_tipbench_wrote_is_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(StateDamaged, match=r"none that this tipbench knows.*install the tipbench that wrote it"):
+    with pytest.raises(
+        StateDamaged, match=r"unknown to this version of tipbench.*install the version of tipbench that wrote it"
+    ):
         read_acts([json.dumps({**json.loads(V2.as_json()), **change})], "here")

@@ -78,7 +78,7 @@ def test_damage_is_told_with_every_request_until_it_is_mended(promotions: Counte
     whole = path.read_bytes()
     path.write_bytes(whole + b"nonsense\n")
     for _ in range(2):
-        with pytest.raises(StateDamaged, match="act 2"):
+        with pytest.raises(StateDamaged, match="entry 2"):
             live.current()
     path.write_bytes(whole)
     assert live.current() == "egreedy/v2"
@@ -108,7 +108,7 @@ def test_acts_that_have_gone_are_no_rollback(promotions: Counted, path: Path, le
     path.unlink()
     for known, act in enumerate({"nothing": (), "less": (V2,), "another": (V2, BACK)}[left]):
         FilePromotions(path).append(act, known)
-    with pytest.raises(StateDamaged, match="are not there any more; bring a backup of it back"):
+    with pytest.raises(StateDamaged, match="are missing now; restore it from a backup"):
         live.current()
 
 

@@ -22,7 +22,7 @@ def _found(**more: Any) -> dict[str, Any]:
 
 def test_what_was_used_and_what_was_left_out() -> None:
     assert basis(_found()) == [
-        "8,000 decisions can be replayed; the candidate learned from 4,000 and was put to 4,000 of 40 users.",
+        "8,000 decisions can be replayed; the candidate learned from 4,000 and was tested on 4,000 of 40 users.",
         "Left out: 3 got no reward; 2 of_later.",
         "Effective sample: 455; 200 are needed. Largest weight: 9.1.",
     ]

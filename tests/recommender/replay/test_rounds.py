@@ -92,7 +92,7 @@ def test_a_decision_that_can_not_be_is_told_with_its_file(tmp_path: Path, writte
     content = path.read_bytes()
     assert written in content
     path.write_bytes(content.replace(written, instead))
-    with pytest.raises(StateDamaged, match=r"0001.jsonl holds a line of another kind of log"):
+    with pytest.raises(StateDamaged, match=r"0001.jsonl contains a line of another kind of log"):
         everything(load_rounds(one.log))
 
 

@@ -29,8 +29,8 @@ def verdict(asked: float, gain: float, users: int = 20, decisions: int = 600) ->
 def test_a_candidate_that_earns_more_passes() -> None:
     said = verdict(asked=0.9, gain=0.5)
     assert said.passed
-    assert said.reason.startswith(f"by {DR} the candidate earns +0.")
-    assert "the lower end has to be above 0" in said.reason
+    assert said.reason.startswith(f"by {DR} the candidate's gain per decision over what was served is +0.")
+    assert "the lower end must be above 0" in said.reason
 
 
 @pytest.mark.parametrize("gain", [0.0, -0.5])
@@ -41,7 +41,7 @@ def test_one_that_does_not_fails(gain: float) -> None:
 def test_one_that_may_earn_less_fails_although_it_seems_to_earn_more() -> None:
     said = verdict(asked=0.9, gain=0.04)
     assert said.status == "failed"
-    assert f"by {DR} the candidate earns +0.0" in said.reason
+    assert f"by {DR} the candidate's gain per decision over what was served is +0.0" in said.reason
 
 
 def test_one_that_earns_more_by_too_little_evidence_is_too_thin() -> None:
@@ -65,7 +65,7 @@ def test_nobody_can_tell_where_it_would_have_made_none_of_the_choices() -> None:
     columns = Columns(np.arange(3), np.ones(3), np.full(3, 0.5), *np.zeros((3, 3)))
     _, said = judge(Evaluation(some_rounds([0, 1, 2]), 0, columns, 0))
     assert said.status == "thin"
-    assert "nobody can tell how many more decisions it would take" in said.reason
+    assert "how many more decisions it would take is unknown" in said.reason
 
 
 def test_nothing_to_go_by() -> None:

@@ -92,7 +92,7 @@ def test_shadows_are_named_by_setting_and_flag(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("setting", "value", "told"),
     [
-        ("TIPBENCH_SHADOWS", "nobody", "there is no shadow 'nobody'"),
+        ("TIPBENCH_SHADOWS", "nobody", "there is no shadow policy 'nobody'"),
         ("TIPBENCH_REWARD_WINDOW", "soon", "TIPBENCH_REWARD_WINDOW must be seconds"),
         ("TIPBENCH_STATE", "parchment", "parchment"),
     ],
@@ -101,7 +101,7 @@ def test_settings_of_which_no_service_can_be_made_are_told(
     setting: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked = check_service(Settings(), [])
-    assert checked.summary.startswith("Live policy: egreedy. Shadows: none. States are in files: ")
+    assert checked.summary.startswith("Live policy: egreedy. Shadows: none. User states are stored in files: ")
     monkeypatch.setenv(setting, value)
     with pytest.raises(InvalidInput, match=told):
         check_service(Settings(), [])
@@ -113,5 +113,5 @@ def test_whoever_starts_it_is_told_when_the_live_policy_is_not_what_was_promoted
     history = FilePromotions(home / "recommender" / "promotions.jsonl")
     history.append(V2.model_copy(update={"candidate": before}), 0)
     checked = check_service(Settings(), [])
-    assert checked.changes == ["egreedy/v2's feature version was 'v2-beta', and is 'v2' now"]
+    assert checked.changes == ["egreedy/v2's feature version was 'v2-beta', but is 'v2' now"]
     assert checked.summary.startswith("Live policy: egreedy/v2. ")

@@ -14,8 +14,8 @@ CANDIDATE = {"id": "a", "category": "c"}
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b'{"user_id": NaN}', "is not JSON (line 1, column 13); NaN and Infinity are no numbers there"),
-        (b'{"user_id": -Infinity}', "NaN and Infinity are no numbers there"),
+        (b'{"user_id": NaN}', "is not JSON (line 1, column 13); JSON has no NaN or Infinity"),
+        (b'{"user_id": -Infinity}', "JSON has no NaN or Infinity"),
         (b'{"user_id": "NaN"', "is not JSON (line 1, column 17)"),
         (b"[" * 300, "is nested too deeply (line 1, column 202)"),
         (b'{"reward": ' + b"9" * 5000 + b"}", "has a number with too many digits"),
@@ -29,7 +29,7 @@ def test_what_is_no_json_is_told_by_its_place(service: Service, body: bytes, mes
         refused = service.post(path, body)
         assert refused.status == 422
         assert message in refused.error["message"]
-        assert ("NaN" in refused.error["message"]) == ("NaN and" in message)
+        assert ("NaN" in refused.error["message"]) == ("NaN or" in message)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -41,7 +41,7 @@ def test_what_is_no_json_is_told_by_its_place(service: Service, body: bytes, mes
             {"candidates": [{**CANDIDATE, "id": str(number)} for number in range(201)]},
             "body.candidates: should have at most 200 entries (given: 201)",
         ),
-        ({"candidates": [CANDIDATE] * 2}, "body.candidates: should name each candidate once; 'a' is there twice"),
+        ({"candidates": [CANDIDATE] * 2}, "body.candidates: should name each candidate once; 'a' appears twice"),
         ({"candidates": [{"id": "a"}]}, "body.candidates.0.category: is missing"),
         ({"candidates": {"a": 1}}, "body.candidates: should be a list"),
         ({"context": {"hour": 24}}, "body.context.hour: should be below 24.0 (given: 24)"),
@@ -51,8 +51,8 @@ def test_what_is_no_json_is_told_by_its_place(service: Service, body: bytes, mes
         ({"user_id": "../u"}, "body.user_id: should be of the form ^[A-Za-z0-9_-]{1,64}$ (given: '../u')"),
         ({"user_id": "u\n"}, r"body.user_id: should be of the form ^[A-Za-z0-9_-]{1,64}$ (given: 'u\n')"),
         ({"event_id": ""}, "body.event_id: should be of the form ^[A-Za-z0-9_.:-]{1,64}$ (given: '')"),
-        ({"more": 1}, "body.more: is not known here (given: 1)"),
-        ({"profile_features": {"mood": 1}}, "body.profile_features.mood: is not known here (given: 1)"),
+        ({"more": 1}, "body.more: is not a known field (given: 1)"),
+        ({"profile_features": {"mood": 1}}, "body.profile_features.mood: is not a known field (given: 1)"),
         ({"profile_features": {"categories": {"c": 3}}}, "body.profile_features.categories.c: should be an object"),
     ],
 )

@@ -28,6 +28,6 @@ def test_why_nobody_can_tell_is_for_the_log_alone(service: Service, caplog: pyte
     with caplog.at_level(logging.WARNING):
         answer = Caller(service.app)("GET", "/health")
     assert answer.status == 503
-    assert b"which policy is live can't be told; the server's log says why" in answer.body
-    assert f"act 1 in {path}" in caplog.text
+    assert b"the live policy can't be read; the server's log says why" in answer.body
+    assert f"entry 1 in {path}" in caplog.text
     assert str(path).encode() not in answer.body

@@ -27,7 +27,7 @@ def test_the_same_event_has_the_same_answer_and_another_request_a_conflict(servi
     assert service.json_answer(f"/score{path}", request("e1")) == {**first, "repeated": True}
     refused = service.post(f"/score{path}", request("e1", context={"hour": 10.5}))
     assert (refused.status, refused.error["code"]) == (409, "conflict")
-    assert "take a new event id" in refused.error["message"]
+    assert "use a new event id" in refused.error["message"]
 
 
 def test_the_best_comes_first(service: Service) -> None:

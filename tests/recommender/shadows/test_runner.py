@@ -106,7 +106,9 @@ def test_one_that_is_on_in_the_map_needs_no_name(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_told_with_the_known_ones(tmp_path: Path) -> None:
     before = set(threading.enumerate())
-    with pytest.raises(InvalidInput, match=r"there is no shadow 'egreedy-v3-shadow'; known are: egreedy-v2-shadow"):
+    with pytest.raises(
+        InvalidInput, match=r"there is no shadow policy 'egreedy-v3-shadow'; known are: egreedy-v2-shadow"
+    ):
         open_shadows([NAME, "egreedy-v3-shadow"], FileStore(tmp_path), tmp_path, Clock())
     assert set(threading.enumerate()) <= before
 

@@ -99,7 +99,7 @@ def test_it_reads_on_from_where_it_was_and_begins_anew_when_a_file_is_gone(tmp_p
 )
 def test_another_kind_of_log_is_told(tmp_path: Path, line: dict[str, object]) -> None:
     signal(tmp_path, line)
-    with pytest.raises(StateDamaged, match=r"holds a line of another kind of log .*; move it elsewhere"):
+    with pytest.raises(StateDamaged, match=r"contains a line of another kind of log .*; move it elsewhere"):
         days(tmp_path)
 
 

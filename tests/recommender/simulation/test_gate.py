@@ -74,7 +74,7 @@ def test_wins_with_too_few_personas_fail_alone() -> None:
     verdict = judge(made_up({CANDIDATE: few}), RULES)
     assert _failed(verdict) == ["wins with enough personas"]
     assert (
-        "4 of 8 personas that are no controls (p0, p1, p2, p3); 5 are needed" in verdict.candidate.conditions[1].reason
+        "4 of 8 personas other than controls (p0, p1, p2, p3); 5 are needed" in verdict.candidate.conditions[1].reason
     )
 
 

@@ -27,7 +27,7 @@ def test_a_gate_adds_what_it_needs() -> None:
 @pytest.mark.parametrize(
     ("names", "changes", "told"),
     [
-        (("egreedy", "egreedy"), {}, "each policy is simulated once; given: egreedy, egreedy"),
+        (("egreedy", "egreedy"), {}, "name each policy once; given: egreedy, egreedy"),
         (("egreedy", "nobody"), {}, "no policy 'nobody'"),
         (("egreedy",), {"offered": 13}, "13 candidates can't be offered from a pool of 12 tips"),
         (("egreedy",), {"seeds": 100_000, "steps": 1000}, "200,000,000 decisions are too many"),
@@ -37,8 +37,8 @@ def test_a_gate_adds_what_it_needs() -> None:
             "1,000,000 lives take too much memory",
         ),
         (("egreedy",), {"world": built_in_world(), "steps": 100_000, "seeds": 1, "offered": 61}, "a pool of 60 tips"),
-        (("egreedy", "linucb"), {"kind": "gate", "seeds": 9}, "9 seeds are too few for a gate; take 10 or more"),
-        (("egreedy", "egreedy"), {"kind": "gate", "seeds": 30}, "egreedy is candidate and incumbent; name two"),
+        (("egreedy", "linucb"), {"kind": "gate", "seeds": 9}, "9 seeds are too few for a gate; use 10 or more"),
+        (("egreedy", "egreedy"), {"kind": "gate", "seeds": 30}, "egreedy is both candidate and incumbent; name two"),
         (("egreedy",), {"kind": "gate", "seeds": 30}, "one candidate and one incumbent"),
     ],
 )

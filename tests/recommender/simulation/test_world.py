@@ -63,7 +63,7 @@ def test_some_of_the_personas() -> None:
     ],
 )
 def test_what_does_not_fit_is_told_with_its_place(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"world\.yaml is no world: line \d+: .*{told}"):
+    with pytest.raises(InvalidInput, match=rf"world\.yaml is not a valid world: line \d+: .*{told}"):
         load_world(_written(tmp_path, {**GOOD, **changes}))
 
 
@@ -71,21 +71,24 @@ def test_what_does_not_fit_is_told_with_its_place(tmp_path: Path, changes: dict[
     ("changes", "told"),
     [
         ({"categories": ["inbox", "inbox"], "personas": [{"name": "a", "about": "", "base": 0}]}, "two categories"),
-        ({"personas": [{"name": "a", "about": "", "base": 0, "taste": {"work": 1}}]}, "a speaks of work"),
+        (
+            {"personas": [{"name": "a", "about": "", "base": 0, "taste": {"work": 1}}]},
+            "a names work, which is not a category",
+        ),
         ({"personas": [{"name": "a", "about": "", "base": 0, "wakes": 9, "sleeps": 8}]}, "a sleeps before waking"),
-        ({"personas": [{"name": "a", "about": "", "base": 0}] * 2}, "two personas have one name"),
+        ({"personas": [{"name": "a", "about": "", "base": 0}] * 2}, "two personas have the same name"),
         ({"pool": {**POOL, "shortest": 500}}, "the shortest tip has 500 characters, the longest 400"),
         *(
             (
                 {"personas": [{"name": "a", "about": "", "base": 0, "control": True, **cares}]},
-                "a is a control and cares",
+                "a is a control, so it must not care",
             )
             for cares in ({"taste": {"inbox": 1}}, {"taste_after": {"inbox": 1}}, {"fatigue": 1}, {"focus_weight": -1})
         ),
     ],
 )
 def test_what_does_not_fit_together_is_told(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"world\.yaml is no world: {told}"):
+    with pytest.raises(InvalidInput, match=rf"world\.yaml is not a valid world: {told}"):
         load_world(_written(tmp_path, {**GOOD, **changes}))
 
 
@@ -97,11 +100,11 @@ def test_what_does_not_fit_together_is_told(tmp_path: Path, changes: dict[str, A
         ("[" * 500, "not valid YAML"),
         ("name: 2024-99-99", "line 1"),
         ("!!python/object/apply:os.system ['true']", "it needs the keys"),
-        ("{a: 1, a: 2}", "a second time"),
+        ("{a: 1, a: 2}", "is given twice"),
     ],
 )
 def test_what_is_no_world_at_all(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(InvalidInput, match=f"is no world: .*{told}"):
+    with pytest.raises(InvalidInput, match=f"is not a valid world: .*{told}"):
         load_world(_written(tmp_path, text))
 
 

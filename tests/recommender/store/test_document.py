@@ -140,7 +140,7 @@ def test_an_event_that_nobody_of_ours_wrote_is_refused_when_it_is_asked_for(colu
     data = from_json(changed())
     data["events"][0][data["event_columns"].index(column)] = value
     document = Document.read(to_json(data), PATH, KEY)
-    with pytest.raises(StateDamaged, match="the event 'e1' is none"):
+    with pytest.raises(StateDamaged, match="the event 'e1' was not written by tipbench"):
         document.event("e1")
 
 

@@ -17,7 +17,7 @@ from tipbench.server.jobs.simulation_asked import refuse_credentials
     ],
 )
 def test_credentials_are_refused_and_not_repeated(given: dict[str, str]) -> None:
-    with pytest.raises(InvalidInput, match="holds a user name or password") as refused:
+    with pytest.raises(InvalidInput, match="contains a user name or password") as refused:
         refuse_credentials(make_options(given))
     assert "s3" not in str(refused.value)
     assert "host" in str(refused.value)

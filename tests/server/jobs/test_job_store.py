@@ -52,7 +52,7 @@ def test_only_a_job_in_that_state_is_changed(store: JobStore) -> None:
 
 
 def test_an_unknown_job_is_told(store: JobStore) -> None:
-    with pytest.raises(UnknownJob, match=r"there is no job '\.\./x'; .* last 200 are kept"):
+    with pytest.raises(UnknownJob, match=r"there is no job '\.\./x'; .* last 200 that have ended are stored"):
         store.get("../x")
 
 

@@ -56,5 +56,7 @@ def test_what_it_waits_for_is_told() -> None:
     taken = {HERE: "job j1 (a)", "embedded": "job j2 (b)", "experiment e": "job j3 (e)"}
     assert what_it_waits_for((HERE,), taken) == "waits for job j1 (a) at http://127.0.0.1:11434"
     assert what_it_waits_for(("embedded",), taken) == "waits for job j2 (b) on the embedded engine"
-    assert what_it_waits_for(("experiment e", HERE), taken) == "waits for job j3 (e), which fills the same experiment"
+    assert (
+        what_it_waits_for(("experiment e", HERE), taken) == "waits for job j3 (e), which writes to the same experiment"
+    )
     assert what_it_waits_for(("experiment f", "ollama http://other:1"), taken) == ""

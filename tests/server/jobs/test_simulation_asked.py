@@ -54,8 +54,8 @@ def test_anything_odd_is_refused(given: dict[str, Any]) -> None:
     ("given", "told"),
     [
         ({"kind": "run", "policies": ["egreedy", "--out=/tmp/x"]}, "there is no policy '--out=/tmp/x' to simulate"),
-        ({"kind": "run", "policies": ["egreedy", "egreedy"]}, "each policy is simulated once"),
-        ({"kind": "gate", "candidate": "egreedy", "incumbent": "egreedy"}, "is candidate and incumbent"),
+        ({"kind": "run", "policies": ["egreedy", "egreedy"]}, "name each policy once"),
+        ({"kind": "gate", "candidate": "egreedy", "incumbent": "egreedy"}, "is both candidate and incumbent"),
         ({"kind": "gate", "candidate": "linucb", "incumbent": "egreedy", "seeds": 2}, "too few for a gate"),
         ({"kind": "run", "policies": ["egreedy"], "seeds": 100_000, "steps": 1000}, "too many for one simulation"),
     ],

@@ -59,7 +59,7 @@ def test_a_script_gets_what_is_refused_as_mlflow_would_say_it(tmp_path: Path) ->
     answer = _ask(pages, "/mlflow/api/2.0/mlflow/experiments/create", "POST")
     assert answer.status_code == 403
     assert answer.json()["error_code"] == "PERMISSION_DENIED"
-    assert answer.json()["message"].startswith("POST /api/2.0/mlflow/experiments/create is not open here: ")
+    assert answer.json()["message"].startswith("POST /api/2.0/mlflow/experiments/create is not available here: ")
 
 
 def test_a_browser_gets_a_page_in_the_dress_that_was_given(tmp_path: Path) -> None:
@@ -76,4 +76,4 @@ def test_a_body_that_mlflow_would_not_read_is_refused(tmp_path: Path) -> None:
     pages = MlflowPages(f"sqlite:///{tmp_path / 'mlflow.db'}", tmp_path, Settings())
     answer = _ask(pages, "/mlflow/api/2.0/mlflow/runs/delete", "POST", **{"Transfer-Encoding": "chunked"})
     assert answer.status_code == 411
-    assert "send one" in answer.json()["message"]
+    assert "send a Content-Length" in answer.json()["message"]

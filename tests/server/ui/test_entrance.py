@@ -48,7 +48,7 @@ def test_a_refused_token_is_said_aloud() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "title"), [(404, "Not found"), (422, "That can’t be used"), (500, "Something went wrong")]
+    ("status", "title"), [(404, "Not found"), (422, "Invalid request"), (500, "Something went wrong")]
 )
 def test_an_error_has_its_title_its_message_and_all_problems(status: int, title: str) -> None:
     answer = showing(ADMIN).get("/error", params={"status": status, "message": "there is no job <x>"})

@@ -81,7 +81,7 @@ def test_while_the_place_where_runs_happen_is_away_the_list_is_there() -> None:
     runner = MadeRunner(away="the runner at http://h:1 is away")
     client = visit(runner=runner, boards=MadeBoards({"tip-bench-a": cells_of()}))
     page = page_at(client, "/experiments")
-    assert "What is under way can’t be told: the runner at http://h:1 is away" in page.words
+    assert "Running jobs can’t be listed: the runner at http://h:1 is away" in page.words
     assert "tip-bench-a" in by_id(page, "experiments-table").words
     asked = by_id(page, "active-jobs").attributes["hx-get"] or ""
     assert client.get(asked).status_code == 204

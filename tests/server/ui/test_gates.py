@@ -16,9 +16,11 @@ def test_a_gate_that_was_passed_says_how_to_go_live(home: Path) -> None:
     kept = a_gate(home)
     page = page_at(visit(), urls.gate(kept))
     (verdict,) = page.all("section", "verdict")
-    assert verdict.words.startswith("Passed Over all personas it gains +0.1000 in reward a decision, at least +0.0800")
+    assert verdict.words.startswith(
+        "Passed Over all personas it gains +0.1000 in reward per decision, at least +0.0800"
+    )
     assert f"tipbench recommend promote egreedy/v2 --gate {kept}" in verdict.words
-    assert "can’t go live" not in verdict.words
+    assert "no longer allows it to go live" not in verdict.words
     assert "Met: gains overall: it gains what it gains." in page.words
     assert "Does the gate itself work? Met: egreedy, again fails: the incumbent itself fails, as it must." in page.words
     assert "seeds 10000 to 10029: 30 lives a persona" in page.words
@@ -30,7 +32,7 @@ def test_one_that_lets_nobody_go_live_any_more_says_why(home: Path) -> None:
     kept = a_gate(home)
     record(Settings(), "promote", "egreedy", "egreedy/v2", kept)
     (verdict,) = page_at(visit(), urls.gate(kept)).all("section", "verdict")
-    assert "It can’t go live by this gate now: egreedy/v2 is live already" in verdict.words
+    assert "This gate no longer allows it to go live: egreedy/v2 is live already" in verdict.words
     assert "tipbench recommend promote" not in verdict.words
 
 
@@ -48,14 +50,14 @@ def test_its_verdict_is_shown_when_the_store_of_states_can_not_be_opened(
     monkeypatch.setenv("TIPBENCH_STATE", "parchment")
     (verdict,) = page_at(visit(), urls.gate(kept)).all("section", "verdict")
     assert verdict.words.startswith("Passed ")
-    assert "It can’t go live by this gate now: there is no store 'parchment' for states" in verdict.words
+    assert "This gate no longer allows it to go live: there is no store 'parchment' for states" in verdict.words
 
 
 def test_one_that_was_not_passed_changes_nothing(home: Path) -> None:
     page = page_at(visit(), urls.gate(a_gate(home, passed=False)))
     (verdict,) = page.all("section", "verdict")
     assert verdict.words.startswith("Not passed ")
-    assert "Nothing changes: a policy goes live only by a gate that it passed." in verdict.words
+    assert "Nothing changes: only a policy that passes its gate goes live." in verdict.words
     assert "promote" not in verdict.words
     assert "Not met: gains overall" in page.words
 
@@ -69,7 +71,7 @@ def test_the_list_tells_verdicts_and_what_was_changed(home: Path) -> None:
     assert first.startswith("egreedy/v2 against egreedy")
     assert "not passed +0.1000 +0.0800 gains overall 30 × 300" in first
     assert second.startswith(edited)
-    assert "so it proves nothing" in second
+    assert "so it can't be trusted" in second
     assert urls.gate(kept) in [node.attributes.get("href") for node in page.all("a")]
 
 

@@ -89,7 +89,7 @@ def test_a_failed_job_says_why_and_what_is_kept() -> None:
     runner = MadeRunner({"j1": failed}, {"j1": a_progress()})
     told = by_id(page_at(visit(runner=runner), "/jobs/j1"), "job-live").words
     assert "Ollama does not answer; start it." in told
-    assert "What was generated is kept" in told
+    assert "Everything generated so far is stored" in told
 
 
 def test_cancelling_asks_first_and_is_then_under_way() -> None:

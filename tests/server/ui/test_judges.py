@@ -7,7 +7,7 @@ from tests.server.ui.visits import by_id, page_at, visit
 
 def test_nobody_is_there_and_it_says_what_to_do() -> None:
     page = page_at(visit(), "/judges")
-    assert "Nobody is invited yet. Give a name above" in page.words
+    assert "Nobody is invited yet. Enter a name above" in page.words
 
 
 def test_an_invitation_has_all_that_the_judge_needs_and_is_shown_once() -> None:

@@ -8,7 +8,7 @@ from tipbench.server.views.run_requests import Estimate
 
 def test_estimates_tell_where_they_come_from() -> None:
     assert estimate_sentence(Estimate(1, 0, 1, 60, measured=False)) == (
-        "1 cell; 1 to generate: about 1 min (a rule of thumb, no earlier cell tells)."
+        "1 cell; 1 to generate: about 1 min (a rule of thumb, since there are no earlier cells)."
     )
     assert estimate_sentence(Estimate(48, 48, 0, 0, measured=True)) == (
         "48 cells, 48 stored already: there is nothing to generate."

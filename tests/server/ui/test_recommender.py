@@ -24,11 +24,11 @@ from tipbench.server.ui import urls
 
 def test_before_anything_happened_it_says_what_there_is_to_do(home: Path) -> None:
     page = page_at(visit(), urls.RECOMMENDER)
-    assert "Live policy egreedy As in the beginning: nothing was promoted yet." in page.words
-    assert "none yet A gate says whether a candidate has won over the live policy. Run a gate" in page.words
-    assert "no signals A shadow is asked beside the live policy." in page.words
-    assert "Under way" not in page.words
-    assert "Nothing was promoted yet: egreedy is live" in page_at(visit(), urls.PROMOTIONS).words
+    assert "Live policy egreedy Nothing has been promoted yet." in page.words
+    assert "none yet A gate decides whether a candidate is better than the live policy. Run a gate" in page.words
+    assert "no signals A shadow runs beside the live policy without being served." in page.words
+    assert "Running" not in page.words
+    assert "Nothing has been promoted yet: egreedy has been live" in page_at(visit(), urls.PROMOTIONS).words
     assert "No signals yet." in page_at(visit(), urls.SHADOWS).words
     assert "No gates yet. Run one here, or with tipbench sim gate." in page_at(visit(), urls.GATES).words
 
@@ -42,12 +42,12 @@ def test_the_last_of_everything(home: Path) -> None:
     page = page_at(visit(recommender=made_room(runner)), urls.RECOMMENDER)
     assert "Live policy egreedy/v2 Promoted on 2023-" in page.words
     assert "passed egreedy/v2 against egreedy, 2023-" in page.words
-    assert "Its gain is at least +0.0800 a decision." in page.words
+    assert "Its gain is at least +0.0800 per decision." in page.words
     assert (
         "25 % of 4 signals of egreedy-v2-shadow agree with what was served (1970-01-02); chance would give 25 %."
         in (page.words)
     )
-    assert "Under way Gate: egreedy/v2 against egreedy running Starting" in page.words
+    assert "Running Gate: egreedy/v2 against egreedy running Starting" in page.words
     assert {urls.gate(kept), urls.simulation("s1"), urls.SHADOWS, urls.PROMOTIONS} <= set(links(page))
     assert urls.simulation("s2") not in links(page)
 
@@ -57,8 +57,8 @@ def test_what_can_not_be_read_hides_nothing_else(home: Path) -> None:
     (home / "recommender" / "promotions.jsonl").write_text("{}\n")
     signal(home, {"schema": 9})
     page = page_at(visit(), urls.RECOMMENDER)
-    assert "is none that this tipbench knows; bring a backup of it back" in page.words
-    assert "holds a line of another kind of log" in page.words
+    assert "is unknown to this version of tipbench; restore it from a backup" in page.words
+    assert "contains a line of another kind of log" in page.words
     assert urls.gate(kept) in links(page)
     with pytest.raises(StateDamaged):  # which the server's errors make a page of
         visit().get(urls.PROMOTIONS)
@@ -68,7 +68,7 @@ def test_shadows_day_by_day(home: Path) -> None:
     dropped: dict[str, Any] = {"counts": {"dropped": {"full": 0, "late": 3, "failed": 1}}}
     signal(home, *(a_signal(number) for number in range(4)), a_signal(4, at_ms=DAY_MS, **dropped))
     page = page_at(visit(), urls.SHADOWS)
-    assert "that it agrees or not says nothing about how good it is" in page.words
+    assert "How often it agrees says nothing about how good it is" in page.words
     newest, oldest = [row.words for row in next(page.all("tbody")).all("tr")]
     assert newest == "1970-01-02 egreedy-v2-shadow 1 100 % 25 % 4 3 too late, 1 failed 6.0 ms, 6.0 ms 2.0 of 5"
     assert oldest == "1970-01-01 egreedy-v2-shadow 4 25 % 25 % 0 3.5 ms, 4.8 ms 2.0 of 5"

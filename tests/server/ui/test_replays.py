@@ -14,8 +14,8 @@ from tipbench.server.ui import urls
     ("status", "head", "then"),
     [
         ("passed", "Passed", "A promotion by a gate names it as well."),
-        ("failed", "Not passed", "It stands in the way of a promotion"),
-        ("thin", "Too thin", "So it says nothing, and stands in nobody’s way."),
+        ("failed", "Not passed", "It blocks a promotion"),
+        ("thin", "Too thin", "So it says nothing and blocks nothing."),
     ],
 )
 def test_a_verdict_and_what_follows_from_it(home: Path, status: str, head: str, then: str) -> None:
@@ -50,7 +50,7 @@ def test_the_list_tells_verdicts_and_what_was_changed(home: Path) -> None:
     assert first.startswith("egreedy/v2")
     assert "too thin by DR it earns what it earns" in first
     assert second.startswith(edited)
-    assert "so it proves nothing" in second
+    assert "so it can't be trusted" in second
     assert urls.replay(kept) in [node.attributes.get("href") for node in page.all("a")]
 
 

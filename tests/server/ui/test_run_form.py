@@ -85,8 +85,8 @@ def test_a_run_that_cant_be_is_refused_with_all_problems_beside_their_fields() -
     told = [node.words for node in page.all("li")]
     assert "The run was not started: 5 problems." in page.words
     assert "n_tips: input should be a valid integer (given: 'many')" in told
-    assert "prompts: names nothing; give at least one (given: '')" in told
-    assert "n_tip: there is no such key; did you mean n_tips?" in told
+    assert "prompts: is empty; give at least one (given: '')" in told
+    assert "n_tip: unknown key; did you mean n_tips?" in told
     fields = {node.attributes["data-field"] or "" for node in page.all("a")}
     assert fields == {"field-n_tips", "field-n_tip", "field-prompts", "field-experiment", "field-ollama_url"}
     form = page_at(client, "/runs/new")
@@ -113,7 +113,7 @@ def test_where_nothing_can_be_chosen_the_dialog_says_why() -> None:
             raise TrackingUnreachable("nothing answers at <http://far>")
 
     client = visit(requests=Away())
-    assert "can’t be told: 1 problem. nothing answers at <http://far>" in page_at(client, "/runs/new", 422).words
+    assert "can’t be loaded: 1 problem. nothing answers at <http://far>" in page_at(client, "/runs/new", 422).words
     assert "nothing answers" in page_at(client, "/runs/models", 422).words
 
 

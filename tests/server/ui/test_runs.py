@@ -47,7 +47,7 @@ def test_the_filter_is_a_form_that_needs_no_script() -> None:
 
 def test_what_no_run_has_is_still_what_was_asked_for() -> None:
     page = page_at(visit(boards=MadeBoards({"e": cells_of()})), urls.runs("e", model="gone"))
-    assert "No run fits." in page.words
+    assert "No run matches." in page.words
     chosen = [one.words for one in by_id(page, "by-model").all("option") if "selected" in one.attributes]
     assert chosen == ["gone"]
 

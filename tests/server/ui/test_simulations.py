@@ -26,7 +26,7 @@ def running() -> tuple[MadeSimulations, Guest]:
 def test_one_that_runs_shows_how_far_it_is() -> None:
     _, client = running()
     page = page_at(client, urls.simulation("s1"))
-    assert "Gate: egreedy/v2 against egreedy 10 lives a persona, from seed 10000 30 decisions in a life" in page.words
+    assert "Gate: egreedy/v2 against egreedy 10 lives per persona, from seed 10000 30 decisions per life" in page.words
     assert "running Simulating" in page.words
     assert "30 of 120 lives simulated. About 1 min 5 s left." in page.words
     assert [(bar.attributes["value"], bar.attributes["max"]) for bar in page.all("progress")] == [("30", "120")]
@@ -119,7 +119,7 @@ def test_the_form_starts_one(form: dict[str, object], asked: dict[str, object], 
     ("form", "told"),
     [
         ({"kind": "gate", "candidate": "linucb", "seeds": "many"}, "seeds: should be a whole number (given: 'many')"),
-        ({"kind": "gate", "candidate": "egreedy"}, "egreedy is candidate and incumbent; name two policies"),
+        ({"kind": "gate", "candidate": "egreedy"}, "egreedy is both candidate and incumbent; name two policies"),
         ({"kind": "run"}, "policies: should have at least 1 entry (given: 0)"),
         ({}, "kind: should be 'run' or 'gate'"),
     ],

@@ -94,15 +94,15 @@ def test_a_field_can_be_taken_back(desk: JudgingDesk) -> None:
     ("change", "told"),
     [
         ({"scores": {"tone": 6}}, "outside 1–5"),
-        ({"scores": {"tone": True}}, "no whole number"),
-        ({"scores": {"tone": "4"}}, "no whole number"),
-        ({"scores": {"charm": 4}}, "no criterion"),
+        ({"scores": {"tone": True}}, "not a whole number"),
+        ({"scores": {"tone": "4"}}, "not a whole number"),
+        ({"scores": {"charm": 4}}, "not a criterion"),
         ({"flags": {"overlong": 1}}, "neither true"),
-        ({"flags": {"purple": True}}, "no flag"),
+        ({"flags": {"purple": True}}, "not a flag"),
         ({"note": 7}, "note"),
         ({"note": "x" * 4001}, "note"),
-        ({"model": "m"}, "no such part"),
-        ({"scores": [4]}, "no object"),
+        ({"model": "m"}, "unknown field"),
+        ({"scores": [4]}, "must be an object"),
     ],
 )
 def test_a_change_that_makes_no_sense_is_refused_whole(desk: JudgingDesk, change: dict[str, Any], told: str) -> None:
@@ -174,7 +174,8 @@ def test_a_hand_in_that_was_cut_off_is_ended_by_whoever_looks_next(
     desk, boards = restarted(stores, drafts)
     assert boards.leaderboard(EXPERIMENT).judged == 16
     assert caplog.messages == [
-        f"The scores of batch {cut_off} had not reached all runs, because writing them was cut off; now they have."
+        f"The scores of batch {cut_off} were not written to all runs, because the process was interrupted; they are "
+        "now."
     ]
     assert desk.next_batch("person") is None
     assert desk.report(cut_off, "person").counted

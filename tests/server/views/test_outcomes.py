@@ -26,5 +26,7 @@ def test_what_a_real_simulation_wrote_is_read(seeds: int) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"plan": 1}', {**an_outcome(), "bins": "x"}])
 def test_another_form_is_refused(content: bytes) -> None:
-    with pytest.raises(StateRefused, match="what it found was kept in a form that this tipbench does not know; start"):
+    with pytest.raises(
+        StateRefused, match="what it found was stored in a format that this version of tipbench does not know; start"
+    ):
         read_outcome(content, "what it found")

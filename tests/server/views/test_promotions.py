@@ -36,7 +36,7 @@ def test_whether_a_gate_lets_its_candidate_go_live_is_told_and_changes_nothing(h
     assert f"the gate {failed} was not passed" in promotions.why_not("egreedy/v2", failed, LATER_MS)
     passed = a_gate(home)
     assert promotions.why_not("egreedy/v2", passed, LATER_MS) == ""
-    assert "it was run for 'egreedy/v2', and not for linucb" in promotions.why_not("linucb", passed, LATER_MS)
+    assert "it was run for 'egreedy/v2', not for linucb" in promotions.why_not("linucb", passed, LATER_MS)
     assert "no policy 'nobody' can be served" in promotions.why_not("nobody", failed, LATER_MS)
     assert promotions.history().acts == ()
 

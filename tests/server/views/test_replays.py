@@ -23,7 +23,7 @@ def test_the_newest_is_the_first_and_an_edited_one_the_last(tmp_path: Path) -> N
     assert (newest.id, newest.candidate, newest.status) == (second, "egreedy/v2", "thin")
     assert (oldest.id, oldest.status, oldest.reason) == (first, "failed", "by DR it earns what it earns")
     assert wrong.id == edited
-    assert "was changed after it was written, so it proves nothing" in wrong.problem
+    assert "was changed after it was written, so it can't be trusted" in wrong.problem
 
 
 def test_one_as_it_is_kept_by_the_command(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_one_as_it_is_kept_by_the_command(tmp_path: Path) -> None:
 def test_what_is_not_there_is_no_id_or_not_whole_is_told(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="there is no replay 0123456789abcdef"):
         Replays(tmp_path).replay("0123456789abcdef")
-    with pytest.raises(InvalidInput, match="is no id of a record"):
+    with pytest.raises(InvalidInput, match="is not a record id"):
         Replays(tmp_path).replay("../promotions")
-    with pytest.raises(StateRefused, match="in a form that this tipbench does not know"):
+    with pytest.raises(StateRefused, match="in a format that this version of tipbench does not know"):
         Replays(tmp_path).replay(held_replay(tmp_path, "passed"))

@@ -19,7 +19,7 @@ def test_a_gate_is_held_against_who_is_live_at_that_moment() -> None:
     named = SimulationAsked(kind="gate", candidate="egreedy/v2", incumbent="egreedy")
     assert room.simulations.start(named).asked.title == "egreedy/v2 against egreedy"
     record(Settings(), "promote", "linucb", "egreedy/v2", "0" * 16)
-    with pytest.raises(InvalidInput, match="is candidate and incumbent"):
+    with pytest.raises(InvalidInput, match="is both candidate and incumbent"):
         room.simulations.start(asked)
 
 
@@ -48,5 +48,5 @@ def test_the_outcome_is_read_once_it_is_there() -> None:
     assert simulations.outcome("s1").policies == ["egreedy", "linucb"]
     assert [one.job.id for one in simulations.newest(5)] == ["s1"]
     runner.outcomes["s1"] = {}
-    with pytest.raises(StateRefused, match="what simulation s1 found was kept in a form"):
+    with pytest.raises(StateRefused, match="the result of simulation s1 was stored in a format"):
         simulations.outcome("s1")

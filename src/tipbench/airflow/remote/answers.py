@@ -69,17 +69,17 @@ class AnswerThread:
         while not self._closed.wait(self._interval_s):
             try:
                 for run_id in self.poll():
-                    _log.info("run %s goes on: its scores are there", printable(run_id, 80))
+                    _log.info("run %s continues: its scores have arrived", printable(run_id, 80))
                 self._last_problem = ""
             except TipbenchError as error:
                 self._warn_once(str(error))
             except Exception:  # noqa: BLE001 - a bug must not end the thread
-                _log.exception("looking for runs that wait for a judge failed; trying again")
+                _log.exception("checking for runs that wait for a judge failed; trying again")
 
     def _warn_once(self, problem: str) -> None:
         if problem != self._last_problem:
             self._last_problem = problem
-            _log.warning("runs that wait for a judge can't be answered for now: %s", printable(problem, 500))
+            _log.warning("runs that wait for a judge can't be resumed right now: %s", printable(problem, 500))
 
     def _batch_of(self, question: Question) -> _Batch | None:
         """Return the batch it waits for; None if that is not in this server's store. Airflow is asked only once."""
@@ -111,7 +111,7 @@ class AnswerThread:
         try:
             self._client.answer(question.run_id)
         except InvalidInput as error:
-            _log.info("run %s needs no answer any more: %s", printable(question.run_id, 80), printable(str(error), 300))
+            _log.info("run %s no longer waits: %s", printable(question.run_id, 80), printable(str(error), 300))
             return False
         return True
 

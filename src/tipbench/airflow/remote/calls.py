@@ -166,8 +166,8 @@ class DagClient:
             yield
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise AirflowError(
-                f"the Airflow at {self.address} tells about runs in a way that is not known here "
-                f"({type(error).__name__}: {printable(str(error), 100)}); Airflow 3.3 was tested"
+                f"the Airflow at {self.address} describes runs in an unknown way ({type(error).__name__}: "
+                f"{printable(str(error), 100)}); tested with Airflow 3.3"
             ) from error
 
 
@@ -175,4 +175,4 @@ def _timestamp(ms: int) -> str:
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat()
     except (ValueError, OverflowError, OSError):
-        raise InvalidInput(f"{ms} is no moment that runs can be looked for before") from None
+        raise InvalidInput(f"{ms} is not a valid time to list runs before") from None

@@ -50,8 +50,8 @@ class AirflowApi:
         self.address = without_credentials(url)
         if self.address != url.rstrip("/"):
             raise InvalidInput(
-                f"{URL.name} holds a user name or password (for {self.address}), which every link would show; "
-                f"leave them out, and set {_CREDENTIALS}"
+                f"{URL.name} contains a user name or password (for {self.address}), which every link would show; "
+                f"leave them out and set {_CREDENTIALS}"
             )
         self._user = (settings.value(USERNAME), settings.value(PASSWORD))
         self._has_fixed_token = bool(settings.value(TOKEN))
@@ -89,17 +89,17 @@ class AirflowApi:
             if self._bearer != expired:
                 return self._bearer
             if not all(self._user):
-                raise AirflowRefused(f"Airflow at {self.address} wants to know who asks; set {_CREDENTIALS}")
+                raise AirflowRefused(f"Airflow at {self.address} requires authentication; set {_CREDENTIALS}")
             username, password = self._user
             response = self._request("POST", "/auth/token", "", json={"username": username, "password": password})
             if response.status_code in (401, 403, 422):
                 raise AirflowRefused(
-                    f"Airflow at {self.address} does not take the user name and password; check {USERNAME.name} and "
+                    f"Airflow at {self.address} rejects the user name and password; check {USERNAME.name} and "
                     f"{PASSWORD.name}"
                 )
             if response.status_code in (404, 405):
                 raise AirflowRefused(
-                    f"what answers at {self.address} gives no tokens for user names ({response.status_code}); check "
+                    f"the server at {self.address} issues no tokens for user names ({response.status_code}); check "
                     f"{URL.name}, or set {TOKEN.name} if this Airflow's users log in elsewhere"
                 )
             token = self._json(response).get("access_token")
@@ -124,11 +124,11 @@ class AirflowApi:
             raise self._invalid_address() from error
         except UnusableAnswer as error:
             raise AirflowError(
-                f"what answers at {self.address} is no Airflow 3: it {error}; check {URL.name}"
+                f"the server at {self.address} is not an Airflow 3: it {error}; check {URL.name}"
             ) from error
         except httpx.TimeoutException as error:
             raise AirflowUnreachable(
-                f"Airflow at {self.address} gave no answer in time; is its API server running, and is {URL.name} right?"
+                f"Airflow at {self.address} did not answer in time; is its API server running, and is {URL.name} right?"
             ) from error
         except httpx.RequestError as error:
             why = printable(str(error), 200) or type(error).__name__
@@ -155,46 +155,48 @@ class AirflowApi:
             return
         if status < 400:
             raise AirflowError(
-                f"{self.address} sends us elsewhere ({status}); set {URL.name} to where Airflow itself answers"
+                f"{self.address} redirects to another address ({status}); set {URL.name} to Airflow's own address"
             )
         if status == 401:
             names = TOKEN.name if self._has_fixed_token else f"{USERNAME.name} and {PASSWORD.name}"
-            raise AirflowRefused(f"Airflow at {self.address} does not know us ({status}); check {names}")
+            raise AirflowRefused(f"Airflow at {self.address} rejects the credentials ({status}); check {names}")
         if status == 403:
             raise AirflowRefused(
-                f"Airflow at {self.address} does not let our user do this ({status}); give the user in "
-                f"{TOKEN.name if self._has_fixed_token else USERNAME.name} the right to, or name another"
+                f"Airflow at {self.address} does not allow this user to do this ({status}); give the user in "
+                f"{TOKEN.name if self._has_fixed_token else USERNAME.name} the permission, or use another user"
             )
         if status in (502, 503, 504):
-            raise AirflowUnreachable(f"Airflow at {self.address} is away for the moment ({status}); try again soon")
+            raise AirflowUnreachable(f"Airflow at {self.address} is temporarily unavailable ({status}); try again soon")
         detail = _detail(response)
         if detail is None:
             raise AirflowError(
-                f"{self.address} answered {status} and no word of Airflow's; does {URL.name} name Airflow's API "
+                f"{self.address} answered {status}, which is not an answer from Airflow; does {URL.name} name Airflow's "
+                "API "
                 f"server? It said: {printable(response.text[:2_000], 200)!r}"
             )
         kinds: dict[int, type[Exception]] = {400: InvalidInput, 404: NotFound, 409: AirflowConflict, 422: InvalidInput}
         raise kinds.get(status, AirflowError)(f"Airflow at {self.address} refused ({status}): {detail}")
 
     def _not_airflow(self) -> AirflowError:
-        return AirflowError(f"what answers at {self.address} is no Airflow 3; check {URL.name}")
+        return AirflowError(f"the server at {self.address} is not an Airflow 3; check {URL.name}")
 
     def _invalid_address(self) -> AirflowUnreachable:
         return AirflowUnreachable(
-            f"{printable(self.address, 200)!r} is no address of an Airflow; set {URL.name} to one like {URL.default}"
+            f"{printable(self.address, 200)!r} is not the address of an Airflow; set {URL.name} to one such as "
+            f"{URL.default}"
         )
 
 
 def path_segment(name: str) -> str:
     """Quote an untrusted name as a single segment of a path; raise NotFound for a name that would change the path."""
     if name in ("", ".", "..") or "/" in name:
-        raise NotFound(f"Airflow has nothing that is called {printable(name, 60)!r}")
+        raise NotFound(f"Airflow has nothing named {printable(name, 60)!r}")
     return quote(name.encode("utf-8", "replace"), safe="")
 
 
 def _check_sendable(setting: Setting, value: str) -> str:
     if not (value.isascii() and value.isprintable()):  # the HTTP library's error would contain the secret
-        raise InvalidInput(f"{setting.name} has characters that can't be sent, like a line break")
+        raise InvalidInput(f"{setting.name} contains characters that can't be sent, such as a line break")
     return value
 
 

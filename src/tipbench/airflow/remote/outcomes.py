@@ -28,11 +28,11 @@ def outcome(run: DagRun, tasks: Sequence[Task], reported: Any) -> Ending:
         names = join_names([name_of(task) for task in failed if is_collect(task.id)]) or "a task"
         why = one_line(reported)
         return Ending(
-            "finished", 1, f"{names} failed{f': {why}' if why else ''}; all else is compared; {RESUMABLE_NOTE}"
+            "finished", 1, f"{names} failed{f': {why}' if why else ''}; everything else was compared; {RESUMABLE_NOTE}"
         )
     if not failed:
         return Ending("failed", None, f"it was marked as failed in Airflow; {RESUMABLE_NOTE}")
-    fallback = f"{name_of(failed[0])} failed without a word; its log in Airflow says why"
+    fallback = f"{name_of(failed[0])} failed without a message; its log in Airflow says why"
     return Ending("failed", None, one_line(reported) or fallback)
 
 

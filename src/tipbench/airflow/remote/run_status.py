@@ -23,14 +23,14 @@ from tipbench.airflow.remote.run_snapshot import RunSnapshot
 from tipbench.core.untrusted import printable
 from tipbench.server.jobs.progress import MAX_FAILURES, FailedCell, Phase, Progress
 
-PAUSED = f"the DAG {DAG_ID} is paused in Airflow, so that no run of it begins; unpause it there"
+PAUSED = f"the DAG {DAG_ID} is paused in Airflow, so its runs don't start; unpause it there"
 _STATES = {
     "success": "done",
     "failed": "failed",
     "upstream_failed": "failed",
     "up_for_retry": "to be tried again",
 }
-_NOT_STARTED = "Airflow has not begun it yet; if that stays so, its scheduler is not running"
+_NOT_STARTED = "Airflow has not started it yet; if that does not change, its scheduler is not running"
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _current_status(snapshot: RunSnapshot, shares: Sequence[Share]) -> _Status:
     if not export.has_started and not export.ended:
         return _collecting(shares)
     if not export.ended:
-        return _Status("judge", _task_message(snapshot, export, "what waits for a judge is being put into a batch"))
+        return _Status("judge", _task_message(snapshot, export, "a batch is being made of what waits for a judge"))
     if not compare.has_started and not compare.ended:
         return _judging(snapshot)
     if not compare.ended:
@@ -148,12 +148,12 @@ def _collecting(shares: Sequence[Share]) -> _Status:
         which = f"pool {pools[0]}" if len(pools) == 1 else f"the pools {join_names(pools)}"
         return _Status(
             "waiting",
-            f"waits for a free slot of Airflow's {printable(which, 300)}: an Ollama has one model at a time "
-            "('tipbench airflow init' makes pools that are missing)",
+            f"waits for a free slot of Airflow's {printable(which, 300)}: an Ollama loads one model at a time "
+            "('tipbench airflow init' creates missing pools)",
         )
     if any(share.task.state == "queued" for share in shares):
-        return _Status("waiting", "waits for a worker of Airflow's")
-    return _Status("starting", "the run is planned")
+        return _Status("waiting", "waits for an Airflow worker")
+    return _Status("starting", "the run was planned")
 
 
 def _by_state(shares: Sequence[Share]) -> Iterator[str]:
@@ -178,16 +178,16 @@ def _judging(snapshot: RunSnapshot) -> _Status:
         return _Status("judge", f"waits for the scores of batch {printable(str(exported.get('batch')), 60)}", items)
     if wait.ended:
         return _Status("compare", one_line(snapshot.value(wait, RETURNED)))
-    return _Status("judge", _task_message(snapshot, wait, "looks whether the scores are there"), items)
+    return _Status("judge", _task_message(snapshot, wait, "checks whether the scores have arrived"), items)
 
 
 def _task_message(snapshot: RunSnapshot, task: Task, doing: str) -> str:
     if task.state == "up_for_retry":
         why = one_line(snapshot.value(task, PROBLEM))
-        return f"{name_of(task)} failed and is tried again{f': {why}' if why else ''}"
+        return f"{name_of(task)} failed and is being retried{f': {why}' if why else ''}"
     if task.state == "scheduled" and task.pool not in ("", "default_pool"):
         return f"waits for a free slot of Airflow's pool {printable(task.pool, 80)}"
-    return doing if task.is_active else "waits for a worker of Airflow's"
+    return doing if task.is_active else "waits for an Airflow worker"
 
 
 def _failures(shares: Sequence[Share]) -> Iterator[FailedCell]:

@@ -45,7 +45,7 @@ class AirflowRunner:
         refuse_credentials(options)
         if (options.mlflow_url or "").startswith(SCHEME):
             raise InvalidInput(
-                f"mlflow_url: Airflow's workers can't see the database file {options.mlflow_url}; run an MLflow "
+                f"mlflow_url: Airflow's workers can't access the database file {options.mlflow_url}; run an MLflow "
                 "server, and start this server with --mlflow-url http://…"
             )
         options = load_suite(options.suite).apply_defaults(options)

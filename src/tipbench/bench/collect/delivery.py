@@ -193,8 +193,8 @@ class CellWriter:
         while not self._journal.is_delivered and not self.delivered.error:
             if time.monotonic() > until:
                 raise TrackingUnreachable(
-                    f"MLflow has not taken a cell for {patience_s:g} s, so that generating would only fill this disk; "
-                    "make it reachable and start again"
+                    f"MLflow has not taken a cell for {patience_s:g} s, so collecting was stopped before it fills "
+                    "this disk; make MLflow reachable and run the same command again"
                 )
             time.sleep(_POLL_S)
         if self.delivered.error:
@@ -213,7 +213,9 @@ def deliver_orphaned(journals: Iterable[Journal], store: RunStore) -> DeliveryRe
         if result.error:
             raise result.error
         if not journal.is_delivered:
-            raise TrackingUnreachable(f"{journal.count_pending()} cells still wait: MLflow at {store.address} is away")
+            raise TrackingUnreachable(
+                f"{journal.count_pending()} cells are not delivered yet: MLflow at {store.address} does not answer"
+            )
         journal.close()
         total.cells += result.cells
     return total

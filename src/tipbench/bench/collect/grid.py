@@ -83,7 +83,7 @@ class Grid:
 
 
 def _refuse(one: str, other: str) -> None:
-    raise InvalidInput(f"{one} and {other} ask the model for exactly the same; leave one of them out")
+    raise InvalidInput(f"{one} and {other} send exactly the same requests to the model; leave one of them out")
 
 
 def _identity(model: ModelInfo) -> tuple[str, str]:

@@ -71,12 +71,12 @@ def compare_against(experiment: str, now: Rows, other: str, before: Rows) -> Exp
     """
     for name, rows in ((experiment, now), (other, before)):
         if not any(row.scores for row in rows.rows):
-            raise InvalidInput(f"'{name}' has no scores yet, so there is nothing to compare; have it judged first")
+            raise InvalidInput(f"'{name}' has no scores yet, so there is nothing to compare; judge it first")
     if now.provisional != before.provisional:
         provisional = experiment if now.provisional else other
         raise InvalidInput(
             f"'{experiment}' and '{other}' can't be compared: the scores of '{provisional}' are provisional, the "
-            f"other's are not; have it judged first"
+            f"other's are not; judge it first"
         )
     if experiment == other:
         raise InvalidInput(f"--against names '{other}' itself; name another experiment")
@@ -155,11 +155,11 @@ def _caveats(listed: Sequence[Change], cluster: str, unit: str, clusters: int, s
     decided = [change for change in listed if change.p is not None]
     notes = []
     if len(decided) < len(listed):
-        notes.append(f"It takes {units_to_detect()} scenarios to tell a change from chance, whatever the scores.")
+        notes.append(f"It takes {units_to_detect()} scenarios to tell a change from chance, whatever the scores are.")
     if decided and unit != cluster:
         notes.append(
-            f"The verdicts hold for these {clusters} {plural(cluster, clusters)}; whether they do for others, "
-            f"takes {units_to_detect()} to tell."
+            f"The verdicts hold for these {clusters} {plural(cluster, clusters)}; to tell whether they hold for "
+            f"others takes {units_to_detect()}."
         )
     if len({change.scenarios for change in listed}) > 1:
         notes.append(f"Each row is compared on the scenarios that it has scores on in both, of {scenarios}.")
@@ -174,7 +174,7 @@ def _by_name(rows: Rows, experiment: str) -> dict[Name, Row]:
         if name in found and row.scores and found[name].scores:
             raise InvalidInput(
                 f"'{experiment}' holds {row.name[0]} × {row.name[1]} with several prompt texts or model weights, and "
-                f"it is not clear which one to compare; collect into an experiment of its own"
+                "it is not clear which one to compare; collect into a separate experiment"
             )
         if name not in found or row.scores:
             found[name] = row
@@ -183,7 +183,7 @@ def _by_name(rows: Rows, experiment: str) -> dict[Name, Row]:
 
 def _unscored(pairs: Sequence[Pair]) -> list[str]:
     uncompared = sorted(" × ".join(mine.name) for mine, its in pairs if not mine.scores.keys() & its.scores.keys())
-    return [f"Not compared, for want of a scenario with scores in both: {', '.join(uncompared)}."] if uncompared else []
+    return [f"Not compared, because no scenario has scores in both: {', '.join(uncompared)}."] if uncompared else []
 
 
 def _judges(experiment: str, now: Rows, other: str, before: Rows) -> list[str]:

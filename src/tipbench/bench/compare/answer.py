@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tipbench.bench.compare.comparison import too_few
-from tipbench.bench.compare.leaderboard import Leaderboard, row_label
+from tipbench.bench.compare.leaderboard import LEAST_AGREEMENT, Leaderboard, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.records import SECONDS_A_JUDGEMENT
 from tipbench.core.text import duration, plural
@@ -57,7 +57,7 @@ def answer_of(board: Leaderboard) -> BoardAnswer:
     leader, runner_up = (*scored[:2], None, None)[:2]
     verdict = _verdict(board)
     loss = None if board.provisional else board.comparison.expected_loss
-    says = {"winner": _winner, "open": _open, "too_little": _too_little}[verdict](board)
+    says = {"winner": _winner, "open": _open, "too_little": _too_little}[verdict](board) + _disagreement(board)
     return BoardAnswer(verdict, says, leader, runner_up, loss, _next_step(board, verdict))
 
 
@@ -153,6 +153,15 @@ def _loss(board: Leaderboard) -> str:
     return f"{amount}, possibly twice that" if board.comparison.independent_units < FEW_UNITS else amount
 
 
+def _disagreement(board: Leaderboard) -> str:
+    if not board.judges_disagree:
+        return ""
+    return (
+        f" But the judges disagree (α {board.agreement:.2f}, and below {LEAST_AGREEMENT} a mean of their scores says "
+        "little), so don't rely on this yet."
+    )
+
+
 # What to do next.
 
 
@@ -160,6 +169,9 @@ def _next_step(board: Leaderboard, verdict: Verdict) -> NextStep:
     cells = sum(row.cells for row in board.rows)
     if board.failed and board.failed == cells:
         return NextStep("find out why, then run the same 'tipbench collect' again with --retry-failed")
+    if board.judges_disagree:
+        status = _command(board, "judge", "--status")
+        return NextStep("have the judges read the rubric together; see what they disagree on", status)
     if verdict == "winner":
         best = row_label(board, board.top[0])
         return NextStep(f"ship {best}, after a look at its weakest texts", _report(board), 0, reads_texts=True)

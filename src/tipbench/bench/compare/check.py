@@ -33,7 +33,7 @@ def check_row(board: Leaderboard, named: str, min_gain: float) -> CheckResult:
     found = compare_rows(_lowered(board.grid, index, min_gain))
     rank = found.ranks[index]
     if rank is None or rank.top is None or rank.p_top is None:
-        return _undecided(" ".join([f"nothing can be told about {label}.", *found.notes]).rstrip("."))
+        return _undecided(" ".join([f"nothing can be said about {label}.", *found.notes]).rstrip("."))
     means = [
         fmean(row.scores[one]["composite"] for one in found.scenarios)
         for order, (row, other_rank) in enumerate(zip(board.grid.rows, found.ranks, strict=True))
@@ -61,7 +61,7 @@ def check_against(board: Leaderboard, named: str, min_gain: float, other: str, b
     found = compare_against(board.experiment, _lowered(only, 0, min_gain), other, same)
     change = found.changes[0]
     if change.p is None:
-        return _undecided(" ".join([f"nothing can be told about {label}.", *found.notes]).rstrip("."))
+        return _undecided(" ".join([f"nothing can be said about {label}.", *found.notes]).rstrip("."))
     lost = change.p if change.verdict == "worse" else None
     return _result(label, f"itself in '{other}'", change.change + min_gain, min_gain, lost)
 
@@ -72,7 +72,7 @@ def _label(board: Leaderboard, index: int) -> str:
 
 
 def _undecided(why: str) -> CheckResult:
-    return CheckResult("open", f"{why}, so the gate stays open.")
+    return CheckResult("open", f"{why}, so the gate is undecided.")
 
 
 def _result(label: str, reference: str, gain: float, min_gain: float, p_lost: float | None) -> CheckResult:

@@ -47,7 +47,7 @@ def grid_effects(rows: Rows) -> GridEffects | str:
         if not row.scores:
             continue
         if row.name in by_name:
-            return "rows of the same model and prompt were asked in different ways"
+            return "rows of the same model and prompt were collected with different settings"
         by_name[row.name] = index
     models = sorted({model for model, _ in by_name})
     shared_prompts = [p for p in sorted({p for _, p in by_name}) if all((model, p) in by_name for model in models)]

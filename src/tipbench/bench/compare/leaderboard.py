@@ -13,6 +13,7 @@ from tipbench.bench.compare.snapshot import Snapshot
 from tipbench.bench.records import StoredCell
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.core.identity import SHORT
+from tipbench.statistics.agreement import krippendorff_alpha
 from tipbench.statistics.bounded import Interval
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from tipbench.bench.compare.answer import BoardAnswer
 
+LEAST_AGREEMENT = 0.4  # α of judges whose scores are worth averaging
+_ENOUGH_SHARED = 8  # cells that several judges scored, to say whether they agree
 Kappas = Mapping[str, Mapping[str, float | None]]  # judge → criterion → κ with the anchors; empty: not assessable
 
 
@@ -36,6 +39,9 @@ class Leaderboard:
     kappas: Kappas
     quarantined: Mapping[str, int]  # judge → cells without a counted score, because the judge's are in quarantine
     provisional: bool  # the scores are provisional ones: no others exist, or they were asked for
+    agreement: (
+        float | None
+    )  # Krippendorff's α of the judges' composites; None: fewer than two judges share enough cells
     hidden_provisional: Mapping[str, int]  # judge → cells with provisional scores, where counted ones are shown instead
     other_rubrics: int  # cells scored by another rubric, which count as pending here
     uneven: bool  # rows were scored on different scenarios, so their means compare different things
@@ -56,6 +62,11 @@ class Leaderboard:
     def empty(self) -> int:
         """The number of judged answers without a usable candidate."""
         return sum(row.empty for row in self.rows)
+
+    @property
+    def judges_disagree(self) -> bool:
+        """Whether the judges agree so little that their means say next to nothing."""
+        return self.agreement is not None and self.agreement < LEAST_AGREEMENT
 
     @property
     def has_counted_scores(self) -> bool:
@@ -159,6 +170,7 @@ def leaderboard(
         kappas={judge: kappas.get(judge, {}) for judge in judges},
         quarantined=_quarantined(cells, rubric),
         provisional=grid.provisional,
+        agreement=None if grid.provisional else _agreement(cells, judges),
         hidden_provisional={} if grid.provisional else _provisional_cells(cells, rubric),
         other_rubrics=sum(cell.judged_rubric not in (None, rubric.digest) and not cell.is_empty for cell in cells),
         uneven=len({row.scenarios for row in rows if row.scenarios}) > 1,
@@ -178,6 +190,18 @@ def _judges(cells: Sequence[StoredCell], rubric: Rubric, provisional: bool) -> t
         if note.counted or note.provisional
     }
     return tuple(sorted(found))
+
+
+def _agreement(cells: Sequence[StoredCell], judges: Sequence[str]) -> float | None:
+    """Return how far the judges agree on cells that several of them scored, by their composites in hundredths."""
+    if len(judges) < 2:
+        return None
+    keys = [f"judge/{judge}/composite" for judge in judges]
+    shared = [cell.metrics for cell in cells if sum(key in cell.metrics for key in keys) > 1]
+    if len(shared) < _ENOUGH_SHARED:
+        return None
+    ratings = [[round(100 * found[key]) if key in found else None for found in shared] for key in keys]
+    return krippendorff_alpha(ratings, "interval")
 
 
 def _provisional_cells(cells: Sequence[StoredCell], rubric: Rubric) -> dict[str, int]:

@@ -59,7 +59,7 @@ def _counts(board: Leaderboard) -> str:
 
 def _quarantine(board: Leaderboard) -> str:
     named = " and ".join(f"{judge} ({cells} {plural('cell', cells)})" for judge, cells in board.quarantined.items())
-    return f"the scores of {named} are in quarantine and don't count ('tipbench judge --status' says why)"
+    return f"the scores of {named} are on hold and don't count ('tipbench judge --status' says why)"
 
 
 def _capital(sentence: str) -> str:
@@ -121,11 +121,11 @@ def _needed(board: Leaderboard) -> list[str]:
         return []
     first, second = (row_label(board, board.rows[index]) for index in (needed.first, needed.second))
     if needed.more_units is None or needed.more_scenarios is None:
-        return [f"{first} and {second} have the same mean there, so there is no gap to plan for."]
+        return [f"{first} and {second} have the same mean there, so there is no gap to separate."]
     if needed.more_scenarios > _MANY_SCENARIOS:
         return [
             f"It would take more than {_MANY_SCENARIOS:,} more scenarios to separate {first} from {second}: "
-            f"for all that can be told, they are equal."
+            f"as far as these scores show, they are equal."
         ]
     more = f"{needed.more_scenarios} more {plural('scenario', needed.more_scenarios)}"
     if comparison.unit != "scenario":
@@ -149,7 +149,7 @@ def effect_sentences(board: Leaderboard) -> list[str]:
     if len(effects.prompts.levels) > 1:
         sentences.append(prompt_sentence(effects))
     if effects.interaction_p is not None:
-        sentences.append(f"That prompts do differently on different models: {evidence(effects.interaction_p, '')}.")
+        sentences.append(f"That prompts work differently on different models: {evidence(effects.interaction_p, '')}.")
     return sentences
 
 

@@ -220,7 +220,7 @@ def _scale_checked(scores_of: ScoresOf, scales: Mapping[str, Interval]) -> Score
             found = scores_of(cell)
         except KeyError as missing:
             raise StoredDataDamaged(
-                f"run {cell.run_id} is called judged and has no metric {missing}; apply its scores again"
+                f"run {cell.run_id} is marked as judged but has no metric {missing}; apply its scores again"
             ) from None
         for name, value in (found or {}).items():
             low, high = scales[name]

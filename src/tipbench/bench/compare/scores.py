@@ -86,9 +86,9 @@ def write_scores(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def check_scores_file(path: Path) -> None:
     if path.suffix not in _WRITERS:
-        raise InvalidInput(f"scores can be written as .csv or .json; {path} is neither")
+        raise InvalidInput(f"scores can be written as .csv or .json, but {path} is neither")
     if path.is_file() and b'"tipbench-judge/' in read_start(path):
-        raise InvalidInput(f"{path} is a judge file and may hold somebody's scores; name another file")
+        raise InvalidInput(f"{path} is a judge file and may contain somebody's scores; choose another file")
 
 
 def _origin(cell: StoredCell) -> dict[str, Any]:

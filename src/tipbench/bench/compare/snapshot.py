@@ -64,8 +64,8 @@ def rubric_of(snapshot: Snapshot) -> Rubric:
 
 def no_cells(experiment: Experiment) -> InvalidInput:
     return InvalidInput(
-        f"experiment '{experiment.name}' holds no cells yet; "
-        f"collect some: tipbench collect --experiment {experiment.name}"
+        f"experiment '{experiment.name}' has no cells yet; collect some: tipbench collect --experiment "
+        f"{experiment.name}"
     )
 
 
@@ -234,7 +234,7 @@ def _read(store: RunStore, experiment: Experiment, finish: Finish, clock: Callab
             raise
         except TrackingError as error:  # with read-only access, show what is stored
             _log.warning(
-                "Scores of '%s' that have not reached their runs stay where they are: %s", experiment.name, error
+                "Scores of '%s' that were not written to their runs yet stay pending: %s", experiment.name, error
             )
         batches = batch_runs(store, experiment)
     cells = stored_cells(store, experiment)

@@ -77,8 +77,8 @@ def memory_refusal(info: ModelInfo, free: int | None) -> str | None:
     if needed is None or free is None or needed.total <= free:
         return None
     return (
-        f"{info.name}: needs about {needed}, and {free / _GIB:.2f} GiB of memory are free; close something or take a "
-        f"smaller model (TIPBENCH_MEMORY_CHECK=false, if a graphics card will hold it)"
+        f"{info.name}: needs about {needed}, and {free / _GIB:.2f} GiB of memory are free; close other programs or use "
+        "a smaller model (with a GPU that can hold it, set TIPBENCH_MEMORY_CHECK=false)"
     )
 
 
@@ -128,13 +128,14 @@ def _refusal(info: ModelInfo, max_model_b: float) -> str | None:
         return None
     if info.billions is None:
         return (
-            f"{info.name}: its size is unknown ({info.engine} does not say), so it can't be held against "
-            f"the limit of {max_model_b:g} billion; 0 lifts it (max_model_b)"
+            f"{info.name}: its size is unknown ({info.engine} does not say), so it can't be checked against the limit "
+            f"of {max_model_b:g} billion; 0 removes the limit (max_model_b)"
         )
     if info.billions > max_model_b:
-        source = "by its name; the engine does not say" if info.parameters_from == "name" else "by its metadata"
+        source = "by its name, since the engine does not say" if info.parameters_from == "name" else "by its metadata"
         return (
             f"{info.name}: {info.billions:.2f} billion parameters ({source}) is over the limit of "
-            f"{max_model_b:g} billion; take a smaller model, or raise it if the machine has the memory (max_model_b)"
+            f"{max_model_b:g} billion; use a smaller model, or raise the limit if the machine has enough memory "
+            "(max_model_b)"
         )
     return None

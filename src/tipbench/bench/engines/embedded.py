@@ -106,7 +106,7 @@ class EmbeddedEngine:
             return path
         path = weights_path(self._folder, name)
         if name not in KNOWN:
-            raise ModelMissing(f"{model}: unknown; embedded/ takes {', '.join(KNOWN)}, or the path of a .gguf file")
+            raise ModelMissing(f"{model}: unknown; use one of {', '.join(KNOWN)}, or the path of a .gguf file")
         if not path.is_file():
             raise ModelMissing(f"{model}: its weights are not installed; run 'tipbench pull {name}'")
         return path

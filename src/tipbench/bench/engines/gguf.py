@@ -49,7 +49,7 @@ def read_gguf(path: Path) -> GgufFacts:
     except OSError as error:
         raise EngineError(f"{path} can't be read: {error.strerror or error}") from error
     except (struct.error, ValueError, MemoryError, RecursionError) as error:
-        raise EngineError(f"{path} is no GGUF file that can be used: {error}") from error
+        raise EngineError(f"{path} is not a usable GGUF file: {error}") from error
 
 
 def file_digest(path: Path) -> str:

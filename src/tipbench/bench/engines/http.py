@@ -41,7 +41,9 @@ class EngineHttp:
         self._has_answered = False  # if it never answered, fail at once; if it did, it may be restarting
         headers = {"Authorization": f"Bearer {key}"} if key else None
         if not (key.isascii() and key.isprintable()):  # the HTTP library would repeat it in its error
-            raise InvalidInput(f"the key for {self._what} has characters that no key has, like a line break")
+            raise InvalidInput(
+                f"the key for {self._what} contains characters that keys don't have, such as a line break"
+            )
         try:
             self._client = open_client(base_url=url, headers=headers)
         except httpx.InvalidURL as error:
@@ -61,7 +63,7 @@ class EngineHttp:
         """
         if response.has_redirect_location:
             raise GenerationFailed(
-                f"{self._what} sends us elsewhere ({response.status_code}); give the address where it answers itself"
+                f"{self._what} redirects to another address ({response.status_code}); use the final address"
             )
         if response.status_code >= 400:
             reason = f": {self._error_text(response)}" if generation else ""
@@ -71,7 +73,7 @@ class EngineHttp:
         except (ValueError, RecursionError):
             data = None
         if not isinstance(data, dict):
-            raise GenerationFailed(f"{self._what} answered something that is no JSON object")
+            raise GenerationFailed(f"{self._what} answered with something other than a JSON object")
         return data
 
     def close(self) -> None:
@@ -94,19 +96,19 @@ class EngineHttp:
                 if isinstance(error, httpx.ConnectTimeout):
                     raise self._unreachable(error) from error
                 advice = "; TIPBENCH_ENGINE_TIMEOUT sets the limit" if timeout_s == self._timeout_s else ""
-                raise GenerationFailed(f"{self._what} gave no answer within {timeout_s:g} s{advice}") from error
+                raise GenerationFailed(f"{self._what} did not answer within {timeout_s:g} s{advice}") from error
             except httpx.ConnectError as error:
                 if pause is None or not self._has_answered:
                     raise self._unreachable(error) from error
             except UnicodeEncodeError as error:
-                raise GenerationFailed(f"the prompt holds a character that can't be sent: {error}") from error
+                raise GenerationFailed(f"the prompt contains a character that can't be sent: {error}") from error
             except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
                 raise self._no_address() from error
             except UnusableAnswer as error:
                 raise GenerationFailed(f"{self._what} {error}") from error
             except httpx.RequestError as error:  # connection cut off, or invalid HTTP
                 if pause is None:
-                    raise GenerationFailed(f"{self._what} broke the connection: {error}") from error
+                    raise GenerationFailed(f"{self._what} closed the connection: {error}") from error
             else:
                 self._has_answered = True
                 if body and response.status_code in (429, 503):
@@ -168,9 +170,9 @@ def error_text(response: httpx.Response, hidden: str = "") -> str:
         if isinstance(message, dict):
             message = message["message"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return "it says nothing of what was wrong"
+        return "it does not say what was wrong"
     text = str(message).replace(hidden, "…") if hidden else str(message)
-    return printable(text, 300) or "it says nothing of what was wrong"
+    return printable(text, 300) or "it does not say what was wrong"
 
 
 # Concurrency control: how many requests an engine gets at once, and retries when it is busy.

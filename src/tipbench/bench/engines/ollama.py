@@ -30,7 +30,7 @@ class OllamaEngine:
     ) -> None:
         self._keep_alive: int | str = _HOLD_KEEP_ALIVE if hold else 0
         self._sleep = sleep
-        advice = "start it with 'ollama serve', or give its address (ollama_url)"
+        advice = "start it with 'ollama serve', or set its address (ollama_url)"
         self._http = EngineHttp(url, "Ollama", advice, timeout_s, sleep=sleep)
         self.address = self._http.address
 
@@ -66,7 +66,7 @@ class OllamaEngine:
         reply = self._http.json(self._http.post("/api/chat", body, generation=True), generation=True)
         message = reply.get("message")
         if not isinstance(message, dict) or not isinstance(message.get("content"), str):
-            raise GenerationFailed(f"what answers at {self.address} is no Ollama: its reply holds no message")
+            raise GenerationFailed(f"the server at {self.address} is not an Ollama: its reply contains no message")
         thinking = message.get("thinking")
         text = f"<think>{thinking}</think>{message['content']}" if thinking else message["content"]
         return Generation(
@@ -114,7 +114,7 @@ class OllamaEngine:
     def _models_at(self, path: str) -> list[dict[str, Any]]:
         entries = self._http.json(self._http.get(path)).get("models") or []
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise GenerationFailed(f"what answers at {self.address} is no Ollama: {path} lists no models")
+            raise GenerationFailed(f"the server at {self.address} is not an Ollama: {path} lists no models")
         return entries
 
 

@@ -18,7 +18,7 @@ class OpenAICompatibleEngine:
     name = "openai"
     default_concurrency = 16
     exclusive = False
-    advice = "load a model in that server"
+    advice = "load a model on that server"
 
     def __init__(self, url: str, key: str, timeout_s: float, offered: bool = True) -> None:
         self.offered = offered
@@ -36,7 +36,7 @@ class OpenAICompatibleEngine:
     def models(self) -> list[ModelInfo]:
         response = self._http.get("/models")
         if response.status_code in (401, 403):
-            raise EngineUnreachable(f"{self.address} refuses us ({response.status_code}); set TIPBENCH_OPENAI_KEY")
+            raise EngineUnreachable(f"{self.address} refuses access ({response.status_code}); set TIPBENCH_OPENAI_KEY")
         entries = self._http.json(response).get("data") or []
         return [_model_info(entry) for entry in entries if isinstance(entry, dict)]
 
@@ -84,7 +84,7 @@ def read_completion(reply: dict[str, Any], elapsed_s: float, load_s: float | Non
         thinking = message.get("reasoning_content") or ""
         text = f"<think>{thinking}</think>{content}" if thinking else str(content)
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise GenerationFailed("the server's reply holds no message, as a chat completion should") from None
+        raise GenerationFailed("the server's reply contains no message, so it is not a chat completion") from None
     usage = mapping(reply.get("usage"))
     generate_ms = amount(mapping(reply.get("timings")).get("predicted_ms"))
     return Generation(

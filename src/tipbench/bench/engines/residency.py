@@ -63,7 +63,7 @@ def _unload_leftovers(engine: Engine, lock: IO[str], notify: Callable[[str], Non
         if engine.resident():
             if not message:
                 models = ", ".join(leftovers)
-                message = f"{models} may still be loaded at {engine.address} by a collection that was cut short"
+                message = f"{models} may still be loaded on {engine.address} by an interrupted collection"
                 notify(f"{message}; unloading.")
             for model in leftovers:
                 engine.unload(model)

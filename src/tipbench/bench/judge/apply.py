@@ -71,7 +71,7 @@ class Applied:
 
     @property
     def in_short(self) -> str:
-        note = ", in quarantine: they do not count" if self.in_quarantine else ""
+        note = ", on hold: they do not count" if self.in_quarantine else ""
         return f"{self.candidates} candidates scored by '{self.judge}'{note}"
 
 
@@ -102,15 +102,15 @@ def apply_file(
     if replaced and not options.replace:
         raise InvalidInput(
             f"{replaced} candidates of batch {batch.id} have other scores by '{batch.judge}' already; nothing was "
-            f"written. --replace puts these in their place; the old ones stay in the history"
+            "written. --replace replaces them; the old scores stay in the history"
         )
     earlier = [other.verdicts for other in reversed(others) if other.batch.id != batch.id and other.counted]
     references = AnchorReferences(private, rubric)
     if references.count_unknown(verdicts) and not (batch.provisional or options.accept_drift):
         raise InvalidInput(
-            f"batch {batch.id} holds {references.count_unknown(verdicts)} anchors of a team's own file, which is not "
-            f"on this machine or has changed; nothing was written. Set TIPBENCH_ANCHORS to it, or say "
-            f"--accept-drift 'why'"
+            f"batch {batch.id} holds {references.count_unknown(verdicts)} anchors from a team's own file, which is "
+            "not on this machine or has changed; nothing was written. Set TIPBENCH_ANCHORS to that file, or add "
+            "--accept-drift 'why'"
         )
     drift = assess(verdicts, rubric, references, earlier, ANCHORS)
     accepted = options.accept_drift or (current.accepted if current and same else "")

@@ -90,7 +90,7 @@ def schema(rubric: Rubric, slots: int) -> dict[str, Any]:
         "checked": _object(checked),
         "scores": _object(scores),
         "flags": _object(flags),
-        "note": {"type": "string", "description": "Free; kept with the scores."},
+        "note": {"type": "string", "description": "Optional; stored with the scores."},
     }
     assert tuple(item) == ITEM_KEYS
     whole = {
@@ -118,9 +118,11 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 def check_export_path(path: Path) -> None:
     """Raise InvalidInput if a judge file can't be written there; existing scores are never overwritten."""
     if path.exists():
-        raise InvalidInput(f"{path} exists and may hold somebody's scores; move it away or name another file")
+        raise InvalidInput(
+            f"{path} already exists and may contain somebody's scores; move it away or choose another file"
+        )
     if not path.parent.is_dir():
         raise InvalidInput(f"{path} can't be written: there is no folder {path.parent}")
     schema_file = schema_path(path)
     if schema_file.is_file() and b'"tipbench-judge/' in read_start(schema_file):
-        raise InvalidInput(f"{schema_file}, where the schema goes, is a judge file; name another file to export to")
+        raise InvalidInput(f"{schema_file}, where the schema would be written, is a judge file; export to another file")

@@ -165,7 +165,7 @@ def finish_applying(store: RunStore, experiment: Experiment, now_ms: int) -> boo
             settle(store, experiment, rubric, now_ms)
     for run in left:
         _log.warning(
-            "The scores of batch %s had not reached all runs, because writing them was cut off; now they have.",
+            "The scores of batch %s were not written to all runs, because the process was interrupted; they are now.",
             printable(run.tags["tipbench.batch"], 80),
         )
     return True

@@ -36,7 +36,7 @@ def read_judge_data(content: bytes, what: str) -> dict[str, Any]:
         raise InvalidInput(f"{what} is not JSON: {error}; was it saved in full?") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         found = data.get("format") if isinstance(data, dict) else type(data).__name__
-        raise InvalidInput(f"{what} is no judge file: its format is {shown(found)}, not '{FORMAT}'")
+        raise InvalidInput(f"{what} is not a judge file: its format is {shown(found)}, not '{FORMAT}'")
     if not isinstance(data.get("batch"), str):
         raise InvalidInput(f"{what} does not say which batch it answers ('batch' must be text)")
     return data
@@ -47,7 +47,7 @@ def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         duplicates = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
-        raise ValueError(f"the name {shown(duplicates[0])} stands twice in one object")
+        raise ValueError(f"the name {shown(duplicates[0])} appears twice in one object")
     return found
 
 
@@ -66,7 +66,9 @@ def verify(data: dict[str, Any], batch: Batch, rubric: Rubric, partial: bool = F
         problems.append("scales: were changed; the rubric sets them")
     items = data.get("items")
     if not isinstance(items, list):
-        raise JudgeFileError("the judge file can't be applied, nothing was written:", [*problems, "items: no list"])
+        raise JudgeFileError(
+            "the judge file can't be applied, nothing was written:", [*problems, "items: must be a list"]
+        )
     slots = {slot.slot: slot for slot in batch.slots}
     names = [_slot_name(item) for item in items]
     counted = Counter(names)
@@ -78,7 +80,7 @@ def verify(data: dict[str, Any], batch: Batch, rubric: Rubric, partial: bool = F
     for index, (item, name) in enumerate(zip(items, names, strict=True)):
         location = f"items[{index}]"
         if name is None or name not in slots:
-            problems.append(f"{location}.slot: {shown(name)} is no slot of batch {batch.id}")
+            problems.append(f"{location}.slot: {shown(name)} is not a slot of batch {batch.id}")
         elif counted[name] > 1:
             problems.append(f"{location}.slot: {name} stands {counted[name]} times in the file")
         elif not _is_untouched(item):
@@ -87,7 +89,7 @@ def verify(data: dict[str, Any], batch: Batch, rubric: Rubric, partial: bool = F
             problems += [f"{location} (slot {name}): {problem}" for problem in found]
             if verdict:
                 verdicts.append(verdict)
-    problems += [f"{shown(key)}: is no part of a judge file; a typo?" for key in data if key not in FILE_KEYS]
+    problems += [f"{shown(key)}: unknown key in a judge file; is it a typo?" for key in data if key not in FILE_KEYS]
     if problems:
         raise JudgeFileError("the judge file can't be applied, nothing was written:", _abbreviate(problems))
     return _complete_runs(verdicts, batch) if partial else verdicts
@@ -102,7 +104,7 @@ def _complete_runs(verdicts: list[Verdict], batch: Batch) -> list[Verdict]:
     if not complete:
         raise JudgeFileError(
             "the judge file can't be applied, nothing was written:",
-            ["no run is scored completely yet; --partial takes those that are"],
+            ["no run is completely scored yet; --partial applies only those that are"],
         )
     return taken
 
@@ -121,21 +123,21 @@ def _verdict(item: dict[str, Any], slot: Slot, rubric: Rubric, problems: list[st
         problems.append("scenario: the text was changed")
     if item.get("checked") != slot.flags:
         problems.append("checked: was changed; to overrule it, use 'flags'")
-    problems += [f"{shown(key)}: is no part of an item; a typo?" for key in item if key not in ITEM_KEYS]
+    problems += [f"{shown(key)}: unknown key in an item; is it a typo?" for key in item if key not in ITEM_KEYS]
     scores = _mapping(item, "scores", problems)
-    problems += [f"scores.{shown(key)}: is no criterion" for key in scores if key not in rubric.criteria]
+    problems += [f"scores.{shown(key)}: is not a criterion" for key in scores if key not in rubric.criteria]
     for name, criterion in rubric.criteria.items():
         score = scores.get(name)
         if score is None:
             problems.append(f"scores.{name}: is not filled in")
         elif isinstance(score, bool) or not isinstance(score, int):
-            problems.append(f"scores.{name}: {shown(score)} is no whole number")
+            problems.append(f"scores.{name}: {shown(score)} is not a whole number")
         elif not criterion.min <= score <= criterion.max:
             problems.append(f"scores.{name}: {shown(score)} is outside {criterion.min}–{criterion.max}")
     flags, overruled = _flags(_mapping(item, "flags", problems), slot, rubric, problems)
     note = item.get("note", "")
     if not isinstance(note, str):
-        problems.append("note: is no text")
+        problems.append("note: is not text")
     if problems:
         return None
     checked_scores = {name: int(scores[name]) for name in rubric.criteria}
@@ -146,7 +148,7 @@ def _flags(
     given: dict[str, Any], slot: Slot, rubric: Rubric, problems: list[str]
 ) -> tuple[dict[str, bool], tuple[str, ...]]:
     """Return the effective flags (the judge's value if given, else the checked one) and the names of overruled ones."""
-    problems += [f"flags.{shown(key)}: is no flag" for key in given if key not in rubric.flags]
+    problems += [f"flags.{shown(key)}: is not a flag" for key in given if key not in rubric.flags]
     flags: dict[str, bool] = {}
     overruled = []
     for name in rubric.flags:
@@ -161,14 +163,14 @@ def _flags(
         elif checked is not None:
             flags[name] = checked
         else:
-            problems.append(f"flags.{name}: code can't check it; put true or false")
+            problems.append(f"flags.{name}: code can't check it; set it to true or false")
     return flags, tuple(overruled)
 
 
 def _mapping(item: dict[str, Any], key: str, problems: list[str]) -> dict[str, Any]:
     value = item.get(key, {})
     if not isinstance(value, dict):
-        problems.append(f"{key}: is no object with names and values")
+        problems.append(f"{key}: must be an object")
         return {}
     return value
 

@@ -65,17 +65,17 @@ def _problems(
 ) -> list[tuple[str, str]]:
     found = []
     if entry.id in seen:
-        found.append(("id", "the id stands here a second time"))
+        found.append(("id", "the id is used twice"))
     if entry.scenario not in scenarios:
         found.append(("scenario", f"there is no scenario '{entry.scenario}' (there are {', '.join(scenarios)})"))
     if entry.candidate in rubric.text:
-        found.append(("candidate", "the text is one of the rubric's examples, which every judge has read"))
+        found.append(("candidate", "the text is one of the rubric's examples, which every judge has seen"))
     for name, criterion in rubric.criteria.items():
         score = entry.scores.get(name)
         if score is None or not criterion.min <= score <= criterion.max:
             problem = "is missing" if score is None else f"{score} is outside {criterion.min}–{criterion.max}"
             found.append(("scores", f"{name}: {problem}"))
-    found += [("scores", f"{name}: is no criterion") for name in entry.scores if name not in rubric.criteria]
+    found += [("scores", f"{name}: is not a criterion") for name in entry.scores if name not in rubric.criteria]
     return found
 
 

@@ -24,7 +24,9 @@ from tipbench.core.located_yaml import DataPath, LocatedData, load_located
 from tipbench.core.untrusted import printable
 
 _RESERVED = ("scenario", "n_tips", "diversity")
+_INHERITED = ("rubric.md", "scenario.md")  # and prompts, from the suite that a suite is based on
 _PLACEHOLDER = "suite-name"
+_PREFIX = re.compile(r"^experiment_prefix: (\S+)$", re.MULTILINE)
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 
 
@@ -32,6 +34,12 @@ def built_in_suites() -> dict[str, Path]:
     """Return the folders of the suites that ship with the package, by name."""
     data = Path(str(files("tipbench.bench.suites") / "data"))
     return {folder.name: folder for folder in sorted(data.iterdir()) if (folder / "suite.yaml").is_file()}
+
+
+def built_in_prefixes() -> tuple[str, ...]:
+    """Return the prefixes of built-in suites' experiments, without loading the suites."""
+    found = (_PREFIX.search((folder / "suite.yaml").read_text()) for folder in built_in_suites().values())
+    return tuple(match[1] for match in found if match)
 
 
 def load_suite(name_or_path: str) -> Suite:
@@ -54,11 +62,14 @@ class _Loader:
     def __init__(self, folder: Path, make_template: type[Template]) -> None:
         self.folder = folder
         self.problems: list[str] = []
+        self._base: Path | None = None  # the folder of the suite that this one is based on
         self._make_template = make_template
         self._gave_up = False  # after one template took too long, no others are tried
 
     def load(self) -> Suite:
         suite_file, located = self._suite_file()
+        if suite_file and suite_file.based_on:
+            self._base = self._base_folder(suite_file.based_on, located)
         rubric_text = self._text("rubric.md")
         rubric = None if rubric_text is None else read_rubric(rubric_text, "rubric.md", self.problems)
         scenarios = self._scenarios(suite_file)
@@ -80,8 +91,23 @@ class _Loader:
             anchors=anchors,
         )
 
+    def _base_folder(self, name: str, located: LocatedData) -> Path | None:
+        found = built_in_suites().get(name)
+        if found is None:
+            known = ", ".join(built_in_suites())
+            line = located.line(("based_on",))
+            self.problems.append(
+                f"suite.yaml:{line}: based_on: there is no built-in suite '{name}' (there are {known})"
+            )
+        return found
+
+    def _path(self, name: str) -> Path:
+        """Return where a file is: in this folder, else in that of the suite that this one is based on."""
+        own = self.folder / name
+        return own if self._base is None or own.exists() else self._base / name
+
     def _text(self, name: str) -> str | None:
-        path = self.folder / name
+        path = self._path(name) if name in _INHERITED or name.startswith("prompts/") else self.folder / name
         try:
             return read_text(path)
         except FileNotFoundError:
@@ -99,7 +125,7 @@ class _Loader:
 
     def _check_names(self, suite_file: SuiteFile, located: LocatedData) -> None:
         self.problems.extend(
-            f"suite.yaml:{located.line(('factors', factor))}: a factor can't be called '{factor}': "
+            f"suite.yaml:{located.line(('factors', factor))}: a factor can't be named '{factor}': "
             f"templates use that name for something else"
             for factor in suite_file.factors
             if factor in _RESERVED
@@ -126,7 +152,9 @@ class _Loader:
         for index, entry in enumerate(entries):
             line = located.line((index, "id"))
             if entry.id in seen:
-                self.problems.append(f"scenarios.yaml:{line}: the id '{entry.id}' is taken (line {seen[entry.id]})")
+                self.problems.append(
+                    f"scenarios.yaml:{line}: the id '{entry.id}' is already used (line {seen[entry.id]})"
+                )
             seen.setdefault(entry.id, line)
             variables = self._variables(suite_file, entry, located, index)
             if variables is not None:
@@ -160,7 +188,7 @@ class _Loader:
                 known = ", ".join(suite_file.factors[factor])
                 problems.append((("factors", factor), f"factor '{factor}' has no level '{level}' (it has {known})"))
         problems += [
-            (("details", key), f"a detail can't be called '{key}': that name is taken")
+            (("details", key), f"a detail can't be named '{key}': that name is already used")
             for key in entry.details
             if key in _RESERVED or key in suite_file.factors
         ]
@@ -172,7 +200,8 @@ class _Loader:
         return {**levels, **entry.details}
 
     def _prompts(self, scenarios: tuple[Scenario, ...]) -> dict[str, Prompt]:
-        paths = sorted((self.folder / "prompts").glob("*.md"))
+        folders = [folder for folder in (self._base, self.folder) if folder]
+        paths = sorted({path.name: path for folder in folders for path in (folder / "prompts").glob("*.md")}.values())
         if not paths:
             self.problems.append("prompts/: there is no prompt; add a file such as prompts/v1.md")
         prompts = {}
@@ -187,7 +216,7 @@ class _Loader:
         if text is None:
             return None
         if "," in version or version != version.strip():
-            self.problems.append(f"{name}: a prompt's name can't hold commas or outer spaces")
+            self.problems.append(f"{name}: a prompt's name can't contain commas or surrounding spaces")
         front, body, body_line, system_line = PromptFront(), text, 1, 1
         split = split_front_matter(text)
         if split:
@@ -198,7 +227,7 @@ class _Loader:
             front, system_line = checked, located.text_lines.get(("system",), 1)
             body, body_line = split.body, split.body_line
         elif text.startswith("---\n"):
-            self.problems.append(f"{name}:1: the front matter has no end; close it with a line '---'")
+            self.problems.append(f"{name}:1: the front matter is not closed; add a line '---' after it")
             return None
         user = self._template(name, body, body_line)
         system = self._template(name, front.system, system_line) if front.system else None
@@ -254,11 +283,15 @@ def write_starter(folder: Path) -> Path:
     """Write the starter suite into a folder that must not exist yet; return the folder. Raises InvalidInput."""
     name = folder.name
     if not _SLUG.fullmatch(name):
-        raise InvalidInput(f"'{name}' is no name for a suite; take small letters, digits and dashes, such as 'blurbs'")
+        raise InvalidInput(
+            f"'{name}' can't be the name of a suite; use lower-case letters, digits and dashes, such as 'blurbs'"
+        )
     if name in built_in_suites():
-        raise InvalidInput(f"'{name}' is the name of a built-in suite; take another for yours")
+        raise InvalidInput(f"'{name}' is the name of a built-in suite; choose another one")
     if folder.exists():
-        raise InvalidInput(f"{folder} exists; take another name, or check it with 'tipbench suite check {folder}'")
+        raise InvalidInput(
+            f"{folder} already exists; choose another name, or check it with 'tipbench suite check {folder}'"
+        )
     if not folder.parent.is_dir():
         raise InvalidInput(f"there is no folder {folder.parent} to make the suite in")
     source = Path(str(files("tipbench.bench.suites") / "starter_files"))

@@ -25,7 +25,7 @@ from tipbench.core.processes import module_command, start_process
 SECONDS = 2.0  # time limit for one template and one scenario
 _BYTES = 512_000_000
 LONGEST_TEXT = 1_000_000  # characters
-_TOO_MUCH = f"template error: it takes more than {SECONDS:g} s or {_BYTES // 1_000_000} MB; make its loops shorter"
+_TOO_MUCH = f"template error: it needs more than {SECONDS:g} s or {_BYTES // 1_000_000} MB; make its loops shorter"
 _LENGTH = struct.Struct("!I")
 
 

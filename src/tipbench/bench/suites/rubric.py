@@ -37,7 +37,7 @@ class Criterion(BaseModel):
     @model_validator(mode="after")
     def _check_scale(self) -> "Criterion":
         if not self.min < self.max <= self.min + 20:
-            raise ValueError(f"a scale must rise by 1 to 20 steps; this one goes from {self.min} to {self.max}")
+            raise ValueError(f"a scale needs 1 to 20 steps upwards; this one goes from {self.min} to {self.max}")
         return self
 
 
@@ -54,7 +54,7 @@ class Flag(BaseModel):
     @model_validator(mode="after")
     def _check_limit(self) -> "Flag":
         if (self.check in ("max_chars", "max_words")) != (self.limit is not None):
-            raise ValueError("'limit' goes with the checks max_chars and max_words, and only with them")
+            raise ValueError("'limit' is needed for the checks max_chars and max_words, and allowed only there")
         return self
 
     @property
@@ -90,13 +90,13 @@ class RubricFront(BaseModel):
     def _check_names_and_weights(self) -> "RubricFront":
         doubled = sorted(self.criteria.keys() & self.flags.keys())
         if doubled:
-            raise ValueError(f"the names {', '.join(doubled)} stand for two things; rename one of each")
+            raise ValueError(f"used both as a criterion and as a flag: {', '.join(doubled)}; rename one of the two")
         weights = [*(c.weight for c in self.criteria.values()), *(f.weight for f in self.flags.values())]
         if not any(weights):
-            raise ValueError("all weights are 0, so every composite would be the same; give one another weight")
+            raise ValueError("all weights are 0, so every composite would be the same; change at least one weight")
         reserved = sorted({*self.criteria, *self.flags} & _RESERVED)
         if reserved:
-            raise ValueError(f"the names {', '.join(reserved)} are taken by other columns; take others")
+            raise ValueError(f"already used as names of other columns: {', '.join(reserved)}; choose other names")
         return self
 
 

@@ -26,7 +26,7 @@ def validated(adapter: TypeAdapter[_Model], located: LocatedData, name: str, pro
             where = ".".join(str(part) for part in path)
             message = str(detail["msg"]).removeprefix("Value error, ")
             if detail["type"] == "extra_forbidden":
-                message = "there is no such key here; a typo?"
+                message = "unknown key; is it a typo?"
             elif detail["type"] == "missing":
                 message = "is missing"
             problems.append(f"{name}:{located.line(path)}: {where + ': ' if where else ''}{message}")
@@ -44,6 +44,7 @@ class SuiteFile(BaseModel):
     schema_version: Literal[1] = Field(alias="schema")
     name: Slug
     title: str = ""
+    based_on: Slug | None = None  # a built-in suite whose rubric, prompts and scenario.md are used where there are none
     experiment_prefix: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
     factors: dict[VariableName, Annotated[dict[Slug, dict[str, Any]], Field(min_length=1)]] = Field(min_length=1)
     cluster: VariableName | None = None  # scenarios that share a level of this factor are not independent

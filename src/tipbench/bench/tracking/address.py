@@ -41,15 +41,15 @@ def open_store(
     address = _last_address(settings, experiment) if experiment else None
     if address not in (None, DEFAULT_SERVER, own_database_url(settings)):
         raise InvalidInput(
-            f"experiment '{experiment}' was last collected into {address}; add --mlflow-url {address}, or name another "
-            f"place where it is, such as --mlflow-url {own_database_url(settings)}"
+            f"experiment '{experiment}' was last collected into {address}; add --mlflow-url {address}, or name "
+            f"another store that holds it, such as --mlflow-url {own_database_url(settings)}"
         )
     opened = _fallback(settings, create)
     if address not in (None, opened.store.address):
         opened.store.close()
         raise InvalidInput(
-            f"experiment '{experiment}' is kept at {address}, and no address was given, so that "
-            f"{opened.store.address} would be used; make {address} reachable, or say which you mean with --mlflow-url"
+            f"experiment '{experiment}' is stored at {address}, but without an address {opened.store.address} would "
+            f"be used; make {address} reachable, or choose one with --mlflow-url"
         )
     return opened
 
@@ -81,7 +81,7 @@ def _fallback(settings: Settings, create: bool) -> OpenedStore:
     except TrackingUnreachable:
         reason = f"No MLflow server at {DEFAULT_SERVER}"
     except TrackingError as error:
-        reason = f"What answers at {DEFAULT_SERVER} can't be used ({error})"
+        reason = f"The server at {DEFAULT_SERVER} can't be used ({error})"
     else:
         return OpenedStore(RunStore(client), f"Results go to the MLflow server at {DEFAULT_SERVER}.")
     client.close()
@@ -108,7 +108,7 @@ def _open(url: str, settings: Settings, create: bool, busy_s: float) -> MlflowAp
         if url.startswith(start) and len(url) > len(start):
             return make()
     raise InvalidInput(
-        f"MLflow address {without_credentials(url)!r} can't be used; give http://…, https://… or sqlite:///FILE"
+        f"MLflow address {without_credentials(url)!r} can't be used; use http://…, https://… or sqlite:///FILE"
     )
 
 
@@ -121,5 +121,6 @@ def _last_address(settings: Settings, experiment: str) -> str | None:
         return str(json.loads(path.read_text())["kept_at"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InvalidInput(
-            f"{path}, which says where experiment '{experiment}' is kept, can't be read; say where with --mlflow-url"
+            f"{path}, which records where experiment '{experiment}' is stored, can't be read; name the store with "
+            "--mlflow-url"
         ) from None

@@ -162,7 +162,7 @@ def _applied_ms(run: StoredRun) -> int:
     try:
         return int(run.tags.get("tipbench.applied_ms", "0"))
     except ValueError:
-        raise StoredDataDamaged(f"tipbench.applied_ms of run {run.run_id} is no number") from None
+        raise StoredDataDamaged(f"tipbench.applied_ms of run {run.run_id} is not a number") from None
 
 
 def find_batch(store: RunStore, experiment: Experiment, batch_id: str) -> StoredRun:
@@ -174,8 +174,8 @@ def select_batch(runs: Sequence[StoredRun], store: RunStore, experiment: Experim
         if run.tags.get("tipbench.batch") == batch_id:
             return run
     raise InvalidInput(
-        f"experiment '{experiment.name}' has no batch '{batch_id}'; is this file of another experiment, or of another "
-        f"MLflow than {store.address}?"
+        f"experiment '{experiment.name}' has no batch '{batch_id}'; does this file belong to another experiment, or "
+        f"to another MLflow than {store.address}?"
     )
 
 
@@ -209,8 +209,8 @@ def batch_file(store: RunStore, run: StoredRun) -> dict[str, Any]:
     text = store.text(run, _FILE)
     if text is None:
         raise InvalidInput(
-            f"the file of batch {run.tags.get('tipbench.batch')} is not kept in MLflow: it was made for a judge that "
-            "runs by itself, or by an earlier version; export again"
+            f"the file of batch {run.tags.get('tipbench.batch')} is not stored in MLflow: it was made for an "
+            "automatic judge, or by an earlier version; export it again"
         )
     try:
         data: dict[str, Any] = json.loads(text)

@@ -43,11 +43,15 @@ class EmbeddedMlflow:
         self.path = path.absolute()
         self.address = f"{SCHEME}{self.path}"
         if _SPECIAL_IN_URL.search(str(self.path)):
-            raise TrackingError(f"the path {self.path} can't be part of {SCHEME}…, for its '?' or '%'; take another")
+            raise TrackingError(
+                f"the path {self.path} can't be part of {SCHEME}…, because of its '?' or '%'; use another path"
+            )
         if not self.path.parent.is_dir() and (create or not is_own):
-            raise TrackingError(f"the folder {self.path.parent} of {self.address} does not exist; make it first")
+            raise TrackingError(f"the folder {self.path.parent} of {self.address} does not exist; create it first")
         if not create and not self.path.exists():
-            raise NothingStored(f"there are no results yet: {self.address} does not exist; 'tipbench collect' makes it")
+            raise NothingStored(
+                f"there are no results yet: {self.address} does not exist; 'tipbench collect' creates it"
+            )
         self._artifacts = artifacts_folder(self.path)
         self._file_mode = 0o600 if self.path.parent.is_dir() and is_private(self.path.parent) else 0o644
         self._open_lock = threading.RLock()

@@ -43,8 +43,8 @@ class MlflowClient:
         self.address = without_credentials(url)
         if _AT_AFTER_HOST.search(url):
             raise TrackingUnreachable(
-                f"the address of the MLflow server {self.address} has an @ after a '/', '?' or '#'; in a name or a "
-                f"password these are written as %2F, %3F and %23"
+                f"the address of the MLflow server {self.address} has an @ after a '/', '?' or '#'; in a user name "
+                "or password, write these as %2F, %3F and %23"
             )
         try:
             auth = _auth(url, settings)
@@ -57,7 +57,7 @@ class MlflowClient:
                 transport=transport,
             )
         except (httpx.InvalidURL, ValueError) as error:
-            raise TrackingUnreachable(f"{self.address!r} is no address of an MLflow server: {error}") from error
+            raise TrackingUnreachable(f"{self.address!r} is not the address of an MLflow server: {error}") from error
 
     def find_experiment(self, name: str) -> Experiment | None:
         response = self._send("GET", f"{_API}/experiments/get-by-name", params={"experiment_name": name})
@@ -185,10 +185,10 @@ class MlflowClient:
         except httpx.RequestError as error:
             raise TrackingUnreachable(
                 f"MLflow at {self.address} can't be reached ({error or type(error).__name__}); start it with "
-                f"'mlflow server', or name another with --mlflow-url or MLFLOW_TRACKING_URI"
+                f"'mlflow server', or choose another with --mlflow-url or MLFLOW_TRACKING_URI"
             ) from error
         except (httpx.InvalidURL, UnicodeError) as error:
-            raise TrackingUnreachable(f"{self.address} is no address of an MLflow server: {error}") from error
+            raise TrackingUnreachable(f"{self.address} is not the address of an MLflow server: {error}") from error
 
     def _json(self, response: httpx.Response) -> dict[str, Any]:
         if response.status_code >= 300:
@@ -211,15 +211,16 @@ class MlflowClient:
 
     def _not_mlflow(self) -> TrackingError:
         return TrackingError(
-            f"what answers at {self.address} is no MLflow server; a server with --static-prefix wants it in the URL"
+            f"the server at {self.address} is not an MLflow server; if it was started with --static-prefix, add that "
+            "prefix to the URL"
         )
 
     def _refuse(self, response: httpx.Response) -> None:
         text = response.text
         if response.status_code < 400:
             raise TrackingError(
-                f"{self.address} sends us elsewhere ({response.status_code}); give --mlflow-url or MLFLOW_TRACKING_URI "
-                "the address where MLflow itself answers"
+                f"{self.address} redirects to another address ({response.status_code}); set --mlflow-url or "
+                "MLFLOW_TRACKING_URI to MLflow's own address"
             )
         if response.status_code == 403 and "Invalid Host header" in text:
             raise TrackingRefused(
@@ -227,16 +228,17 @@ class MlflowClient:
                 f"--allowed-hosts naming it (MLFLOW_SERVER_ALLOWED_HOSTS), or set TIPBENCH_MLFLOW_HOST=localhost here"
             )
         if response.status_code in (502, 503, 504):
-            raise TrackingUnreachable(f"MLflow at {self.address} is away for the moment ({response.status_code})")
+            raise TrackingUnreachable(f"MLflow at {self.address} is temporarily unavailable ({response.status_code})")
         if response.status_code in (401, 403):
             raise TrackingRefused(
-                f"MLflow at {self.address} refuses us ({response.status_code}); set MLFLOW_TRACKING_USERNAME and "
+                f"MLflow at {self.address} refuses access ({response.status_code}); set MLFLOW_TRACKING_USERNAME and "
                 f"MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
             )
         if _error_code(response) is None:
             raise TrackingError(
-                f"{self.address} answered {response.status_code} and no word of MLflow's; is it an MLflow server? "
-                f"A server with --static-prefix wants it in the URL. It said: {printable(text, 200)!r}"
+                f"{self.address} answered {response.status_code}, which is not an answer from MLflow; is it an MLflow "
+                "server? If it was started with --static-prefix, add that prefix to the URL. It said: "
+                f"{printable(text, 200)!r}"
             )
         raise TrackingError(f"MLflow at {self.address} refused: {printable(str(response.json().get('message')), 400)}")
 
@@ -249,7 +251,7 @@ def _headers(settings: Settings, with_token: bool) -> dict[str, str]:
     ):
         value = settings.get(setting)
         if not (value.isascii() and value.isprintable()):  # the HTTP library's error would reveal it
-            raise TrackingRefused(f"{setting} has characters that can't be sent, like a line break")
+            raise TrackingRefused(f"{setting} contains characters that can't be sent, such as a line break")
         if value and (header == "Host" or with_token):
             headers[header] = form.format(value)
     return headers

@@ -10,8 +10,8 @@ from tipbench.bench.tracking.interface import Experiment, Metric, RunStatus, Sto
 from tipbench.core.errors import MissingExtra
 
 MISSING = (
-    "a database of tipbench's own needs MLflow; install it with: pip install 'tipbench[mlflow]', or name a server "
-    "with --mlflow-url"
+    "tipbench's own database needs MLflow; install it with: pip install 'tipbench[mlflow]', or choose a server with "
+    "--mlflow-url"
 )
 _PAGE = 10_000
 

@@ -47,7 +47,7 @@ class NewDatabase:
     def finish(self) -> None:
         self._wait()
         if self._failure:
-            raise TrackingError(f"MLflow could not make a database: {printable(self._failure, 300)}")
+            raise TrackingError(f"MLflow could not create a database: {printable(self._failure, 300)}")
         _copy(self._empty, self._path, self._artifacts)
 
     def _wait(self) -> None:

@@ -182,7 +182,9 @@ def stored_cell(run: StoredRun) -> StoredCell:
             parameters=_int_or_none(tags.get("tipbench.parameters")),
         )
     except (KeyError, ValueError, TypeError) as error:
-        raise StoredDataDamaged(f"run {run.run_id} is no whole cell: {error!r} is missing or not a number") from error
+        raise StoredDataDamaged(
+            f"run {run.run_id} is not a complete cell: {error!r} is missing or not a number"
+        ) from error
 
 
 def _finite(metrics: Mapping[str, float]) -> Mapping[str, float]:

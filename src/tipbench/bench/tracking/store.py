@@ -85,7 +85,7 @@ class RunStore:
         if found is None:
             raise InvalidInput(
                 f"there is no experiment '{name}' in {self.address}; 'tipbench experiments' lists them, "
-                f"'tipbench collect --experiment {name}' makes it"
+                f"'tipbench collect --experiment {name}' creates it"
             )
         return self._not_deleted(found)
 
@@ -94,7 +94,9 @@ class RunStore:
         found = self._api.find_experiment(name) or self._api.create_experiment(name, tags)
         found = found or self._api.find_experiment(name)
         if found is None:
-            raise TrackingError(f"MLflow at {self.address} says that experiment '{name}' exists and does not show it")
+            raise TrackingError(
+                f"MLflow at {self.address} reports that experiment '{name}' exists but does not return it"
+            )
         return self._not_deleted(found)
 
     def foreign_runs(self, experiment: Experiment) -> int:
@@ -269,8 +271,8 @@ class RunStore:
     def _not_deleted(self, experiment: Experiment) -> Experiment:
         if experiment.deleted:
             raise InvalidInput(
-                f"experiment '{experiment.name}' was deleted and MLflow keeps its name; take another name, or bring "
-                f"it back with 'tipbench experiments restore {experiment.name}'"
+                f"experiment '{experiment.name}' was deleted, and MLflow still reserves its name; choose another "
+                f"name, or restore it with 'tipbench experiments restore {experiment.name}'"
             )
         return experiment
 
@@ -278,7 +280,7 @@ class RunStore:
 def _metrics(values: Mapping[str, float], at_ms: int, step: int) -> list[Metric]:
     for key, value in values.items():
         if not math.isfinite(value):  # MLflow would store 0 and drop every metric after it
-            raise TrackingError(f"the metric {key} is {value}, which MLflow can't hold")
+            raise TrackingError(f"the metric {key} is {value}, which MLflow can't store")
     return [Metric(key, float(value), at_ms, step) for key, value in values.items()]
 
 
@@ -286,9 +288,9 @@ def _checked_values(values: Mapping[str, str]) -> dict[str, str]:
     """Return the tags or params unchanged; raise TrackingError for a value that MLflow would truncate or refuse."""
     for key, value in values.items():
         if len(value) > _MAX_VALUE_LENGTH:
-            raise TrackingError(f"the value of {key} has {len(value)} characters; MLflow would cut it")
+            raise TrackingError(f"the value of {key} has {len(value)} characters; MLflow would truncate it")
         if storable(value).escaped:  # SQLite would store it, PostgreSQL fails halfway through the run
-            raise TrackingError(f"the value of {key} is {shown(value)}, with a character that no database holds")
+            raise TrackingError(f"the value of {key} is {shown(value)}, with a character that databases can't store")
     return dict(values)
 
 

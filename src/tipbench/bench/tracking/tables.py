@@ -48,7 +48,7 @@ def schema_of(path: Path, busy_s: float = COMMAND_BUSY_S) -> str | None:
         if not tables:
             return None
         if "alembic_version" not in tables:
-            raise TrackingError(f"{path} is a database of something else than MLflow; it was left as it is")
+            raise TrackingError(f"{path} is not an MLflow database; it was left unchanged")
         row = probe.execute("SELECT version_num FROM alembic_version").fetchone()
         return str(row[0]) if row else None
 

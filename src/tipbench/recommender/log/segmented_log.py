@@ -107,8 +107,8 @@ def read_entries(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, An
                 entry = from_json(line)
             except ValueError as error:
                 raise StateDamaged(
-                    f"{path}, line {_line_number(path, end)}, is damaged ({printable(str(error), 200)}); take the line "
-                    "out, or move the file elsewhere"
+                    f"{path}, line {_line_number(path, end)}, is damaged ({printable(str(error), 200)}); remove the "
+                    "line, or move the file elsewhere"
                 ) from error
             yield end, entry
 
@@ -116,7 +116,7 @@ def read_entries(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, An
 def wrong_kind_error(path: Path, error: Exception) -> StateDamaged:
     """Return the error for a complete line that does not belong to this kind of log."""
     return StateDamaged(
-        f"{path} holds a line of another kind of log ({printable(repr(error), 200)}); move it elsewhere, "
+        f"{path} contains a line of another kind of log ({printable(repr(error), 200)}); move it elsewhere, "
         "or read it with the tipbench that wrote it"
     )
 
@@ -146,5 +146,5 @@ class RateLimitedLog:
                 return
             self._next_at = now + _WARN_INTERVAL_S
             suppressed, self._suppressed = self._suppressed, 0
-        since = f" ({suppressed} more since this was said last)" if suppressed else ""
+        since = f" ({suppressed} more since the last such message)" if suppressed else ""
         self._log.warning("%s: %s%s", message, printable(f"{type(error).__name__}: {error}", _MAX_CHARS), since)

@@ -98,12 +98,12 @@ def rollback(promotions: Promotions, at_ms: int) -> ApprovedAct:
     acts = promotions.history()
     *before, live = live_history(acts, promotions.address)
     if not before:
-        raise Conflict(f"{live} is live as it was in the beginning, so there is nothing to go back to")
+        raise Conflict(f"{live} has been live from the start, so there is nothing to roll back to")
     to = before[-1]
     if to not in SERVED:
         raise StateRefused(
-            f"{shown(to)} was live before, and this tipbench can't serve it; install the one that could, or promote "
-            f"another one: {', '.join(SERVED)}"
+            f"{shown(to)} was live before, but this version of tipbench can't serve it; install the version that "
+            f"could, or promote another policy: {', '.join(SERVED)}"
         )
     act = Act(at_ms=at_ms, act="rollback", left=live, to=to, gate=None, replay=None, candidate=arm_data(arm(to)))
     return ApprovedAct(act, len(acts))
@@ -120,13 +120,13 @@ def fitting_gate(newest_first: Sequence[GateRecord], wanted: GateRequirement) ->
     """Return the newest gate that meets the requirement; raise PromotionRefused if there is none or it did not pass."""
     name = wanted.candidate["name"]
     if not newest_first:
-        raise PromotionRefused(f"no gate was run for {name} yet; run one: {wanted.command}")
+        raise PromotionRefused(f"no gate has been run for {name} yet; run one: {wanted.command}")
     fitting = next((gate for gate in newest_first if not differences(gate, wanted)), None)
     if fitting is None:
         newest = newest_first[0]
         raise PromotionRefused(
-            f"the gate {newest.id} does not count here: {'; '.join(differences(newest, wanted))}. "
-            f"Hold another: {wanted.command}"
+            f"the gate {newest.id} does not count here: {'; '.join(differences(newest, wanted))}. Run another: "
+            f"{wanted.command}"
         )
     if not fitting.verdict.passed:
         failed = [f"{one.name}: {one.reason}" for one in fitting.verdict.conditions if not one.passed]
@@ -144,7 +144,7 @@ def differences(gate: GateRecord, wanted: GateRequirement) -> list[str]:
         *_incumbent_differences(gate.incumbent, wanted.incumbent),
     ]
     if gate.plan.simulator != wanted.simulator:
-        found.append(f"it was run in version {gate.plan.simulator} of the simulator, and this is {wanted.simulator}")
+        found.append(f"it was run with version {gate.plan.simulator} of the simulator, but this is {wanted.simulator}")
     world = gate.plan.world
     if world.digest != wanted.world.digest:
         found.append(
@@ -154,7 +154,7 @@ def differences(gate: GateRecord, wanted: GateRequirement) -> list[str]:
     plan = gate.plan
     found += size_problems(plan.seeds.first, plan.seeds.count, plan.steps, plan.offered)
     laxer = [name for name, value in asdict(RULES).items() if not _as_strict(name, gate.rules.get(name), value)]
-    found += [f"its rule {name} was {shown(gate.rules.get(name))}, and is {asdict(RULES)[name]} now" for name in laxer]
+    found += [f"its rule {name} was {shown(gate.rules.get(name))}, but is {asdict(RULES)[name]} now" for name in laxer]
     return found
 
 
@@ -166,10 +166,10 @@ def size_problems(first_seed: int, seeds: int, steps: int, offered: int) -> list
     """
     sizes = (
         (seeds, DEFAULT_SIZE.seeds, "seeds"),
-        (steps, DEFAULT_SIZE.steps, "decisions a life"),
+        (steps, DEFAULT_SIZE.steps, "decisions per life"),
         (offered, DEFAULT_SIZE.offered, "tips to choose from"),
     )
-    found = [f"it had {size} {of_what}, and {least} are the fewest" for size, least, of_what in sizes if size < least]
+    found = [f"it had {size} {of_what}, and {least} are required" for size, least, of_what in sizes if size < least]
     if first_seed < FIRST_SEED:
         found.append(f"its seeds count from {first_seed}, and those below {FIRST_SEED} set the thresholds")
     return found
@@ -181,8 +181,8 @@ def last_replay(newest_first: Sequence[ReplayRecord], candidate: Mapping[str, An
     replay = next(decisive, None)
     if replay and replay.verdict.status == "failed":
         raise PromotionRefused(
-            f"the replay {replay.id} of what was served speaks against {candidate['name']}: "
-            f"{printable(replay.verdict.reason, 300)}. Replay it again when more was served: "
+            f"the replay {replay.id} of the decision log speaks against {candidate['name']}: "
+            f"{printable(replay.verdict.reason, 300)}. Replay it again once more has been served: "
             f"{shlex.join(('tipbench', 'sim', 'replay', '--candidate', candidate['name']))}"
         )
     return replay
@@ -205,29 +205,29 @@ def _check_clock(gates: Sequence[GateRecord], at_ms: int) -> None:
     ahead = next((gate for gate in gates if gate.made_ms > at_ms + _CLOCKS_DIFFER_MS), None)
     if ahead:
         raise PromotionRefused(
-            f"the gate {ahead.id} was run {(ahead.made_ms - at_ms) / 60_000:,.0f} minutes after now, by its record; "
-            "set this machine's clock right, or remove the record from recommender/gates in TIPBENCH_HOME"
+            f"the gate {ahead.id} was run {(ahead.made_ms - at_ms) / 60_000:,.0f} minutes in the future, according "
+            "to its record; correct this machine's clock, or remove the record from recommender/gates in TIPBENCH_HOME"
         )
 
 
 def _live_arm_data(live: str) -> dict[str, Any]:
     if live not in SERVED:
         raise StateRefused(
-            f"{shown(live)} is live, and this tipbench does not know it; install the one that promoted it, or take it "
-            "back: tipbench recommend rollback"
+            f"{shown(live)} is live, but this version of tipbench does not know it; install the version that "
+            "promoted it, or roll it back: tipbench recommend rollback"
         )
     return arm_data(arm(live))
 
 
 def _candidate_differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     if recorded.get("name") != wanted["name"]:
-        return [f"it was run for {shown(recorded.get('name'))}, and not for {wanted['name']}"]
+        return [f"it was run for {shown(recorded.get('name'))}, not for {wanted['name']}"]
     return _arm_differences("the candidate", recorded, wanted)
 
 
 def _incumbent_differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     if recorded.get("name") != wanted["name"]:
-        return [f"it was won over {shown(recorded.get('name'))}, and {wanted['name']} is live now"]
+        return [f"it was run against {shown(recorded.get('name'))}, and {wanted['name']} is live now"]
     return _arm_differences("the incumbent", recorded, wanted)
 
 
@@ -235,7 +235,7 @@ def _arm_differences(who: str, recorded: Mapping[str, Any], wanted: Mapping[str,
     """Return the differences between two arms, parameter by parameter."""
     then, now = _flat(recorded), _flat(wanted)
     return [
-        f"{who}'s {name} was {shown(then.get(name))}, and is {shown(now.get(name))} now"
+        f"{who}'s {name} was {shown(then.get(name))}, but is {shown(now.get(name))} now"
         for name in sorted({*then, *now})
         if then.get(name) != now.get(name)
     ]

@@ -54,8 +54,8 @@ class FilePromotions:
             live_history((*acts, act), self.address)
             if len(whole) < len(content):
                 _log.warning(
-                    "%s ended with an act that was not written to its end, because its writer was killed; it never "
-                    "counted, and is taken away",
+                    "%s ended with an incomplete entry, because its writer was killed; it never counted and was "
+                    "removed",
                     self.address,
                 )
                 os.ftruncate(file, len(whole))
@@ -65,7 +65,7 @@ class FilePromotions:
         try:
             written = os.pwrite(file, line, end)
             if written < len(line):
-                raise OSError(errno.ENOSPC, "the disk took only a part of an act")
+                raise OSError(errno.ENOSPC, "only part of an entry could be written to the disk")
             os.fsync(file)
         except BaseException as error:
             os.ftruncate(file, end)
@@ -93,7 +93,7 @@ class FilePromotions:
             os.close(file)
 
     def _not_regular_error(self) -> StateDamaged:
-        return StateDamaged(f"{self.address} is no plain file, so it holds no history; take it away")
+        return StateDamaged(f"{self.address} is not a regular file, so it can't hold the history; remove it")
 
     def _whole_lines(self, content: bytes) -> bytes:
         """Return the content without an unterminated last line.
@@ -103,8 +103,8 @@ class FilePromotions:
         end = content.rfind(b"\n") + 1
         if is_act(content[end:]):
             raise StateDamaged(
-                f"{self.address} ends with an act without a line break, as an editor may have left it; add the line "
-                "break if the act counts, or take the act away"
+                f"{self.address} ends without a line break, perhaps left by an editor; add the line break if the "
+                "last entry counts, or remove the entry"
             )
         return content[:end]
 

@@ -78,7 +78,8 @@ class RecordFolder(Generic[_Record]):
             return model.model_validate(data)
         except ValidationError as error:
             raise StateRefused(
-                f"the {self._kind} {data['id']} was stored in a form that this tipbench does not know; remove it from "
+                f"the {self._kind} {data['id']} was stored in a format that this version of tipbench does not know; "
+                "remove it from "
                 f"recommender/{self.path.name} in TIPBENCH_HOME, and {self._remedy}"
             ) from error
 
@@ -123,7 +124,7 @@ def read_record(folder: Path, name: str) -> dict[str, Any]:
     Raises InvalidInput for a malformed id, NotFound if there is no such record, StateDamaged if it was edited.
     """
     if not _ID.fullmatch(name):
-        raise InvalidInput(f"{shown(name)} is no id of a record; an id has {_DIGITS} digits and letters from a to f")
+        raise InvalidInput(f"{shown(name)} is not a record id; an id has {_DIGITS} digits and letters from a to f")
     path = folder / f"{name}.json"
     try:
         record = from_json(read_regular(path), allow_inf_nan=False)
@@ -146,4 +147,4 @@ def read_records(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _edited_error(path: Path) -> StateDamaged:
-    return StateDamaged(f"{path} was changed after it was written, so it proves nothing; remove it, and try again")
+    return StateDamaged(f"{path} was changed after it was written, so it can't be trusted; remove it and try again")

@@ -85,16 +85,16 @@ def live_history(acts: Sequence[Act], address: str) -> list[str]:
             live.pop()
         if not live or (act.left, act.to) != (left, live[-1]):
             raise StateDamaged(
-                f"act {number} in {address} is a {act.act} from {shown(act.left)} to {shown(act.to)}, which does not "
-                f"follow from those before it, after which {shown(left)} was live; bring a backup of it back"
+                f"entry {number} in {address} is a {act.act} from {shown(act.left)} to {shown(act.to)}, which does "
+                f"not fit the entries before it, after which {shown(left)} was live; restore it from a backup"
             )
     return live
 
 
 def changed_error(acts: Sequence[Act], address: str) -> Conflict:
     return Conflict(
-        f"somebody else was quicker: {live_history(acts, address)[-1]} is live now; look at it with "
-        "'tipbench recommend promotions', and try again"
+        f"somebody else changed it first: {live_history(acts, address)[-1]} is live now; see 'tipbench recommend "
+        "promotions', then try again"
     )
 
 
@@ -108,6 +108,6 @@ def _act(line: str | bytes, number: int, address: str) -> Act:
         return _parse(line)
     except ValueError as error:  # includes pydantic's ValidationError
         raise StateDamaged(
-            f"act {number} in {address} is none that this tipbench knows; bring a backup of it back, or install the "
-            "tipbench that wrote it"
+            f"entry {number} in {address} is unknown to this version of tipbench; restore it from a backup, or "
+            "install the version of tipbench that wrote it"
         ) from error

@@ -52,12 +52,13 @@ class LivePolicy:
     def _check(self, acts: tuple[Act, ...], live: str, before: tuple[Act, ...]) -> None:
         if acts[: len(before)] != before:
             raise StateDamaged(
-                f"acts that were in {self._promotions.address} are not there any more; bring a backup of it back"
+                f"entries that were in {self._promotions.address} are missing now; restore it from a backup"
             )
         if live not in self._known:
             raise StateRefused(
-                f"the policy {shown(live)} was promoted, and this tipbench knows {', '.join(self._known)}; install the "
-                "tipbench that promoted it, or take it back: tipbench recommend rollback"
+                f"the policy {shown(live)} was promoted, but this version of tipbench only knows "
+                f"{', '.join(self._known)}; install the version that promoted it, or roll it back: tipbench "
+                "recommend rollback"
             )
 
 

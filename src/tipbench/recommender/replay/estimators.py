@@ -51,7 +51,7 @@ class Estimate(NamedTuple):
 def weights(logged: Floats, target: Floats) -> Weights:
     """Return the importance weights; raise ValueError if a logged propensity is not positive."""
     if not (logged > 0).all():
-        raise ValueError("a choice that could not be made was logged; its weight can't be told")
+        raise ValueError("the log has a choice with probability 0; it can't be weighted")
     return Weights(target / logged)
 
 

@@ -31,7 +31,7 @@ def run_replay(folder: Path, candidate: str, share: float) -> Replay:
     if candidate not in POLICIES:
         raise InvalidInput(f"there is no policy {shown(candidate)} to replay; there are {', '.join(POLICIES)}")
     if not 0 < share < 1:
-        raise InvalidInput(f"a share of {share:g} leaves nothing to learn from, or nothing to estimate from; take 0.5")
+        raise InvalidInput(f"a share of {share:g} leaves nothing to learn from or nothing to estimate from; use 0.5")
     evaluation = evaluate(load_rounds(folder), POLICIES[candidate], share)
     estimated, verdict = judge(evaluation)
     return Replay(folder.absolute(), ARMS[candidate], share, evaluation, estimated, verdict)

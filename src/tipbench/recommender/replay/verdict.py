@@ -16,7 +16,7 @@ from tipbench.recommender.replay.evaluation import DR, Estimated, Evaluation
 Status = Literal["passed", "failed", "thin"]
 DECIDES = DR
 _LEFT_OUT = {
-    "no_chance": "left some candidates no chance, as LinUCB does",
+    "no_chance": "gave some candidates no chance, as LinUCB does",
     "no_choice": "had one candidate only",
     "no_reward": "got no reward",
     "no_decision": "are rewards whose decisions are not in the log",
@@ -55,9 +55,7 @@ def judge(evaluation: Evaluation, rules: Rules = RULES) -> tuple[Estimated | Non
 def _verdict(found: Estimated, decisions: int, rules: Rules) -> Verdict:
     effective = found.weights.effective_sample
     if effective < rules.least_effective:
-        more = (
-            "nobody can tell how many more decisions it would take: the candidate would have made none of these choices"
-        )
+        more = "how many more decisions it would take is unknown: the candidate would have made none of these choices"
         if effective:
             more = f"it would take about {_rounded(decisions * (rules.least_effective / effective - 1))} more decisions"
         return Verdict(
@@ -75,8 +73,8 @@ def _verdict(found: Estimated, decisions: int, rules: Rules) -> Verdict:
     passed = low > 0
     return Verdict(
         "passed" if passed else "failed",
-        f"by {DECIDES} the candidate earns {gain.value:+.4f} a decision against what was served, "
-        f"{low:+.4f} to {high:+.4f} with 95 % confidence; the lower end has to be above 0",
+        f"by {DECIDES} the candidate's gain per decision over what was served is {gain.value:+.4f}, {low:+.4f} "
+        f"to {high:+.4f} with 95 % confidence; the lower end must be above 0",
     )
 
 
@@ -92,8 +90,8 @@ def _rounded(decisions: float) -> str:
 def basis(found: Mapping[str, Any]) -> list[str]:
     """Return sentences about the data that a replay is based on, from the replay as plain data."""
     lines = [
-        f"{found['log']['decisions']:,} decisions can be replayed; the candidate learned from {found['learned']:,} and "
-        f"was put to {found['evaluated']:,} of {found['users']:,} users.",
+        f"{found['log']['decisions']:,} decisions can be replayed; the candidate learned from {found['learned']:,} "
+        f"and was tested on {found['evaluated']:,} of {found['users']:,} users.",
     ]
     left_out = [f"{count:,} {_LEFT_OUT.get(why, why)}" for why, count in found["log"]["left_out"].items() if count]
     if left_out:
@@ -101,8 +99,8 @@ def basis(found: Mapping[str, Any]) -> list[str]:
     without = found["evaluated"] - found["with_profile"]
     if without and found["candidate"]["feature_version"] == V2.version:
         lines.append(
-            f"{without:,} of these came without profile_features by category; there {found['candidate']['name']} sees "
-            "no more than version 1 does. Send them with every request."
+            f"{without:,} of these came without profile_features by category, so {found['candidate']['name']} saw no "
+            "more than version 1 does. Send them with every request."
         )
     if found["evaluated"]:
         lines.append(

@@ -42,7 +42,7 @@ class UnreadableBody(HTTPException):
         position = _POSITION.search(why)
         what = next((message for start, message in _MESSAGES.items() if why.startswith(start)), "is not JSON")
         where = f" (line {position[1]}, column {position[2]})" if position else ""
-        hint = "; NaN and Infinity are no numbers there" if _NAN_OR_INFINITY.search(body) else ""
+        hint = "; JSON has no NaN or Infinity" if _NAN_OR_INFINITY.search(body) else ""
         super().__init__(422, f"the request's body {what}{where}{hint}")
 
 

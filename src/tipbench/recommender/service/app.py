@@ -35,17 +35,17 @@ _KEY = "TIPBENCH_SERVING_KEY"
 # Only for the OpenAPI document; the middleware authenticates.
 _BEARER = HTTPBearer(auto_error=False, description="The service's key.")
 _API = (
-    "Everything but /health wants 'Authorization: Bearer KEY'. Errors have one shape: "
+    "Everything but /health requires 'Authorization: Bearer KEY'. All errors have the same form: "
     '{"error": {"code", "message", "problems"}}.'
 )
 _ERRORS = error_responses(
     {
         400: "The request can't be read.",
         401: "No key, or not a valid one.",
-        404: "There is no such thing.",
-        409: "The event was told otherwise before, or the state is of other features.",
+        404: "Not found.",
+        409: "The event was reported differently before, or the state was made with other features.",
         413: "The body is too large.",
-        422: "The request can't be carried out; `problems` lists everything that is wrong with it.",
+        422: "The request is not valid; `problems` lists everything that is wrong with it.",
         429: "Too many failed attempts.",
         500: "Something went wrong; the server's log has it.",
         503: "States can't be read or written right now.",
@@ -79,7 +79,9 @@ def check_service(settings: Settings, shadows: Sequence[str]) -> ServiceCheck:
         states = f"{store.name}: {store.address}"
         live = LivePolicy(store.promotions).current()
         changes = changed_since(store.promotions.history())
-    return ServiceCheck(f"Live policy: {live}. Shadows: {', '.join(on) or 'none'}. States are in {states}", changes)
+    return ServiceCheck(
+        f"Live policy: {live}. Shadows: {', '.join(on) or 'none'}. User states are stored in {states}", changes
+    )
 
 
 def serving_server(settings: Settings, shadows: Sequence[str] = (), clock: Callable[[], float] = time.time) -> FastAPI:

@@ -24,7 +24,7 @@ def router(parts: Parts) -> APIRouter:
     api = APIRouter(tags=["health"])
     rate_limited_log = RateLimitedLog(_log)
 
-    @api.get("/health", summary="Whether the service is there; the only answer without the key")
+    @api.get("/health", summary="Check that the service is up; the only path that needs no key")
     def health() -> Health:
         return Health(status="ok", version=__version__, live=live())
 
@@ -33,7 +33,7 @@ def router(parts: Parts) -> APIRouter:
         try:
             return parts.recommender.live
         except StateError as error:
-            rate_limited_log.warning("which policy is live can't be told", error)
-            raise HTTPException(503, "which policy is live can't be told; the server's log says why") from error
+            rate_limited_log.warning("the live policy can't be read", error)
+            raise HTTPException(503, "the live policy can't be read; the server's log says why") from error
 
     return api

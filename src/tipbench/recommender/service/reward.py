@@ -21,7 +21,7 @@ class RewardIn(Reward):
 
 
 class RewardOut(BaseModel):
-    """`n`: the rewards that are learned by now."""
+    """`n`: the number of rewards learned from so far."""
 
     status: Literal["applied", "duplicate", "late"]
     n: int
@@ -31,7 +31,7 @@ class ServedRewardOut(RewardOut):
     policy: str
 
 
-_LATE = "Too late: taken note of, and nothing was learned."
+_LATE = "Too late: recorded, but nothing was learned from it."
 
 
 def router(parts: Parts) -> APIRouter:
@@ -40,7 +40,7 @@ def router(parts: Parts) -> APIRouter:
 
     @api.post(
         "/reward",
-        summary="Reward what was served, by whichever policy",
+        summary="Send the reward of a served tip, whichever policy chose it",
         response_model=ServedRewardOut,
         responses={202: {"model": ServedRewardOut, "description": _LATE}},
     )
@@ -51,7 +51,7 @@ def router(parts: Parts) -> APIRouter:
     def add(policy: str) -> None:
         @api.post(
             f"/reward/{policy}",
-            summary=f"Reward what {policy} chose",
+            summary=f"Send the reward of a tip that {policy} chose",
             response_model=RewardOut,
             responses={202: {"model": RewardOut, "description": _LATE}},
         )

@@ -16,9 +16,8 @@ class RankedOut(BaseModel):
 
 
 class ScoreOut(BaseModel):
-    """What to show. `propensity`: how likely that was; `n`: the rewards that were known; `ranking`: the best first.
-
-    Of a repeated answer the ranking is the chosen one alone, when more was learned in between.
+    """The tip to show. `propensity`: the probability of this choice; `n`: the number of rewards known by then;
+    `ranking`: best first. If a request is repeated after more was learned, the ranking holds only the chosen tip.
     """
 
     event_id: str
@@ -36,12 +35,12 @@ def router(parts: Parts) -> APIRouter:
     api = APIRouter(tags=["score"], route_class=StrictRoute)
     recommender = parts.recommender
 
-    @api.post("/score", summary="Choose by the live policy", response_model=ScoreOut)
+    @api.post("/score", summary="Choose a tip with the live policy", response_model=ScoreOut)
     def score_live(request: Request) -> Response:
         return _as_answer(recommender.score(recommender.live, request))
 
     def add(policy: str) -> None:
-        @api.post(f"/score/{policy}", summary=f"Choose by {policy}", response_model=ScoreOut)
+        @api.post(f"/score/{policy}", summary=f"Choose a tip with {policy}", response_model=ScoreOut)
         def score(request: Request) -> Response:
             return _as_answer(recommender.score(policy, request))
 

@@ -10,7 +10,7 @@ from tipbench.recommender.shadows.runner import ShadowStatus
 
 
 class CountsOut(BaseModel):
-    """Of what was offered, each was published or dropped: too many waited, it took too long, it failed."""
+    """Every offered decision was either published or dropped: the queue was full, it took too long, or it failed."""
 
     offered: int
     published: int
@@ -20,7 +20,7 @@ class CountsOut(BaseModel):
 
 
 class ShadowOut(BaseModel):
-    """The counts are of the worker that answers, since its start."""
+    """Counts of the worker that answers, since it started."""
 
     name: str
     policy: str
@@ -35,7 +35,7 @@ class ShadowsOut(BaseModel):
 def router(parts: Parts) -> APIRouter:
     api = APIRouter(tags=["shadows"])
 
-    @api.get("/shadows", summary="Policies that are asked beside the live one, and get no reward")
+    @api.get("/shadows", summary="Policies that run beside the live one and get no rewards")
     def shadows() -> ShadowsOut:
         return ShadowsOut(shadows=[_as_answer(status) for status in parts.shadows.status()])
 

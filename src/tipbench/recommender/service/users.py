@@ -14,7 +14,7 @@ from tipbench.recommender.service.answers import Parts, StrictRoute, json_answer
 
 
 class StatsOut(BaseModel):
-    """Of somebody new, n is 0. `waiting`: events without a reward so far; `condition`: of X'X + λI."""
+    """For a new user, n is 0. `waiting`: events without a reward so far; `condition`: condition number of X'X + λI."""
 
     user_id: str
     policy: str
@@ -37,7 +37,7 @@ class ResetIn(BaseModel, extra="forbid"):
 
 
 class ResetOut(BaseModel):
-    """`cleared`: the policies that knew something."""
+    """`cleared`: the policies that had learned something about the user."""
 
     user_id: str
     cleared: list[str]
@@ -74,7 +74,7 @@ def _as_answer(stats: Stats, parameters: Mapping[str, float]) -> Response:
 def _reset(parts: Parts) -> APIRouter:
     api = APIRouter(tags=["reset"], route_class=StrictRoute)
 
-    @api.post("/reset", summary="Forget a user: what every policy has learned, and all events")
+    @api.post("/reset", summary="Delete a user: everything that policies have learned, and all events")
     def reset(request: ResetIn) -> ResetOut:
         return ResetOut(user_id=request.user_id, cleared=parts.recommender.reset(request.user_id))
 

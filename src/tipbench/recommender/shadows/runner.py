@@ -194,7 +194,7 @@ class Shadows:
 def check_names(names: Iterable[str], known: Mapping[str, Shadow] = SHADOWS) -> None:
     unknown = sorted(set(names) - known.keys())
     if unknown:
-        raise InvalidInput(f"there is no shadow {', '.join(map(shown, unknown))}; known are: {', '.join(known)}")
+        raise InvalidInput(f"there is no shadow policy {', '.join(map(shown, unknown))}; known are: {', '.join(known)}")
 
 
 def open_shadows(

@@ -95,9 +95,9 @@ def judge(results: Results, rules: Rules = RULES) -> Verdict:
     """Judge the candidate from results whose arms are those of `gate_arms`."""
     candidate, incumbent, again, *placebo = results.plan.arms
     of_candidate = compare(results, candidate, incumbent, rules)
-    checks = [_fails(compare(results, again, incumbent, rules), "the incumbent itself, with other luck,")]
+    checks = [_fails(compare(results, again, incumbent, rules), "the incumbent with other random numbers")]
     checks += [
-        _fails(compare(results, arm, incumbent, rules), "the candidate with its new dimensions permuted")
+        _fails(compare(results, arm, incumbent, rules), "the candidate with its new features permuted")
         for arm in placebo
     ]
     return Verdict(of_candidate, tuple(checks))
@@ -124,7 +124,7 @@ def _gains(bound: float, rules: Rules) -> Condition:
     return Condition(
         "gains overall",
         bound > rules.least_gain,
-        f"over all personas its gain in reward a decision is {bound:+.4f} or more, with {100 * rules.level:g} % "
+        f"over all personas its gain in reward per decision is {bound:+.4f} or more, with {100 * rules.level:g} % "
         f"confidence; more than {rules.least_gain:+.4f} is needed",
     )
 
@@ -137,7 +137,7 @@ def _wins(personas: Sequence[PersonaGain], rules: Rules) -> Condition:
     return Condition(
         "wins with enough personas",
         len(won) >= needed,
-        f"it is better for {len(won)} of {len(counted)} personas that are no controls{names}; {needed} are needed",
+        f"it is better for {len(won)} of {len(counted)} personas other than controls{names}; {needed} are needed",
     )
 
 
@@ -158,7 +158,7 @@ def _harms_nobody(personas: Sequence[PersonaGain], rules: Rules) -> Condition:
 
 def _fails(comparison: Comparison, who: str) -> Condition:
     failed = [condition.name for condition in comparison.conditions if not condition.passed]
-    does = f"fails, as it must, on: {', '.join(failed)}" if failed else "passes, so this gate can't tell good from bad"
+    does = f"fails as it should, on: {', '.join(failed)}" if failed else "passes, so this gate can't tell good from bad"
     return Condition(f"{comparison.arm} fails", bool(failed), f"{who} {does}")
 
 

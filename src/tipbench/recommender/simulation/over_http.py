@@ -110,7 +110,7 @@ def _wait_for_address(process: "subprocess.Popen[bytes]", log: Path) -> str:
         if found:
             return found[1]
         if ended:
-            why = output.strip()[-500:] or f"it ended with status {process.returncode} and said nothing"
+            why = output.strip()[-500:] or f"it ended with status {process.returncode} and printed nothing"
             raise SimulationFailed(f"the simulation's service did not start: {why}")
         time.sleep(_POLL_INTERVAL_S)
     raise SimulationFailed(f"the simulation's service did not start within {_TIMEOUT_S:.0f} s")

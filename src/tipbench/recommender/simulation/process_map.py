@@ -55,7 +55,7 @@ def _receive(pipe: "Connection[Any, Any]") -> Any:
     try:
         found = pipe.recv()
     except (EOFError, ConnectionResetError) as error:
-        raise SimulationFailed("a process of the simulation was killed, perhaps for want of memory") from error
+        raise SimulationFailed("a process of the simulation was killed, perhaps because memory ran out") from error
     if isinstance(found, Exception):
         raise found
     return found

@@ -59,7 +59,7 @@ class SimulationRequest(BaseModel):
         if self.kind == "gate":
             arms = self._gate_arms(arms)
         if len(set(self.arms)) < len(self.arms):
-            raise InvalidInput(f"each policy is simulated once; given: {', '.join(self.arms)}")
+            raise InvalidInput(f"name each policy once; given: {', '.join(self.arms)}")
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         plan = Plan(self.world, arms, seeds, self.steps, self.offered)
         self._check_size(plan)
@@ -67,11 +67,11 @@ class SimulationRequest(BaseModel):
 
     def _gate_arms(self, arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
         if len(arms) != 2:
-            raise InvalidInput("a gate has one candidate and one incumbent")
+            raise InvalidInput("a gate needs one candidate and one incumbent")
         if arms[0] == arms[1]:
-            raise InvalidInput(f"{self.arms[0]} is candidate and incumbent; name two policies")
+            raise InvalidInput(f"{self.arms[0]} is both candidate and incumbent; name two policies")
         if self.seeds < FEWEST:
-            raise InvalidInput(f"{self.seeds} seeds are too few for a gate; take {FEWEST} or more, 30 are usual")
+            raise InvalidInput(f"{self.seeds} seeds are too few for a gate; use {FEWEST} or more, 30 are usual")
         return gate_arms(*arms)
 
     def _check_size(self, plan: Plan) -> None:
@@ -80,18 +80,18 @@ class SimulationRequest(BaseModel):
             raise InvalidInput(f"{self.offered} candidates can't be offered from a pool of {tips} tips; offer fewer")
         if self.steps * tips > _MAX_DRAWN:
             raise InvalidInput(
-                f"{self.steps:,} steps with a pool of {tips:,} tips take too much memory; the product may be "
-                f"{_MAX_DRAWN:,}: take fewer steps, or a smaller pool"
+                f"{self.steps:,} steps with a pool of {tips:,} tips take too much memory; their product may be at "
+                f"most {_MAX_DRAWN:,}: use fewer steps or a smaller pool"
             )
         if plan.decisions > _MAX_DECISIONS:
             raise InvalidInput(
-                f"{plan.decisions:,} decisions are too many for one simulation, {_MAX_DECISIONS:,} are the most; take "
+                f"{plan.decisions:,} decisions are too many for one simulation, {_MAX_DECISIONS:,} is the limit; use "
                 "fewer seeds, steps, policies or personas"
             )
         points = len(plan.arms) * plan.lives * plan.bins
         if points > _MAX_POINTS:
             raise InvalidInput(
-                f"{plan.lives:,} lives take too much memory ({len(plan.arms)} policies serve each); take fewer seeds, "
+                f"{plan.lives:,} lives take too much memory ({len(plan.arms)} policies serve each); use fewer seeds, "
                 "policies or personas"
             )
 

@@ -39,7 +39,7 @@ def main() -> None:
         _send({"failed": str(error)})
     except OSError as error:  # such as a full disk, or a removed folder
         where = error.filename or folder
-        _send({"failed": f"the simulation can't go on: {error.strerror or error}: {where}; see to it, and start again"})
+        _send({"failed": f"the simulation failed: {error.strerror or error}: {where}; fix that and start it again"})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

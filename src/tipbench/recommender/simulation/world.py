@@ -77,18 +77,21 @@ class World(_Part):
             for mapping in (persona.taste, persona.taste_after or {}, persona.best_hours):
                 unknown = sorted(set(mapping) - known)
                 if unknown:
-                    raise ValueError(f"{persona.name} speaks of {', '.join(unknown)}, which is no category")
+                    raise ValueError(f"{persona.name} names {', '.join(unknown)}, which is not a category")
             if persona.control and persona.cares:
-                raise ValueError(f"{persona.name} is a control and cares what is shown; leave it base and moods alone")
+                raise ValueError(
+                    f"{persona.name} is a control, so it must not care what is shown; give it nothing but base and "
+                    "moods"
+                )
             if persona.wakes >= persona.sleeps:
                 raise ValueError(f"{persona.name} sleeps before waking")
         if self.pool.shortest > self.pool.longest:
             raise ValueError(f"the shortest tip has {self.pool.shortest} characters, the longest {self.pool.longest}")
         if len(known) < len(self.categories):
-            raise ValueError("two categories have one name")
+            raise ValueError("two categories have the same name")
         names = [persona.name for persona in self.personas]
         if len(set(names)) < len(names):
-            raise ValueError("two personas have one name")
+            raise ValueError("two personas have the same name")
         return self
 
     @property
@@ -124,9 +127,9 @@ def load_world(path: Path) -> World:
         raise InvalidInput(f"the world {path} can't be read: {error.strerror or error}; name another file") from error
     if located.problems:
         line, problem = located.problems[0]
-        raise InvalidInput(f"{path} is no world: line {line}: {printable(problem, 300)}")
+        raise InvalidInput(f"{path} is not a valid world: line {line}: {printable(problem, 300)}")
     if not isinstance(located.data, dict):
-        raise InvalidInput(f"{path} is no world: it needs the keys {', '.join(World.model_fields)}")
+        raise InvalidInput(f"{path} is not a valid world: it needs the keys {', '.join(World.model_fields)}")
     try:
         return World.model_validate(located.data)
     except ValidationError as error:
@@ -135,4 +138,4 @@ def load_world(path: Path) -> World:
         if first["loc"]:
             where = ".".join(str(part) for part in first["loc"])
             problem = f"line {located.line(first['loc'])}: {where}: {problem}"
-        raise InvalidInput(f"{path} is no world: {printable(problem, 300)}") from error
+        raise InvalidInput(f"{path} is not a valid world: {printable(problem, 300)}") from error

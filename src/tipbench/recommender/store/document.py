@@ -61,7 +61,7 @@ class Document:
             return cls(found, user_state, {row[0]: row for row in data["events"]})
         except (ValueError, KeyError, TypeError, IndexError) as error:
             raise StateDamaged(
-                f"{path} can't be used as a state: {error}; put a backup in its place, or reset the user"
+                f"{path} can't be used as a state: {error}; restore a backup, or reset the user"
             ) from error
 
     def as_bytes(self) -> bytes:
@@ -107,7 +107,7 @@ def _user_state(data: dict[str, Any]) -> UserState:
     counts = (user_state.duplicates, user_state.late, user_state.updated_ms or 0)
     fits = isinstance(user_state.feature_version, str) and isinstance(user_state.state, dict)
     if not fits or any(type(count) is not int for count in counts):
-        raise ValueError("what is kept beside the events is of another kind")
+        raise ValueError("the data stored beside the events is of another kind")
     return user_state
 
 
@@ -120,4 +120,4 @@ def _event(row: _Row) -> Event:
     try:
         return _EVENT.validate_python(dict(zip(_COLUMNS, row, strict=True)))
     except ValueError as error:
-        raise StateDamaged(f"the event {shown(row[0])} is none that tipbench wrote; reset the user") from error
+        raise StateDamaged(f"the event {shown(row[0])} was not written by tipbench; reset the user") from error

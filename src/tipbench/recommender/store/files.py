@@ -114,7 +114,7 @@ class FileStore:
             except FileNotFoundError:
                 continue
             except (TypeError, ValueError) as error:
-                raise StateDamaged(f"{path} does not say what became of the states here: {error}") from error
+                raise StateDamaged(f"{path} does not say what happened to the states here: {error}") from error
         return None
 
     def set_marker(self, marker: Marker | None) -> None:
@@ -203,4 +203,4 @@ def _remove(path: Path) -> bool:
 
 
 def _not_regular_error(path: Path) -> StateDamaged:
-    return StateDamaged(f"{path} is no plain file, so it can't be used as a state; take it away")
+    return StateDamaged(f"{path} is not a regular file, so it can't be a user's state; remove it")

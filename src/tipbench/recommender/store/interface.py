@@ -57,7 +57,9 @@ class Key(NamedTuple):
 def check_user_id(user_id: str) -> None:
     """Raise InvalidInput for an invalid user id. The rule is the same for all stores, so that states can be moved."""
     if not _USER_ID.fullmatch(user_id):
-        raise InvalidInput(f"the user id {user_id!r} can't name a file; take up to 64 letters, digits, _ and -")
+        raise InvalidInput(
+            f"the user id {user_id!r} can't be used as a file name; use up to 64 letters, digits, _ and -"
+        )
 
 
 class Transaction(Protocol):
@@ -148,18 +150,19 @@ class Movable(Store, Protocol):
 
 def locked_error(what: str) -> StoreUnreachable:
     return StoreUnreachable(
-        f"somebody else has held {what} for {LOCK_TIMEOUT_S:.0f} s; try again, and see whether a process is frozen"
+        f"another process has held the lock of {what} for {LOCK_TIMEOUT_S:.0f} s; try again, and check whether a "
+        "process hangs"
     )
 
 
 def in_use_error(address: str) -> LockTaken:
     return LockTaken(
-        f"the states in {address} are in use; end 'tipbench recommend serve' wherever it runs, and try again"
+        f"the states in {address} are in use; stop every 'tipbench recommend serve' that uses them, and try again"
     )
 
 
 def being_moved_error(address: str) -> LockTaken:
-    return LockTaken(f"the states in {address} are being moved just now; wait until that is done")
+    return LockTaken(f"the states in {address} are being moved right now; wait until that is done")
 
 
 def check_usable(marker: Marker | None, name: str, address: str) -> None:
@@ -169,12 +172,12 @@ def check_usable(marker: Marker | None, name: str, address: str) -> None:
     began = utc_minute(marker.at_ms)
     if marker.kind == "MOVED":
         raise StateRefused(
-            f"the states in {address} were moved to {marker.address} on {began}; set TIPBENCH_STATE={marker.store}, or "
-            f"bring them back: tipbench recommend move {marker.store} {name}"
+            f"the states in {address} were moved to {marker.address} on {began}; set TIPBENCH_STATE={marker.store}, "
+            f"or move them back: tipbench recommend move {marker.store} {name}"
         )
     raise StateRefused(
-        f"{address} has only a part of the states: moving them from {marker.address} on {began} was cut off; go on "
-        f"with: tipbench recommend move {marker.store} {name}"
+        f"{address} has only a part of the states: moving them from {marker.address} on {began} was interrupted; "
+        f"continue with: tipbench recommend move {marker.store} {name}"
     )
 
 
@@ -189,8 +192,8 @@ def policy_state(policy: Policy[Any], user_state: UserState | None) -> State:
         return fresh
     if user_state.feature_version != policy.features.version:
         raise StateRefused(
-            f"this user's state for {policy.name} is made of features {user_state.feature_version!r}, and it now "
-            f"uses {policy.features.version!r}; reset the user to begin anew"
+            f"this user's state for {policy.name} was made with features {user_state.feature_version!r}, but the "
+            f"policy now uses {policy.features.version!r}; reset the user to start over"
         )
     try:
         known: State = policy.load_state(user_state.state)

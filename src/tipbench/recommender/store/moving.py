@@ -67,8 +67,8 @@ def _check_source(source: Movable, keys: list[Key]) -> None:
         )
     if marker:
         raise StateRefused(
-            f"{source.address} has only a part of the states of {marker.address}; go on with that first: "
-            f"tipbench recommend move {marker.store} {source.name}"
+            f"{source.address} has only a part of the states of {marker.address}; finish that first: tipbench "
+            f"recommend move {marker.store} {source.name}"
         )
     if not keys and not source.promotions.history():
         raise NotFound(f"there are no states in {source.address}, so there is nothing to move")
@@ -85,15 +85,15 @@ def _check_destination(source: Movable, destination: Movable, keys: set[Key], wa
             was = "were moved to" if marker.kind == "MOVED" else "are a part of those that come from"
             raise Conflict(
                 f"the states in {destination.address} {was} {marker.address}, which is not {source.address}; "
-                "empty it first, if what it still has is of no use"
+                "empty it first if its data is no longer needed"
             )
         return
     there = list(destination.keys())
     for number, key in enumerate(there, 1):
         if key not in keys or _record(source, key) != _record(destination, key):
             raise Conflict(
-                f"{destination.address} has states of its own, such as that of {key.user_id} with {key.policy}, and "
-                f"{source.address} has not the same; move to an empty one"
+                f"{destination.address} already has states, such as that of {key.user_id} with {key.policy}, and "
+                f"{source.address} does not have the same; move to an empty store"
             )
         watch("checking", number, len(there))
 
@@ -103,8 +103,8 @@ def _promotions_missing(source: Movable, destination: Movable) -> tuple[Act, ...
     acts, there = source.promotions.history(), destination.promotions.history()
     if acts[: len(there)] != there:
         raise Conflict(
-            f"{destination.promotions.address} tells of promotions that {source.promotions.address} does not have; "
-            "move to an empty one"
+            f"{destination.promotions.address} has promotions that {source.promotions.address} does not have; move "
+            "to an empty store"
         )
     return acts[len(there) :]
 
@@ -118,7 +118,7 @@ def _copy(source: Movable, destination: Movable, keys: list[Key], watch: Watcher
             if record != _record(destination, key):
                 raise StateDamaged(
                     f"the state of {key.user_id} with {key.policy} is not the same in {destination.address} as in "
-                    f"{source.address}; nothing was changed there, keep to it"
+                    f"{source.address}; nothing was changed in the source, so keep using that"
                 )
         watch("moving", number, len(keys))
     for key in set(destination.keys()).difference(keys):
@@ -151,7 +151,9 @@ def _postgresql(settings: Settings, exclusive: bool) -> Movable:
     try:
         from tipbench.recommender.store.postgresql import PostgresStore
     except ImportError as error:
-        raise MissingExtra(f"states in PostgreSQL need more: pip install 'tipbench[postgresql]' ({error})") from error
+        raise MissingExtra(
+            f"states in PostgreSQL need another package: pip install 'tipbench[postgresql]' ({error})"
+        ) from error
     return PostgresStore(url, exclusive)
 
 
@@ -175,12 +177,12 @@ def check_not_left_behind(store: Movable, settings: Settings) -> None:
     if next(folder.glob("*.json"), None) is not None:
         left = f"the states of users are in {folder}"
     elif history.exists() and not store.promotions.history():
-        left = f"what was promoted is in {history}"
+        left = f"promotions are in {history}"
     else:
         return
     raise StateRefused(
-        f"{left}, and there is nothing of it in {store.address}; 'tipbench recommend move files {store.name}' moves "
-        "it, or move that away to begin anew"
+        f"{left}, and nothing of that is in {store.address}; 'tipbench recommend move files {store.name}' moves "
+        "them, or move those files away to start over"
     )
 
 

@@ -123,7 +123,9 @@ class PostgresStore:
     def _set_up(self, connection: Connection) -> None:
         there, encoding = connection.execute(sql.FIND_TABLES).fetchone() or (False, "")
         if encoding != "UTF8":
-            raise InvalidInput(f"the database {self.address} is in {encoding}; make one with ENCODING 'UTF8'")
+            raise InvalidInput(
+                f"the encoding of database {self.address} is {encoding}; create one with ENCODING 'UTF8'"
+            )
         if not there:
             connection.execute(sql.CREATE_TABLES)
         connection.execute(sql.SET_UP)
@@ -135,8 +137,9 @@ class PostgresStore:
         schema, marker = connection.execute(sql.SELECT_STORE).fetchone() or (None, None)
         if schema != sql.SCHEMA:
             raise StateRefused(
-                f"the tables in {self.address} have the schema {schema}, and this tipbench knows {sql.SCHEMA}; "
-                "install the one that made them"
+                f"the tables in {self.address} have the schema {schema}, but this version of tipbench knows "
+                f"{sql.SCHEMA}; "
+                "install the version that made them"
             )
         if not self._exclusive:
             check_usable(sql.marker_from_data(marker), self.name, self.address)
@@ -154,7 +157,7 @@ class PostgresStore:
             row = _next_row(cursor)
             if row is not None:
                 return row
-        raise StoreUnreachable(f"{key.user_id} is reset in {self.address} again and again just now; try again")
+        raise StoreUnreachable(f"{key.user_id} is being reset in {self.address} repeatedly; try again")
 
 
 class _PostgresTransaction:

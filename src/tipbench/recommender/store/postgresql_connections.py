@@ -40,7 +40,7 @@ class DatabaseUrl(NamedTuple):
         host = str(found.get("host") or "")
         if not found or "@" in host:
             raise InvalidInput(
-                f"{SETTING} is no address of a PostgreSQL database; write postgresql://user:password@host/name, "
+                f"{SETTING} is not the address of a PostgreSQL database; write postgresql://user:password@host/name, "
                 "with %40 for an @ in the password"
             )
         port = f":{found['port']}" if found.get("port") else ""
@@ -165,26 +165,28 @@ class Connections:
         except psycopg.Error as error:
             raise self._translated(error) from None  # psycopg's message may contain secrets
         except UnicodeEncodeError as error:
-            raise InvalidInput(f"{self._database.address} can't hold this text: {error.reason}") from error
+            raise InvalidInput(f"{self._database.address} can't store this text: {error.reason}") from error
 
     def _translated(self, error: psycopg.Error) -> TipbenchError:
         database, message = self._database.address, self._message(error)
         code = error.sqlstate or ""
         if isinstance(error, psycopg.DataError):
-            return InvalidInput(f"{database} can't hold this: {message}")
+            return InvalidInput(f"{database} can't store this: {message}")
         if code.startswith("42") and code != "42501":
             return StateDamaged(
-                f"the tables in {database} are not as tipbench made them: {message}; bring a backup back"
+                f"the tables in {database} have been changed since tipbench created them: {message}; restore a backup"
             )
         if code == "42501":
-            return StoreUnreachable(f"{database} does not let us: {message}; grant that to the user in {SETTING}")
+            return StoreUnreachable(f"{database} refuses permission: {message}; grant it to the user in {SETTING}")
         if code == "25006":
-            return StoreUnreachable(
-                f"{database} is read-only: {message}; name the server that takes writes in {SETTING}"
-            )
+            return StoreUnreachable(f"{database} is read-only: {message}; name a writable server in {SETTING}")
         if code == "55P03":
-            return StoreUnreachable(f"somebody has held this user in {database} for seconds; try again")
-        return StoreUnreachable(f"{database} can't be used: {message}; see that it runs, and check {SETTING}")
+            return StoreUnreachable(
+                f"another process has held the lock of this user in {database} for seconds; try again"
+            )
+        return StoreUnreachable(
+            f"{database} can't be used: {message}; make sure that it is running, and check {SETTING}"
+        )
 
     def _message(self, error: psycopg.Error) -> str:
         """Return the first line of PostgreSQL's message, without the password."""

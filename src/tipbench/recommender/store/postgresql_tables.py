@@ -126,7 +126,7 @@ def state_of_row(row: Sequence[Any], key: Key) -> UserState | None:
         return None
     state = from_json(text)
     if version is None or not isinstance(state, dict):
-        raise StateDamaged(f"the state of {key.user_id} with {key.policy} is none that tipbench wrote; reset the user")
+        raise StateDamaged(f"the state of {key.user_id} with {key.policy} was not written by tipbench; reset the user")
     return UserState(version, state, *counts)
 
 

@@ -19,17 +19,17 @@ class Experiments(BaseModel):
 def router(parts: Parts) -> APIRouter:
     bench = APIRouter(prefix="/api/bench", tags=["bench"])
 
-    @bench.get("/experiments", summary="The experiments with their cells: judged, pending, failed")
+    @bench.get("/experiments", summary="List experiments with their numbers of judged, pending and failed cells")
     def experiments() -> Experiments:
         return Experiments(experiments=parts.boards.experiments())
 
     @bench.get(
         "/leaderboard/{experiment:path}",
-        summary="The leaderboard, as `tipbench compare --format json` writes it",
+        summary="Get the leaderboard, as `tipbench compare --format json` prints it",
         response_class=Response,
         responses={
             200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "The leaderboard"},
-            304: {"description": "It is still the one with this ETag"},
+            304: {"description": "Unchanged since the given ETag"},
         },
     )
     def leaderboard(experiment: ExperimentName, if_none_match: Annotated[str | None, Header()] = None) -> Response:

@@ -27,13 +27,11 @@ _EVENT = {
     "properties": {"event": {"enum": ["progress", "end"]}, "data": {"type": "string"}},
     "required": ["event", "data"],
 }
-Config = Annotated[
-    dict[str, Any], Body(description="Keys of the configuration table; what is left out has its default.")
-]
+Config = Annotated[dict[str, Any], Body(description="Options of the run; those left out have their defaults.")]
 
 
 class JobOut(BaseModel):
-    """A run that was asked for. `exit_status` 0: all done, 1: done with failed cells, below 0: ended by that signal."""
+    """A job that runs the bench. `exit_status` 0: all done, 1: done but cells failed, below 0: ended by that signal."""
 
     id: str
     state: Literal["queued", "running", "finished", "failed", "cancelled"]
@@ -65,27 +63,29 @@ def router(parts: Parts) -> APIRouter:
 
 
 def _add_starting(api: APIRouter, parts: Parts) -> None:
-    @api.get("/api/bench/choices", tags=["bench"], summary="Models, prompts and judges that a run can be made of")
+    @api.get("/api/bench/choices", tags=["bench"], summary="List the models, prompts and judges to choose from")
     def choices() -> Choices:
         return parts.requests.choices()
 
     @api.post(
         "/api/bench/estimate",
         tags=["bench"],
-        summary="Cells and time of a run, without starting it",
+        summary="Estimate a run's cells and time without starting it",
         openapi_extra=_CONFIG,
     )
     def estimate(config: Config) -> Estimate:
         return parts.requests.estimate(config)
 
     @api.post(
-        "/api/bench/run", status_code=202, tags=["bench"], summary="Start a run: all phases", openapi_extra=_CONFIG
+        "/api/bench/run", status_code=202, tags=["bench"], summary="Start a run of all phases", openapi_extra=_CONFIG
     )
     def start(
         config: Config,
         response: Response,
-        retry_failed: Annotated[bool, Query(description="Try the cells again that failed before.")] = False,
-        fresh: Annotated[bool, Query(description="Start over: what is stored of this grid is set aside.")] = False,
+        retry_failed: Annotated[bool, Query(description="Try cells that failed before again.")] = False,
+        fresh: Annotated[
+            bool, Query(description="Start over: cells of this grid that are stored already no longer count.")
+        ] = False,
     ) -> JobOut:
         job = parts.runner.start(parts.requests.validate(config), retry_failed, fresh)
         response.headers["Location"] = f"/api/jobs/{job.id}"
@@ -95,11 +95,11 @@ def _add_starting(api: APIRouter, parts: Parts) -> None:
 def _add_watching(api: APIRouter, parts: Parts) -> None:
     runner = parts.runner
 
-    @api.get("/api/jobs", tags=["jobs"], summary="Runs that were asked for, the newest first")
+    @api.get("/api/jobs", tags=["jobs"], summary="List jobs, newest first")
     def jobs(limit: Annotated[int, Query(ge=1, le=200)] = 50) -> Jobs:
         return Jobs(jobs=[_job_out(job) for job in runner.jobs(limit)])
 
-    @api.get("/api/jobs/{job_id}", tags=["jobs"], summary="One of them, with progress and the end of its log")
+    @api.get("/api/jobs/{job_id}", tags=["jobs"], summary="Get a job with its progress and the end of its log")
     def job(job_id: str) -> JobDetail:
         found = runner.job(job_id)
         return JobDetail(**_job_out(found).model_dump(), progress=runner.progress(job_id), log=runner.log(job_id))
@@ -107,7 +107,7 @@ def _add_watching(api: APIRouter, parts: Parts) -> None:
     @api.get(
         "/api/jobs/{job_id}/log",
         tags=["jobs"],
-        summary="What it printed, as far as it is kept",
+        summary="Get a job's log, as far as it is stored",
         response_class=Response,  # without a media type, so that errors are documented as JSON
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The log"}},
     )
@@ -115,14 +115,16 @@ def _add_watching(api: APIRouter, parts: Parts) -> None:
         runner.job(job_id)
         return PlainTextResponse(runner.log(job_id, last_bytes=2_000_000))
 
-    @api.post("/api/jobs/{job_id}/cancel", status_code=202, tags=["jobs"], summary="End it; its models are unloaded")
+    @api.post(
+        "/api/jobs/{job_id}/cancel", status_code=202, tags=["jobs"], summary="Cancel a job; its models are unloaded"
+    )
     def cancel(job_id: str) -> JobOut:
         return _job_out(runner.cancel(job_id))
 
     @api.get(
         "/api/jobs/{job_id}/events",
         tags=["jobs"],
-        summary="How it goes, as server-sent events, until it has ended",
+        summary="Follow a job's progress as server-sent events until it has ended",
         response_class=StreamingResponse,
         responses={200: {"content": {"text/event-stream": {"schema": _EVENT}}, "description": "Events"}},
     )

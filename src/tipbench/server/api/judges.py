@@ -19,18 +19,18 @@ class Judges(BaseModel):
 class Invitation(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(max_length=40, description="By which the judge's scores are signed.")
+    name: str = Field(max_length=40, description="The name that the judge's scores are stored under.")
 
 
 class Invited(BaseModel):
     name: str
-    token: str = Field(description="Shown this once.")
+    token: str = Field(description="Shown only this once.")
 
 
 def router(parts: Parts) -> APIRouter:
     judges = APIRouter(prefix="/api/judges", tags=["judges"])
 
-    @judges.get("", summary="Who may judge")
+    @judges.get("", summary="List the invited judges")
     def listed() -> Judges:
         return Judges(
             judges=[
@@ -39,11 +39,11 @@ def router(parts: Parts) -> APIRouter:
             ]
         )
 
-    @judges.post("", status_code=201, summary="Invite a judge; the token in the answer is shown this once")
+    @judges.post("", status_code=201, summary="Invite a judge; the answer has the token, which is shown only this once")
     def invite(invitation: Invitation) -> Invited:
         return Invited(name=invitation.name, token=parts.tokens.invite(invitation.name))
 
-    @judges.delete("/{name}", status_code=204, summary="Take a judge's token and sessions back")
+    @judges.delete("/{name}", status_code=204, summary="Revoke a judge's token and sessions")
     def revoke(name: str) -> None:
         parts.tokens.revoke(name)
 

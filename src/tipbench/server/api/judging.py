@@ -25,7 +25,7 @@ _MAX_BODY_BYTES = 200_000_000  # of all callbacks being received, and of all wai
 
 
 class Status(BaseModel):
-    """What waits for whoever asks. It names no experiment: that might name a model."""
+    """What waits for you. No experiment is named, because its name might reveal a model."""
 
     judge: str
     open: list[OpenBatch]
@@ -35,12 +35,12 @@ class Status(BaseModel):
 class Wanted(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    experiment: str | None = Field(None, max_length=500, description="For admins alone: of this one.")
-    judge: str | None = Field(None, max_length=40, description="For admins alone: a batch for this judge.")
+    experiment: str | None = Field(None, max_length=500, description="Only for admins: the experiment to judge.")
+    judge: str | None = Field(None, max_length=40, description="Only for admins: the judge whose batch it is.")
 
 
 class Next(BaseModel):
-    batch: OpenBatch | None = Field(description="None: nothing waits.")
+    batch: OpenBatch | None = Field(description="null: nothing waits.")
 
 
 class Acceptance(BaseModel):
@@ -50,7 +50,7 @@ class Acceptance(BaseModel):
 
 
 class AppliedOut(BaseModel):
-    """What came of a batch. `drift`: how far the judge is from the anchors, and from itself."""
+    """The result of a batch. `drift`: how far the judge is from the anchors, and from their own earlier scores."""
 
     judge: str
     batch: str
@@ -74,29 +74,31 @@ def router(parts: Parts) -> APIRouter:
         waiting = desk.waiting(judge)
         return Status(judge=judge, open=list(waiting.open), candidates=waiting.candidates)
 
-    @judging.post("/next", summary="The batch to go on with, or a new one of what is pending")
+    @judging.post("/next", summary="Get the open batch, or a new one of pending candidates")
     def next_batch(request: Request, wanted: Annotated[Wanted | None, Body()] = None) -> Next:
         visitor = signed_in(request)
         wanted = wanted or Wanted()
         if (wanted.experiment is not None or wanted.judge is not None) and not visitor.is_admin:
-            raise HTTPException(403, "only an admin chooses: an experiment's name might tell what is judged")
+            raise HTTPException(
+                403, "only admins can choose this, because an experiment's name might reveal what is judged"
+            )
         return Next(batch=desk.next_batch(wanted.judge or visitor.name, wanted.experiment))
 
-    @judging.get("/batches/{batch}", summary="A batch as its judge file, with what was given so far")
+    @judging.get("/batches/{batch}", summary="Get a batch as a judge file, with the scores given so far")
     def file(request: Request, batch: str) -> dict[str, Any]:
         return desk.file(batch, signed_in(request).name)
 
-    @judging.patch("/batches/{batch}/items/{slot}", summary="Keep scores, flags or a note of one item")
+    @judging.patch("/batches/{batch}/items/{slot}", summary="Store scores, flags or a note for one item")
     def save(request: Request, batch: str, slot: str, change: Change) -> Saved:
         given = change.model_dump(exclude_unset=True)
         return desk.save(batch, signed_in(request).name, slot, given)
 
     @judging.post(
         "/batches/{batch}/scores",
-        summary="Hand the batch in: what was kept, or a filled-in judge file",
+        summary="Hand in the batch: the scores stored so far, or a filled-in judge file",
         openapi_extra={
             "requestBody": {
-                "description": "A judge file; nothing: what was kept.",
+                "description": "A judge file; without a body, the scores stored so far are used.",
                 "content": {"application/json": {"schema": {"type": "object"}}},
             }
         },
@@ -104,7 +106,7 @@ def router(parts: Parts) -> APIRouter:
     async def submit(
         request: Request,
         batch: str,
-        partial: Annotated[bool, Query(description="Take the runs that are scored completely.")] = False,
+        partial: Annotated[bool, Query(description="Apply only the runs that are scored completely.")] = False,
     ) -> AppliedOut:
         judge = signed_in(request).name
         content = await _read(request, await run_in_threadpool(desk.max_file_bytes, batch, judge))
@@ -112,11 +114,11 @@ def router(parts: Parts) -> APIRouter:
             return _applied_out(await run_in_threadpool(desk.submit, batch, judge))
         return _applied_out(await run_in_threadpool(desk.submit_file, batch, judge, content, partial))
 
-    @judging.get("/batches/{batch}/report", summary="What came of a batch that was handed in")
+    @judging.get("/batches/{batch}/report", summary="Get the result of a batch that was handed in")
     def report(request: Request, batch: str) -> AppliedOut:
         return _applied_out(desk.report(batch, signed_in(request).name))
 
-    @judging.post("/batches/{batch}/accept", summary="Let a batch count although its judge drifted; for admins")
+    @judging.post("/batches/{batch}/accept", summary="Make a batch that is on hold count; for admins")
     def accept(batch: str, acceptance: Acceptance, admin: Admin) -> AppliedOut:
         return _applied_out(desk.accept(batch, admin.name, printable(acceptance.why, 400)))
 
@@ -132,11 +134,11 @@ def callback_router(parts: Parts) -> APIRouter:
 
     @called.post(
         "/{batch}",
-        summary="The scores of a webhook judge that answers later, signed with the batch's own key",
+        summary="Deliver the scores of a webhook judge that answers later, signed with the batch's key",
         openapi_extra={
             "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}},
         },
-        responses={401: {"description": "The signature does not hold, or is too old"}},
+        responses={401: {"description": "The signature is not valid, or too old"}},
     )
     async def callback(
         request: Request,
@@ -144,13 +146,13 @@ def callback_router(parts: Parts) -> APIRouter:
         timestamp: Annotated[str, Header(alias=TIMESTAMP_HEADER)] = "",
         signature: Annotated[str, Header(alias=SIGNATURE_HEADER)] = "",
     ) -> AppliedOut:
-        refused = HTTPException(401, "the signature of this batch's key does not hold, or is too old")
+        refused = HTTPException(401, "the signature is not valid for this batch, or too old")
         if not parts.desk.expects_calls(timestamp):
             raise refused
         nonlocal waiting_bytes
         body = await bodies.read(request)
         if waiting_bytes + len(body) > _MAX_BODY_BYTES:
-            raise HTTPException(503, "too many calls wait here; send it again in a while", {"Retry-After": "10"})
+            raise HTTPException(503, "too many requests are waiting; try again later", {"Retry-After": "10"})
         waiting_bytes += len(body)
         try:
             async with semaphore:
@@ -198,7 +200,7 @@ class _BoundedBodies:
                         oldest.reschedule(0)  # a deadline in the past: it times out now
         except TimeoutError:
             raise HTTPException(
-                503, "too much is being sent here at once; send it again", {"Retry-After": "10"}
+                503, "too much data is being sent at once; try again later", {"Retry-After": "10"}
             ) from None
         finally:
             self._received.pop(own, None)

@@ -23,14 +23,14 @@ class Replays(BaseModel):
 
 
 class Promotions(BaseModel):
-    """Who is live, and the acts that made it so, the newest first. To promote is a command of the terminal."""
+    """The live policy, and its promotions and rollbacks, newest first. Only the command line can promote."""
 
     live: str
     acts: list[dict[str, Any]]
 
 
 class ShadowDayOut(BaseModel):
-    """A shadow's day. Agreement says nothing about quality; `by_chance` is the share that blind choices would give."""
+    """A shadow's day. Agreement says nothing about quality; `by_chance` is what random choices would give."""
 
     shadow: str
     day_ms: int
@@ -54,35 +54,33 @@ def router(parts: Parts) -> APIRouter:
 
     @recommend.get(
         "/rewards/{experiment:path}",
-        summary="What users did with a leaderboard's rows, as `tipbench recommend rewards --format json` writes it",
+        summary="Get the rewards of a leaderboard's rows, as `tipbench recommend rewards --format json` prints them",
     )
     def rewards(experiment: ExperimentName) -> dict[str, Any]:
         return as_data(parts.boards.rewards(experiment))
 
-    @recommend.get("/gates", summary="The gates that were run, the newest first")
+    @recommend.get("/gates", summary="List gates, newest first")
     def gates() -> Gates:
         return Gates(gates=parts.recommender.gates.lines())
 
-    @recommend.get("/gates/{gate_id}", summary="One of them, as it was kept: verdict, reasons, plan, rules and outcome")
+    @recommend.get("/gates/{gate_id}", summary="Get a gate as it was stored: verdict, reasons, plan, rules and outcome")
     def gate(gate_id: str) -> Mapping[str, Any]:
         return parts.recommender.gates.data(gate_id)
 
-    @recommend.get("/replays", summary="The replays of the decision log, the newest first")
+    @recommend.get("/replays", summary="List replays of the decision log, newest first")
     def replays() -> Replays:
         return Replays(replays=parts.recommender.replays.lines())
 
-    @recommend.get(
-        "/replays/{replay_id}", summary="One of them, as it was kept: verdict, estimates and what they rest on"
-    )
+    @recommend.get("/replays/{replay_id}", summary="Get a replay as it was stored: verdict, estimates and their basis")
     def replay(replay_id: str) -> Mapping[str, Any]:
         return parts.recommender.replays.data(replay_id)
 
-    @recommend.get("/promotions", summary="Which policy is live, and how it came to be")
+    @recommend.get("/promotions", summary="Get the live policy and its history")
     def promotions() -> Promotions:
         found = parts.recommender.promotions.history()
         return Promotions(live=found.live, acts=[act.model_dump(by_alias=True) for act in found.acts])
 
-    @recommend.get("/shadows", summary="How shadows did, day by day")
+    @recommend.get("/shadows", summary="Get the shadows' statistics, day by day")
     def shadows() -> Shadows:
         return Shadows(days=[_shadow_day_out(day) for day in parts.recommender.shadows.read()])
 

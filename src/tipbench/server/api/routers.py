@@ -30,7 +30,7 @@ class Health(BaseModel):
 def router() -> APIRouter:
     health = APIRouter(tags=["health"])
 
-    @health.get("/health", summary="Whether the server is there; the only answer without authentication")
+    @health.get("/health", summary="Check that the server is up; the only path that needs no token")
     async def ask() -> Health:
         return Health(status="ok")
 

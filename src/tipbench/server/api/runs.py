@@ -15,7 +15,7 @@ State = Literal["judged", "pending", "failed", "empty"]
 
 
 class Run(BaseModel):
-    """A cell: one (model × prompt × scenario), at one repeat."""
+    """A cell: one model with one prompt on one scenario, for one repeat."""
 
     run_id: str
     model: str
@@ -53,7 +53,7 @@ class RunTexts(Run):
 def router(parts: Parts) -> APIRouter:
     bench = APIRouter(prefix="/api/bench", tags=["bench"])
 
-    @bench.get("/runs/{experiment:path}", summary="An experiment's runs, the oldest first")
+    @bench.get("/runs/{experiment:path}", summary="List an experiment's runs, oldest first")
     def runs(
         experiment: ExperimentName,
         model: Annotated[str | None, Query(max_length=500)] = None,
@@ -71,7 +71,7 @@ def router(parts: Parts) -> APIRouter:
             limit=page.limit,
         )
 
-    @bench.get("/run/{run_id}", summary="One run with its texts and scores")
+    @bench.get("/run/{run_id}", summary="Get a run with its texts and scores")
     def run(run_id: str, experiment: Annotated[str, Query(max_length=500)]) -> RunTexts:
         return _run_texts(parts.boards.run(experiment, run_id))
 

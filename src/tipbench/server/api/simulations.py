@@ -13,7 +13,7 @@ from tipbench.server.views.simulations import Simulation
 
 
 class SimulationOut(BaseModel):
-    """`exit_status` 0: done, of a gate: passed; 1: a gate that was not passed; below 0: ended by that signal."""
+    """`exit_status` 0: done, or for a gate, passed; 1: the gate was not passed; below 0: ended by that signal."""
 
     id: str
     state: Literal["queued", "running", "finished", "failed", "cancelled"]
@@ -41,24 +41,24 @@ def router(parts: Parts) -> APIRouter:
     api = APIRouter(prefix="/api/recommend/simulations", tags=["recommend"])
     view = parts.recommender.simulations
 
-    @api.post("", status_code=202, summary="Start a simulation or run a gate; one runs at a time, others wait")
+    @api.post("", status_code=202, summary="Start a simulation or a gate; they run one at a time")
     def start(asked: SimulationAsked, response: Response) -> SimulationOut:
         started = view.start(asked)
         response.headers["Location"] = f"/api/recommend/simulations/{started.job.id}"
         return SimulationOut(**_fields(started))
 
-    @api.get("", summary="Simulations that were asked for, the newest first")
+    @api.get("", summary="List simulations, newest first")
     def simulations(limit: Annotated[int, Query(ge=1, le=200)] = 50) -> Simulations:
         return Simulations(simulations=[SimulationOut(**_fields(one)) for one in view.newest(limit)])
 
-    @api.get("/{simulation_id}", summary="One of them, with progress and the end of its log")
+    @api.get("/{simulation_id}", summary="Get a simulation with its progress and the end of its log")
     def simulation(simulation_id: str) -> SimulationDetail:
         one = view.one(simulation_id)
         return SimulationDetail(**_fields(one), progress=one.progress, log=view.log(simulation_id))
 
     @api.get(
         "/{simulation_id}/outcome",
-        summary="What it found, as `tipbench sim … --format json` writes it; 404 until it has finished",
+        summary="Get the result, as `tipbench sim … --format json` prints it; 404 until it has finished",
         response_class=Response,
         responses={
             200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "The outcome"}
@@ -69,14 +69,14 @@ def router(parts: Parts) -> APIRouter:
 
     @api.get(
         "/{simulation_id}/log",
-        summary="What it printed",
+        summary="Get a simulation's log",
         response_class=Response,  # without a media type, so that errors are documented as JSON
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The log"}},
     )
     def log(simulation_id: str) -> PlainTextResponse:
         return PlainTextResponse(view.log(simulation_id))
 
-    @api.post("/{simulation_id}/cancel", status_code=202, summary="End it; nothing is kept of it")
+    @api.post("/{simulation_id}/cancel", status_code=202, summary="Cancel a simulation; nothing of it is stored")
     def cancel(simulation_id: str) -> SimulationOut:
         return SimulationOut(**_fields(view.cancel(simulation_id)))
 

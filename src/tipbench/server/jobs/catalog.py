@@ -38,6 +38,4 @@ def _opener(name: str) -> Callable[..., Runner]:
         if callable(found):
             opener: Callable[..., Runner] = found
             return opener
-    raise InvalidInput(
-        f"TIPBENCH_RUNNER: there is no runner {printable(name, 60)!r}; leave it out, and runs happen on this machine"
-    )
+    raise InvalidInput(f"TIPBENCH_RUNNER: there is no runner {printable(name, 60)!r}; unset it to run on this machine")

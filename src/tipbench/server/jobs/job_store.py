@@ -79,8 +79,8 @@ class JobStore:
         found = self._read("WHERE id = ?", job_id)
         if not found:
             raise UnknownJob(
-                f"there is no {self._noun} '{printable(job_id, 60)}'; of those that have ended, the last "
-                f"{MAX_ENDED_JOBS} are kept"
+                f"there is no {self._noun} '{printable(job_id, 60)}'; only the last {MAX_ENDED_JOBS} that have ended "
+                "are stored"
             )
         return found[0]
 

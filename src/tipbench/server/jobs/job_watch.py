@@ -24,7 +24,7 @@ from tipbench.server.jobs.progress import Progress
 
 _EXPERIMENT = "experiment "
 SIMULATIONS = "simulations"  # each uses all cores
-RESUMABLE_NOTE = "what it stored is kept: run it again and it goes on from there"  # for collections
+RESUMABLE_NOTE = "everything it stored is safe: run it again and it continues from there"  # for collections
 _INTERRUPTED = 130
 _REFUSED = 2
 POLL_S = 0.3
@@ -133,9 +133,9 @@ def what_it_waits_for(needs: Sequence[str], taken: Mapping[str, str]) -> str:
 
 def _describe_need(need: str) -> str:
     if need.startswith(_EXPERIMENT):
-        return ", which fills the same experiment"
+        return ", which writes to the same experiment"
     if need == SIMULATIONS:
-        return ", since one runs at a time"
+        return ", because they run one at a time"
     engine, _, address = need.partition(" ")
     return f" at {address}" if address else f" on the {engine} engine"
 
@@ -169,7 +169,7 @@ def ending_of(
 
 def _failure_message(ended: Exit | None, progress: Progress | None, unfinished_note: str) -> str:
     if ended is None:
-        return f"its process ended without a word (the machine or somebody killed it); {unfinished_note}"
+        return f"its process ended without a message (it was probably killed); {unfinished_note}"
     if ended.status < 0:
         hint = " (was it out of memory?)" if ended.status == -signal.SIGKILL else ""
         return f"killed by signal {-ended.status}{hint}; {unfinished_note}"
@@ -229,7 +229,7 @@ class JobWatch:
                 self._remove_old()
                 pause_s = POLL_S if self._store.live() else None
             except Exception:  # noqa: BLE001 - a full disk, a bug: the other jobs must still be managed
-                _log.exception("looking after the jobs failed; trying again")
+                _log.exception("checking the jobs failed; trying again")
             self._wakeup.wait(pause_s)
 
     def _poll(self) -> None:

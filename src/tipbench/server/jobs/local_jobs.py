@@ -105,8 +105,7 @@ class LocalJobs:
             stack.enter_context(exclusive(self._folders.parent / lock, "taken", wait=False, notify=lambda _text: None))
         except LockTaken:
             raise LockTaken(
-                f"another server looks after the {self._name} in {home}; stop it, or set TIPBENCH_HOME to another "
-                "folder"
+                f"another server is running the {self._name} in {home}; stop it, or set TIPBENCH_HOME to another folder"
             ) from None
 
     def _remove_unknown(self) -> None:

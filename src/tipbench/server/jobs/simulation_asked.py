@@ -17,7 +17,7 @@ _WORLD_FILE = "world.yaml"
 _Policy = Annotated[str, Field(min_length=1, max_length=80)]
 _DEFAULTS = SimulationRequest.model_fields
 _ADVICE = {
-    "ollama_url": "leave them out; an Ollama that asks for them can't be used by a job",
+    "ollama_url": "leave them out; a job can't use an Ollama that requires them",
     "mlflow_url": "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD where the server is started",
 }
 
@@ -44,22 +44,22 @@ class SimulationAsked(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     kind: Literal["run", "gate"]
-    policies: Annotated[list[_Policy] | None, Field(min_length=1, max_length=20, description="Of a run.")] = None
-    candidate: Annotated[_Policy | None, Field(description="Of a gate.")] = None
-    incumbent: Annotated[_Policy | None, Field(description="Of a gate; left out, it is the live policy.")] = None
-    seeds: Annotated[int, Field(ge=1, le=100_000, description="Lives a persona.")] = _DEFAULTS["seeds"].default
-    first_seed: Annotated[int, Field(ge=0, le=10**9, description="Seeds count from here.")] = _DEFAULTS[
-        "first_seed"
+    policies: Annotated[list[_Policy] | None, Field(min_length=1, max_length=20, description="For a run.")] = None
+    candidate: Annotated[_Policy | None, Field(description="For a gate.")] = None
+    incumbent: Annotated[_Policy | None, Field(description="For a gate. Default: the live policy.")] = None
+    seeds: Annotated[int, Field(ge=1, le=100_000, description="Simulated lives per persona.")] = _DEFAULTS[
+        "seeds"
     ].default
-    steps: Annotated[int, Field(ge=1, le=100_000, description="Decisions in a life.")] = _DEFAULTS["steps"].default
+    first_seed: Annotated[int, Field(ge=0, le=10**9, description="The first seed.")] = _DEFAULTS["first_seed"].default
+    steps: Annotated[int, Field(ge=1, le=100_000, description="Decisions per life.")] = _DEFAULTS["steps"].default
     offered: Annotated[int, Field(ge=1, le=200, description="Tips to choose from.")] = _DEFAULTS["offered"].default
 
     @model_validator(mode="after")
     def _check_kind(self) -> "SimulationAsked":
         if self.kind == "run" and (self.policies is None or self.candidate is not None or self.incumbent is not None):
-            raise ValueError("a run names its policies, and neither a candidate nor an incumbent")
+            raise ValueError("a run needs policies, not a candidate or an incumbent")
         if self.kind == "gate" and (self.candidate is None or self.policies is not None):
-            raise ValueError("a gate names its candidate, and no policies")
+            raise ValueError("a gate needs a candidate, not policies")
         return self
 
     @property
@@ -105,8 +105,8 @@ def refuse_credentials(options: Options) -> None:
         if url.startswith(SCHEME):
             continue
         if "@" in url:
-            problems.append(f"{key}: holds a user name or password (for {without_credentials(url)}); {advice}")
+            problems.append(f"{key}: contains a user name or password (for {without_credentials(url)}); {advice}")
         elif "?" in url or "#" in url:
-            problems.append(f"{key}: holds more than an address; leave out what stands from the ? or # on")
+            problems.append(f"{key}: contains more than an address; leave out everything from the ? or # on")
     if problems:
-        raise Problems("a job's addresses are shown to others:", problems)
+        raise Problems("a job's addresses are visible to others:", problems)

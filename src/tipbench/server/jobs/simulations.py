@@ -23,7 +23,7 @@ MAX_WAITING = 20
 class SimulationJobKind:
     """Simulations: `tipbench sim run` and `sim gate`, which clean up after themselves."""
 
-    unfinished_note = "nothing is kept of it: start it again, and it finds the same"
+    unfinished_note = "nothing of it is stored: start it again, and it will give the same result"
 
     def command(self, stored: StoredJob, folder: JobFolder) -> list[str]:
         asked = SimulationAsked.model_validate(stored.job.config)
@@ -61,15 +61,15 @@ class SimulationRunner(LocalJobs):
         with self._starting:
             waiting = [job for job in self.live() if job.state == "queued"]
             if len(waiting) >= MAX_WAITING:
-                raise Conflict(f"{len(waiting)} simulations wait for their turn already; cancel one, or wait")
+                raise Conflict(f"{len(waiting)} simulations are queued already; cancel one, or wait")
             return self.add(asked.model_dump(mode="json", exclude_none=True), (SIMULATIONS,))
 
     def outcome(self, job_id: str) -> bytes:
         """Return its outcome as JSON. Raises NotFound if it has none, or none yet."""
         job = self.job(job_id)
         if job.state != "finished":
-            raise NotFound(f"simulation {job.id} is {job.state}, so there is no outcome")
+            raise NotFound(f"simulation {job.id} is {job.state}, so it has no result")
         try:
             return (self.folder(job_id).path / OUTCOME).read_bytes()
         except FileNotFoundError:
-            raise NotFound(f"what simulation {job.id} found was removed from its folder; start it again") from None
+            raise NotFound(f"the result of simulation {job.id} was removed from its folder; start it again") from None

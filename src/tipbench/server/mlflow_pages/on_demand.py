@@ -56,7 +56,7 @@ class OnDemandServer:
     def _begin(self) -> None:
         """Begin to start the server; raise TrackingError if the last start was only a moment ago."""
         if self._is_closed:
-            raise TrackingError("the server is being stopped, and MLflow's pages with it")
+            raise TrackingError("the server is shutting down, and MLflow's pages with it")
         wait_s = self._started_s + _RESTART_DELAY_S - time.monotonic()
         if wait_s > 0:
             problem = self._starting.exception() if self._starting else None

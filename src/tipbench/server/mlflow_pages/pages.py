@@ -73,7 +73,7 @@ _ERROR_CODES = {
     411: "INVALID_PARAMETER_VALUE",
     501: "NOT_IMPLEMENTED",
 }
-_STARTING = "MLflow's pages are starting; this takes some seconds, and the page then loads by itself."
+_STARTING = "MLflow's pages are starting; this takes a few seconds, then the page loads by itself."
 _MISSING = "MLflow's pages need MLflow on this machine; install it with: pip install 'tipbench[mlflow]'"
 
 
@@ -87,14 +87,14 @@ _MISSING = "MLflow's pages need MLflow on this machine; install it with: pip ins
 def refusal(method: str, path: str) -> str:
     """Return why a request is refused; an empty string if it is allowed."""
     if {".", ".."} & set(path.split("/")) or "\\" in path:
-        return "a path with '.' or '..' in it leads nowhere"
+        return "a path must not contain '.' or '..'"
     if method in ("GET", "HEAD") and not _CLOSED.match(path):
         return ""
     if method == "POST" and _POST.fullmatch(path):
         return ""
     return (
-        f"{method} {path[:120]} is not open here: MLflow's pages show runs and experiments, rename, tag, delete and "
-        "restore them; for anything else start MLflow's own server on the database"
+        f"{method} {path[:120]} is not available here: MLflow's pages can show, rename, tag, delete and restore runs "
+        "and experiments; for anything else, start MLflow's own server on the database"
     )
 
 
@@ -150,7 +150,7 @@ async def _body(receive: Receive) -> AsyncIterator[bytes]:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise ConnectionAbortedError("the browser went away in the middle of its request")
+            raise ConnectionAbortedError("the browser disconnected during its request")
         yield message.get("body", b"")
         if not message.get("more_body", False):
             return
@@ -233,7 +233,7 @@ class MlflowPages:
         if refused := refusal(scope["method"], path):
             return Notice(403, refused)
         if "transfer-encoding" in Headers(scope=scope):  # MLflow would take such a body for empty
-            return Notice(411, "a body without a Content-Length is not read by MLflow; send one")
+            return Notice(411, "send a Content-Length with the body; MLflow does not read it otherwise")
         if not self._has_mlflow:
             return Notice(501, _MISSING)
         if not self._database.exists():  # MLflow would create one that lacks what ours has
@@ -248,7 +248,7 @@ class MlflowPages:
             try:
                 answer = await forward_request(server.client, scope, receive, path)
             except httpx.TransportError as error:
-                reason = f"MLflow's server gave no answer ({type(error).__name__}); load the page again"
+                reason = f"MLflow's server did not answer ({type(error).__name__}); reload the page"
                 return self._notice_response(scope, Notice(502, reason))
             except ConnectionAbortedError:
                 return None  # the client is gone

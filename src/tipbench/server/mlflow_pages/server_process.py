@@ -71,7 +71,11 @@ class ServerProcess:
             if answer.is_server_error:
                 raise TrackingError(f"MLflow can't show {self._database}: {_error_message(answer)}")
             return
-        how = f"did not answer in {_START_S:g} s" if self.is_alive else f"ended with status {self._process.returncode}"
+        how = (
+            f"did not answer within {_START_S:g} s"
+            if self.is_alive
+            else f"ended with status {self._process.returncode}"
+        )
         raise TrackingError(f"MLflow's server {how}: {self._last_log_line()}; its log is {self._log}")
 
     async def stop(self) -> None:
@@ -88,7 +92,7 @@ class ServerProcess:
 
     def _last_log_line(self) -> str:
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return printable(lines[-1], 300) if lines else "it said nothing"
+        return printable(lines[-1], 300) if lines else "it printed nothing"
 
 
 def _environment(database: Path, ours: Mapping[str, str]) -> dict[str, str]:

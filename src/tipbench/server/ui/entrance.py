@@ -10,15 +10,15 @@ from tipbench.server.ui import urls
 from tipbench.server.ui.pages import Parts, bare_page, visitor_of
 
 _TITLES = {
-    400: "That can’t be answered",
+    400: "The request can’t be answered",
     401: "Log in first",
-    403: "Not for you",
+    403: "Not allowed",
     404: "Not found",
-    405: "Not this way",
+    405: "Not supported",
     413: "Too much at once",
-    422: "That can’t be used",
+    422: "Invalid request",
     429: "Too many attempts",
-    503: "Not there right now",
+    503: "Not available right now",
 }
 
 

@@ -22,8 +22,8 @@ _LETTER = 8.0
 _AXIS = 26.0
 _LEGEND = 24.0
 _RULES = {
-    "least_gain": "over all personas, the lower bound of the gain has to be above",
-    "least_wins": "share of the personas, controls apart, that have to be better off",
+    "least_gain": "over all personas, the lower bound of the gain must be above",
+    "least_wins": "share of the personas, except controls, that must be better off",
     "worst_loss": "no persona’s lower bound may be below minus",
     "level": "confidence of all bounds",
 }
@@ -52,7 +52,7 @@ def gate_bars(gate: Gate, narrow: bool = False) -> str:
     axis = Axis(-reach, reach, left, width - (_EDGE if narrow else 260.0))
     bottom = _LEGEND + pitch * len(bars)
     description = ", ".join(f"{bar.label} {bar.gain:+.3f}, at least {bar.bound:+.3f}" for bar in bars)
-    drawing = Drawing(width, bottom + _AXIS, "Gain a decision", f"{description}.", "narrow" if narrow else "wide")
+    drawing = Drawing(width, bottom + _AXIS, "Gain per decision", f"{description}.", "narrow" if narrow else "wide")
     _draw_axis(drawing, axis, bottom, 5 if narrow else 9)
     for number, (bar, label) in enumerate(zip(bars, labels, strict=True)):
         top = _LEGEND + number * pitch

@@ -44,7 +44,7 @@ def router(parts: Parts) -> APIRouter:
         """Accept a batch whose judge drifted, so that it counts from now on."""
         why = printable(only(form, "why"), _MAX_REASON_LENGTH)
         if not why:
-            problem = "A batch that drifted counts only with a reason; give one."
+            problem = "A batch that is on hold counts only with a reason; give one."
             return page(request, parts, "problem.html", 422, problem=problem)
         try:
             parts.desk.accept(only(form, "batch"), visitor.name, why)
@@ -57,7 +57,7 @@ def router(parts: Parts) -> APIRouter:
         """Make a batch for a judge, including what others have already scored."""
         judge = only(form, "judge")
         if judge not in [one.name for one in parts.tokens.judges()]:
-            return page(request, parts, "problem.html", 422, problem="This judge is not invited any more.")
+            return page(request, parts, "problem.html", 422, problem="This judge is no longer invited.")
         try:
             batch = parts.desk.next_batch(judge, only(form, "experiment"))
         except InvalidInput as error:

@@ -7,7 +7,7 @@ from tipbench.server.views.run_requests import Estimate
 
 _PHASES: dict[Phase, str] = {
     "starting": "Starting",
-    "waiting": "Waiting for its turn",
+    "waiting": "Queued",
     "collect": "Collecting",
     "judge": "Judging",
     "compare": "Comparing",
@@ -29,7 +29,11 @@ def estimate_sentence(estimate: Estimate) -> str:
         text += f", {estimate.stored} stored already"
     if not estimate.to_do:
         return f"{text}: there is nothing to generate."
-    source = "from earlier cells of these models" if estimate.measured else "a rule of thumb, no earlier cell tells"
+    source = (
+        "from earlier cells of these models"
+        if estimate.measured
+        else "a rule of thumb, since there are no earlier cells"
+    )
     if estimate.at_most:
         return f"{text}, fewer if some are stored already: at most about {duration(estimate.seconds)} ({source})."
     return f"{text}; {estimate.to_do} to generate: about {duration(estimate.seconds)} ({source})."

@@ -28,10 +28,10 @@ class View:
 
 
 VIEWS = (
-    View("reward", "Reward", "Mean reward of a decision; higher is better.", "reward"),
-    View("total", "Reward, summed", "Reward from the first decision on; higher is better.", "reward", summed=True),
-    View("regret", "Regret", "What an oracle would have gained beyond it, a decision; lower is better.", "regret"),
-    View("lost", "Regret, summed", "Regret from the first decision on; lower is better.", "regret", summed=True),
+    View("reward", "Reward", "Mean reward per decision; higher is better.", "reward"),
+    View("total", "Cumulative reward", "Reward from the first decision on; higher is better.", "reward", summed=True),
+    View("regret", "Regret", "What an oracle would have earned in addition, per decision; lower is better.", "regret"),
+    View("lost", "Cumulative regret", "Regret from the first decision on; lower is better.", "regret", summed=True),
     View("completed", "Completed", "Share of tips that were completed.", "completed"),
     View("dismissed", "Dismissed", "Share of tips that were dismissed.", "dismissed"),
 )

@@ -89,7 +89,7 @@ def router(parts: Parts) -> APIRouter:
         try:
             choices = parts.requests.choices()
         except TipbenchError as error:
-            return refused(request, "What can be run here can’t be told", error)
+            return refused(request, "The options for a run can’t be loaded", error)
         fields = run_fields(choices, parts.clock())
         ticked = choices.defaults.model_names
         return page(request, parts, "run_form.html", choices=choices, fields=fields, ticked=ticked)
@@ -100,7 +100,7 @@ def router(parts: Parts) -> APIRouter:
         try:
             choices = parts.requests.choices(ollama_url or None)
         except TipbenchError as error:
-            return refused(request, "These models can’t be told", error)
+            return refused(request, "The models can’t be listed", error)
         return page(request, parts, "run_models.html", choices=choices, ticked=request.query_params.getlist("models"))
 
     @pages.post("/runs/estimate")

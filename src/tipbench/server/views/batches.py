@@ -197,5 +197,5 @@ def pending(
 
 def _not_found(batch: str) -> NotFound:
     return NotFound(
-        f"there is no batch '{batch}' for you; the judging page, or POST /api/judging/next, gives the next one"
+        f"there is no batch '{batch}' for you; the judging page, or POST /api/judging/next, gives you the next one"
     )

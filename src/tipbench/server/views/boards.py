@@ -10,7 +10,7 @@ from tipbench.bench.compare.snapshot import rubric_of
 from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.records import StoredCell
 from tipbench.bench.report import make_report
-from tipbench.bench.suites.load import built_in_suites, load_suite
+from tipbench.bench.suites.load import built_in_prefixes
 from tipbench.bench.tracking.batches import applied_batches, batch_runs
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates
@@ -106,7 +106,7 @@ class Boards:
         self._stores = stores
         self._snapshots = snapshots
         self._reward_statistics = RewardStatisticsReader(decisions_folder(stores.settings.home))
-        self._prefixes = tuple(load_suite(name).experiment_prefix for name in built_in_suites())
+        self._prefixes = built_in_prefixes()
 
     def experiments(self) -> list[ExperimentLine]:
         """Return experiments with a built-in suite's prefix or of another tipbench suite, newest first."""
@@ -141,7 +141,7 @@ class Boards:
 
     def runs(self, experiment: str, wanted: RunFilter, offset: int, limit: int) -> RunPage:
         if wanted.state is not None and wanted.state not in STATES:
-            raise InvalidInput(f"there is no state '{wanted.state}'; take one of {', '.join(STATES)}")
+            raise InvalidInput(f"unknown state '{wanted.state}'; use one of {', '.join(STATES)}")
         cells = _matching(self._snapshots.find(experiment).snapshot.cells, wanted)
         return RunPage(cells[offset : offset + limit], len(cells), offset, limit)
 

@@ -49,14 +49,14 @@ def left_out(rewards: Rewards) -> list[str]:
         runs = f"{rewards.elsewhere_runs:,} {plural('run', rewards.elsewhere_runs)}"
         sentences.append(
             f"Not among them: served {_times(rewards.elsewhere)} from {runs} outside of '{rewards.board.experiment}' "
-            f"(of another experiment, set aside or deleted)."
+            f"(of another experiment, superseded or deleted)."
         )
     if rewards.without_source:
         sentences.append(f"Not among them: served {_times(rewards.without_source)} without a source.")
     if rewards.rewards_without_decision:
         sentences.append(
             f"{rewards.rewards_without_decision:,} {plural('reward', rewards.rewards_without_decision)} "
-            f"can't be told from where: the decisions are not in this log."
+            f"{'belongs' if rewards.rewards_without_decision == 1 else 'belong'} to decisions that are not in this log."
         )
     return sentences
 

@@ -155,8 +155,8 @@ class RunRequests:
         mlflow_url = without_credentials(options.mlflow_url or "")
         if mlflow_url and mlflow_url != self._stores.address:
             problems.found.append(
-                f"mlflow_url: this server keeps its results in {self._stores.address}; leave the key out, or start a "
-                f"server with --mlflow-url {mlflow_url}"
+                f"mlflow_url: this server stores its results in {self._stores.address}; leave the key out, or start "
+                f"another server with --mlflow-url {mlflow_url}"
             )
 
     def _stored(self, options: Options, suite: Suite) -> Sequence[StoredCell]:
@@ -168,13 +168,13 @@ class RunRequests:
         suite_name = experiment.tags.get("tipbench.suite")
         if suite_name is None:
             raise InvalidInput(
-                f"experiment '{options.experiment}' was not made by tipbench; give this run a name of its own, such as "
+                f"experiment '{options.experiment}' was not made by tipbench; choose another name, such as "
                 f"{suite.experiment_prefix}1"
             )
         if suite_name != suite.name:
             raise InvalidInput(
-                f"experiment '{options.experiment}' belongs to suite '{suite_name}', not '{suite.name}'; give this run "
-                f"a name of its own, such as {suite.experiment_prefix}1"
+                f"experiment '{options.experiment}' belongs to suite '{suite_name}', not '{suite.name}'; choose "
+                f"another name, such as {suite.experiment_prefix}1"
             )
         return self._snapshots.get(store, experiment).snapshot.cells
 
@@ -209,7 +209,7 @@ def _refuse_other_addresses(options: Options, settings: Settings) -> None:
     for url in options.ollama_urls:
         if endpoint(url) not in endpoints:
             raise InvalidInput(
-                f"ollama_url: this server may not ask {without_credentials(url)}; give one of "
+                f"ollama_url: this server may not use {without_credentials(url)}; use one of "
                 f"{', '.join(sorted(endpoints))}, or have an admin add it to TIPBENCH_ALLOWED_OLLAMA_URLS"
             )
 

@@ -131,12 +131,12 @@ def fill_in(file: Mapping[str, Any], rubric: Rubric, drafts: Mapping[str, Fields
 
 def read_change(change: Mapping[str, Any], rubric: Rubric) -> dict[tuple[str, str], Any]:
     """Return the fields of a change; raise Problems, listing every one."""
-    problems = [f"{shown(key)}: there is no such part; take {', '.join(_PARTS)}" for key in change if key not in _PARTS]
+    problems = [f"{shown(key)}: unknown field; use {', '.join(_PARTS)}" for key in change if key not in _PARTS]
     fields: dict[tuple[str, str], Any] = {}
     for part in ("scores", "flags"):
         values = change.get(part, {})
         if not isinstance(values, Mapping):
-            problems.append(f"{part}: is no object with names and values")
+            problems.append(f"{part}: must be an object")
             continue
         for name, value in values.items():
             problem = _score_problem(name, value, rubric) if part == "scores" else _flag_problem(name, value, rubric)
@@ -149,22 +149,22 @@ def read_change(change: Mapping[str, Any], rubric: Rubric) -> dict[tuple[str, st
             problems.append(f"note: must be text of at most {MAX_NOTE_LENGTH} characters")
         fields["note", ""] = note
     if problems:
-        raise Problems("the change can't be kept:", problems)
+        raise Problems("the change can't be stored:", problems)
     return fields
 
 
 def _score_problem(name: str, value: Any, rubric: Rubric) -> str:
     criterion = rubric.criteria.get(name)
     if criterion is None:
-        return "is no criterion"
+        return "is not a criterion"
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, int):
-        return f"{shown(value)} is no whole number"
+        return f"{shown(value)} is not a whole number"
     return "" if criterion.min <= value <= criterion.max else f"{value} is outside {criterion.min}–{criterion.max}"
 
 
 def _flag_problem(name: str, value: Any, rubric: Rubric) -> str:
     if name not in rubric.flags:
-        return "is no flag"
+        return "is not a flag"
     return "" if value is None or isinstance(value, bool) else f"{shown(value)} is neither true, false nor null"

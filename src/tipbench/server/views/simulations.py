@@ -56,7 +56,7 @@ def read_outcome(content: bytes | Mapping[str, Any], whose: str) -> Outcome:
         return Outcome.model_validate_json(content) if isinstance(content, bytes) else Outcome.model_validate(content)
     except ValidationError as error:
         raise StateRefused(
-            f"{whose} was kept in a form that this tipbench does not know; start it again with this one"
+            f"{whose} was stored in a format that this version of tipbench does not know; start it again"
         ) from error
 
 
@@ -104,7 +104,7 @@ class Simulations:
         return self._simulation(self._runner.cancel(simulation_id))
 
     def outcome(self, simulation_id: str) -> Outcome:
-        return read_outcome(self.outcome_json(simulation_id), f"what simulation {simulation_id} found")
+        return read_outcome(self.outcome_json(simulation_id), f"the result of simulation {simulation_id}")
 
     def outcome_json(self, simulation_id: str) -> bytes:
         """Return the outcome as JSON; raise NotFound if there is none, or none yet."""

@@ -68,7 +68,7 @@ class SnapshotMemoryCache:
         experiment = store.find_experiment(name) if store else None
         if store is None or experiment is None:
             raise NotFound(
-                f"there is no experiment '{name}' here; look at the list of experiments, or GET /api/bench/experiments"
+                f"there is no experiment '{name}' here; see the list of experiments, or GET /api/bench/experiments"
             )
         return self.get(store, experiment)
 

@@ -68,5 +68,7 @@ class StoreProvider:
         try:
             status = path.stat()
         except OSError:
-            raise NothingStored(f"there are no results yet: {self.address} does not exist; a run makes it") from None
+            raise NothingStored(
+                f"there are no results yet: {self.address} does not exist; the first run creates it"
+            ) from None
         return status.st_dev, status.st_ino

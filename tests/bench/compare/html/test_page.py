@@ -179,7 +179,7 @@ def test_rows_asked_in_different_ways_have_columns_of_their_own() -> None:
     page = page_of(report(board([*hot, *cold])))
     table, *_ = page.all("table", "heat")
     assert [node.words for node in table.all("th")][:3] == ["model", "v1 (temperature=0.2)", "v1 (temperature=1.2)"]
-    assert "rows of the same model and prompt were asked in different ways" in page.words
+    assert "rows of the same model and prompt were collected with different settings" in page.words
 
 
 def test_rows_whose_labels_are_the_same_share_a_place() -> None:

@@ -87,9 +87,9 @@ def test_secrets_stay_with_us(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        ("print('no file')", "no JSON"),
-        ("", "no JSON"),
-        ("print([1])", "no object"),
+        ("print('no file')", "not JSON"),
+        ("", "not JSON"),
+        ("print([1])", "not an object"),
         (r"import sys; sys.stdout.buffer.write(b'\xff')", "not UTF-8"),
         ("import sys; sys.stderr.write('one\\ntwo\\n\\n'); sys.exit(3)", "ended with status 3: two"),
         ("import sys; sys.exit(4)", "ended with status 4: it wrote nothing to stderr"),

@@ -192,7 +192,7 @@ def test_an_item_without_an_answer_stays_empty_and_says_why() -> None:
 def test_no_scores_at_all_is_a_failed_judge(bad: str | Exception) -> None:
     engine = Recorded(in_turn(bad))
     with pytest.raises(
-        JudgeFailed, match=r"no scores for any of 4 items \(no score for clarity after 3 tries: .*\); take"
+        JudgeFailed, match=r"no scores for any of 4 items \(no score for clarity after 3 tries: .*\); use"
     ):
         judge(engine).score(a_file())
     assert engine.events[-1] == "unload recorded/m"
@@ -270,7 +270,7 @@ def test_a_candidate_that_does_not_fit_is_judged_by_its_beginning_and_that_is_no
     engine = Recorded(in_turn('{"score": 3}'))
     filled = judge(engine).score(with_hostile(HOSTILE["long"]))
     assert [bool(item["note"]) for item in filled["items"]] == [False, True, False, False]
-    assert filled["items"][1]["note"].startswith("judged by its beginning")
+    assert filled["items"][1]["note"].startswith("only the beginning was judged")
     assert filled["items"][1]["scores"] == {"clarity": 3}
 
 

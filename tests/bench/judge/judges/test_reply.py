@@ -18,19 +18,19 @@ def test_an_object_is_read(start: bytes) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "no JSON"),
-        (b"done!", "no JSON"),
-        (b'{"items": [', "no JSON"),
-        (b'{"items": [], "items": []}', "'items' stands twice"),
-        (b"[" * 100_000, "no JSON"),
-        (b"1" * 10_000, "no JSON"),
+        (b"", "not JSON"),
+        (b"done!", "not JSON"),
+        (b'{"items": [', "not JSON"),
+        (b'{"items": [], "items": []}', "'items' appears twice"),
+        (b"[" * 100_000, "not JSON"),
+        (b"1" * 10_000, "not JSON"),
         (b"\xff\xfe", "not UTF-8"),
-        (b"[1]", "a JSON list, no object"),
-        (b"null", "a JSON NoneType, no object"),
+        (b"[1]", "a JSON list, not an object"),
+        (b"null", "a JSON NoneType, not an object"),
     ],
 )
 def test_anything_else_is_one_sentence(content: bytes, says: str) -> None:
-    with pytest.raises(JudgeFailed, match=rf"^it answered .*{says}.*; it must give the filled-in file$"):
+    with pytest.raises(JudgeFailed, match=rf"^it answered with .*{says}.*; it must return the filled-in file$"):
         read_reply(content, "it")
 
 

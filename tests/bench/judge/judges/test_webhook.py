@@ -103,7 +103,7 @@ def test_candidates_of_any_kind_can_be_sent(server: StandIn) -> None:
 def test_one_that_takes_the_batch_and_answers_later(server: StandIn) -> None:
     server.on("/judge", Reply(b"", 202))
     with pytest.raises(
-        JudgeLater, match=rf"took batch {BATCH_ID} .*signed.*key.*API.*tipbench judge --apply FILE"
+        JudgeLater, match=rf"accepted batch {BATCH_ID} .*signed.*key.*API.*tipbench judge --apply FILE"
     ) as later:
         judge(f"{server.url}/judge").score(a_file())
     assert (later.value.batch, later.value.items) == (BATCH_ID, len(a_file()["items"]))
@@ -118,14 +118,14 @@ def test_one_that_takes_the_batch_and_answers_later(server: StandIn) -> None:
         (Reply(b"who are you?", 401), "answered 401: who are you?"),
         (Reply(filled(), 201), "answered 201"),
         (Reply(b"", 204), "answered 204"),
-        (Reply(filled(), 302, (("Location", "/elsewhere"),)), r"elsewhere \(302\); set TIPBENCH_JUDGE_WEBHOOK"),
-        (Reply(filled(), 307, (("Location", "http://127.0.0.1:1/"),)), r"elsewhere \(307\)"),
-        (Reply(b"<html>"), "no JSON"),
-        (Reply([1]), "no object"),
+        (Reply(filled(), 302, (("Location", "/elsewhere"),)), r"another address \(302\); set TIPBENCH_JUDGE_WEBHOOK"),
+        (Reply(filled(), 307, (("Location", "http://127.0.0.1:1/"),)), r"another address \(307\)"),
+        (Reply(b"<html>"), "not JSON"),
+        (Reply([1]), "not an object"),
         (Reply(b"\xff"), "not UTF-8"),
-        (Reply(b""), "no JSON"),
-        (Reply(filled(), cut=True), "broke the connection"),
-        (Reply(drops=True), "broke the connection"),
+        (Reply(b""), "not JSON"),
+        (Reply(filled(), cut=True), "closed the connection"),
+        (Reply(drops=True), "closed the connection"),
     ],
 )
 def test_anything_else_is_one_sentence_and_no_second_try(server: StandIn, reply: Reply, says: str) -> None:
@@ -133,7 +133,7 @@ def test_anything_else_is_one_sentence_and_no_second_try(server: StandIn, reply:
 
 
 def test_one_that_hangs(server: StandIn) -> None:
-    assert "gave no answer within 0.5 s; TIPBENCH_JUDGE_TIMEOUT" in failure(server, Reply(hangs=True), 0.5)
+    assert "did not answer within 0.5 s; TIPBENCH_JUDGE_TIMEOUT" in failure(server, Reply(hangs=True), 0.5)
 
 
 def test_a_huge_answer_is_not_read_to_its_end(server: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

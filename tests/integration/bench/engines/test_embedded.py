@@ -151,7 +151,7 @@ def test_half_of_the_real_file_is_refused(tmp_path: Path, weights_file: Path) ->
     ("model", "says"),
     [
         ("embedded/smollm2:135m", "run 'tipbench pull smollm2:135m'"),
-        ("embedded/llama", "unknown; embedded/ takes smollm2:135m"),
+        ("embedded/llama", "unknown; use one of smollm2:135m"),
         ("embedded/none.gguf", "there is no file none.gguf"),
         ("embedded/~nobody-of-that-name/x.gguf", "there is no file ~nobody"),
     ],

@@ -43,7 +43,7 @@ with open({str(pids)!r}, "w") as out:
     print(os.getpid(), child.pid, file=out)
 time.sleep(60)
 """
-    with pytest.raises(JudgeFailed, match=r"gave no answer within 2 s; TIPBENCH_JUDGE_TIMEOUT"):
+    with pytest.raises(JudgeFailed, match=r"did not answer within 2 s; TIPBENCH_JUDGE_TIMEOUT"):
         judge(code, timeout_s=2).score(a_file())
     for pid in pids.read_text().split():
         await_gone(int(pid))
@@ -60,7 +60,7 @@ with open({str(pid)!r}, "w") as out:
 os.close(1), os.close(2)
 time.sleep(60)
 """
-    with pytest.raises(JudgeFailed, match="gave no answer"):
+    with pytest.raises(JudgeFailed, match="did not answer"):
         judge(code, timeout_s=1).score(a_file())
     assert gone(int(pid.read_text()))
 

@@ -62,7 +62,7 @@ def test_from_the_request_to_the_outcome_one_after_the_other(opened: Open, home:
     first = runner.start(small())
     second = runner.start(small(kind="gate", policies=None, candidate="linucb", incumbent="egreedy", seeds=10))
     until(lambda: runner.job(second.id).message or runner.job(second.id).state != "queued")
-    with pytest.raises(NotFound, match="so there is no outcome"):
+    with pytest.raises(NotFound, match="so it has no result"):
         runner.outcome(second.id)
     done, judged = ended(runner, first), ended(runner, second)
     assert (done.state, done.exit_status) == ("finished", 0)
@@ -90,7 +90,7 @@ def test_one_that_is_cancelled_ends_and_leaves_nothing(opened: Open, home: Path)
     waits = runner.start(small())
     until(lambda: runner.progress(job.id).cells)
     until(lambda: runner.job(waits.id).message)
-    assert runner.job(waits.id).message == f"waits for simulation {job.id} (egreedy), since one runs at a time"
+    assert runner.job(waits.id).message == f"waits for simulation {job.id} (egreedy), because they run one at a time"
     assert runner.progress(waits.id).phase == "waiting"
     assert runner.cancel(waits.id).message == "cancelled before it began"
     child = folder_of(home, job).pids().child
@@ -101,7 +101,7 @@ def test_one_that_is_cancelled_ends_and_leaves_nothing(opened: Open, home: Path)
     over = ended(runner, job)
     assert (over.state, over.exit_status) == ("cancelled", 130)
     assert over.message.endswith(
-        "it ended when it was asked to; nothing is kept of it: start it again, and it finds the same"
+        "it ended when it was asked to; nothing of it is stored: start it again, and it will give the same result"
     )
     psutil.wait_procs(processes, timeout=10)
     assert not [one for one in processes if one.is_running()]
@@ -125,7 +125,7 @@ def test_a_runner_that_comes_later_finds_it_running_or_killed(opened: Open, home
     before = opened()
     job = before.start(endless())
     until(lambda: before.progress(job.id).cells)
-    with pytest.raises(LockTaken, match=r"another server looks after the simulations in .*; stop it, or set"):
+    with pytest.raises(LockTaken, match=r"another server is running the simulations in .*; stop it, or set"):
         opened()
     before.close()
     after = opened()
@@ -135,7 +135,7 @@ def test_a_runner_that_comes_later_finds_it_running_or_killed(opened: Open, home
     os.killpg(supervisor, signal.SIGKILL)
     over = ended(after, job)
     assert (over.state, over.exit_status) == ("failed", None)
-    assert over.message.endswith("nothing is kept of it: start it again, and it finds the same")
+    assert over.message.endswith("nothing of it is stored: start it again, and it will give the same result")
 
 
 def test_only_so_many_wait(opened: Open) -> None:
@@ -144,7 +144,7 @@ def test_only_so_many_wait(opened: Open) -> None:
     until(lambda: runner.job(running.id).state == "running")
     for _ in range(MAX_WAITING):
         runner.start(small())
-    with pytest.raises(Conflict, match=f"{MAX_WAITING} simulations wait for their turn already; cancel one, or wait"):
+    with pytest.raises(Conflict, match=f"{MAX_WAITING} simulations are queued already; cancel one, or wait"):
         runner.start(small())
     for job in runner.jobs():
         runner.cancel(job.id)

@@ -83,7 +83,7 @@ def test_jobs_of_one_experiment_take_turns_and_others_overtake(bench: Bench) -> 
     assert [runner.job(one.id).state for one in (first, second, third)] == ["running", "queued", "queued"]
     for waiting in (second, third):
         assert runner.job(waiting.id).message == (
-            f"waits for job {first.id} (tip-bench-one), which fills the same experiment"
+            f"waits for job {first.id} (tip-bench-one), which writes to the same experiment"
         )
         assert runner.progress(waiting.id).phase == "waiting"
         assert runner.progress(waiting.id).message == runner.job(waiting.id).message
@@ -157,7 +157,7 @@ def test_a_run_without_its_supervisor_is_ended_tidily(bench: Bench) -> None:
     until(lambda: has_ended(runner, job))
     job = runner.job(job.id)
     assert (job.state, job.exit_status) == ("failed", None)
-    assert "without a word" in job.message
+    assert "without a message" in job.message
     until(lambda: not psutil.pid_exists(child))
     assert (bench.job_folder(job).progress() or job).message == "interrupted; what was done is stored"
 
@@ -185,7 +185,7 @@ def test_a_runner_that_comes_later_finds_jobs_in_every_state(bench: Bench) -> No
     assert after.job(cancelled.id).state == "cancelled"
     until(lambda: has_ended(after, gone) and has_ended(after, unseen))
     assert (after.job(gone.id).state, after.job(gone.id).exit_status) == ("failed", None)
-    assert after.job(gone.id).message.startswith("its process ended without a word")
+    assert after.job(gone.id).message.startswith("its process ended without a message")
     assert (after.job(unseen.id).state, after.job(unseen.id).ended_ms) == ("finished", ended_ms)
     assert (after.job(running.id).state, after.job(queued.id).state) == ("running", "queued")
     after.cancel(running.id)
@@ -225,7 +225,7 @@ def test_a_clock_that_was_set_back_leaves_no_job_running(bench: Bench) -> None:
 
 def test_two_servers_on_one_home_are_one_too_many(bench: Bench) -> None:
     runner = bench.open()
-    with pytest.raises(LockTaken, match=r"another server looks after the jobs in .*; stop it, or set TIPBENCH_HOME"):
+    with pytest.raises(LockTaken, match=r"another server is running the jobs in .*; stop it, or set TIPBENCH_HOME"):
         bench.open()
     runner.close()
     bench.open()
@@ -252,7 +252,7 @@ def test_the_last_ended_jobs_are_kept_and_older_ones_removed(bench: Bench) -> No
 
 def test_secrets_in_addresses_are_refused_before_anything_is_kept(bench: Bench) -> None:
     runner = bench.open()
-    with pytest.raises(InvalidInput, match="mlflow_url: holds a user name or password"):
+    with pytest.raises(InvalidInput, match="mlflow_url: contains a user name or password"):
         runner.start(bench.request(mlflow_url="http://me:s3cret@localhost:5000"))
     assert runner.jobs() == []
     assert list((bench.home / "server" / "jobs").iterdir()) == []

@@ -31,7 +31,7 @@ def _lexical(parts: JudgeParts, identity: str | None) -> Judge:
     from tipbench.bench.judge.judges.lexical import LexicalJudge
 
     if identity not in (None, "lexical"):
-        raise InvalidInput("the judge of rules has one name, lexical; leave --judge out")
+        raise InvalidInput("the judge 'lexical' can't be renamed; leave --judge out")
     return LexicalJudge(parts.rubric)
 
 
@@ -84,7 +84,7 @@ _NEEDS = {
 def check_judge(name: str, settings: Settings) -> None:
     """Raise InvalidInput if there is no such judge, or a setting that it needs is missing."""
     if name not in CATALOG:
-        raise InvalidInput(f"there is no judge '{name}' that runs by itself; there are {', '.join(CATALOG)}")
+        raise InvalidInput(f"there is no judge '{name}' that can be run; there are {', '.join(CATALOG)}")
     for setting in _NEEDS.get(name, ()):
         if not settings.get(setting):
             raise InvalidInput(f"the judge '{name}' needs {setting}; 'tipbench judge --help' shows an example")
@@ -108,8 +108,8 @@ def person(name: str) -> JudgeName:
 def _checked_identity(name: str, kind: str = "") -> JudgeName:
     """Check a judge's name and return its identity; `kind` is the automatic judge that may use its own catalog name."""
     if name in CATALOG and name != kind:
-        raise InvalidInput(f"'{name}' is a judge that runs by itself (--run {name}); take another name for this one")
+        raise InvalidInput(f"'{name}' is an automatic judge (--run {name}); choose another name for this one")
     if name == BY_RULE:
-        raise InvalidInput(f"the name '{name}' stands for answers that nobody has to judge; take another")
+        raise InvalidInput(f"the name '{name}' is reserved for answers that need no judge; choose another")
     check_judge_name(name)
     return JudgeName(name)

@@ -44,12 +44,13 @@ class CommandJudge:
             return run_bounded(self._arguments, stdin, self._settings.judge_environment(), self._timeout_s, MOST_BYTES)
         except ProcessTimedOut:
             raise JudgeFailed(
-                f"{self._who} was ended: it gave no answer within {self._timeout_s:g} s; "
+                f"{self._who} was stopped: it did not answer within {self._timeout_s:g} s; "
                 "TIPBENCH_JUDGE_TIMEOUT sets the limit"
             ) from None
         except TooMuchOutput:
             raise JudgeFailed(
-                f"{self._who} was ended: it wrote more than {MOST_BYTES // 1_000_000} MB; it must give the file alone"
+                f"{self._who} was stopped: it wrote more than {MOST_BYTES // 1_000_000} MB; it must write nothing "
+                "but the file"
             ) from None
         except (OSError, ValueError) as error:  # ValueError: a NUL in the command
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -87,8 +87,9 @@ class ModelJudge:
                 self._say(f"{self._model} has judged {number} of {len(items)} items{without}.")
         if items and missing == len(items):
             raise JudgeFailed(
-                f"{printable(self._model, 100)} gave no scores for any of {len(items)} items ({items[-1]['note']}); "
-                "take another model to judge"
+                f"{printable(self._model, 100)} returned no scores for any of {len(items)} items "
+                f"({items[-1]['note']}); "
+                "use another model as judge"
             )
 
     def _fill_item(self, item: dict[str, Any], prompts: PromptBuilder) -> None:
@@ -97,7 +98,7 @@ class ModelJudge:
         for question in self._questions:
             answers[question], is_whole = self._ask(question, item, prompts)
             if not is_whole:
-                note = "judged by its beginning: the whole text does not fit into the model's context"
+                note = "only the beginning was judged: the whole text does not fit into the model's context"
         for question, answer in answers.items():
             item["flags" if question.is_flag else "scores"][question.name] = answer
         item["note"] = note

@@ -106,13 +106,18 @@ def read_reply(content: bytes, who: str) -> dict[str, Any]:
     try:
         data = json.loads(content.decode("utf-8-sig"), object_pairs_hook=reject_duplicate_keys)
     except UnicodeDecodeError:
-        raise JudgeFailed(f"{who} answered something that is not UTF-8 text; it must give the filled-in file") from None
+        raise JudgeFailed(
+            f"{who} answered with something that is not UTF-8 text; it must return the filled-in file"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise JudgeFailed(
-            f"{who} answered something that is no JSON ({printable(str(error), 120)}); it must give the filled-in file"
+            f"{who} answered with something that is not JSON ({printable(str(error), 120)}); it must return the "
+            "filled-in file"
         ) from None
     if not isinstance(data, dict):
-        raise JudgeFailed(f"{who} answered a JSON {type(data).__name__}, no object; it must give the filled-in file")
+        raise JudgeFailed(
+            f"{who} answered with a JSON {type(data).__name__}, not an object; it must return the filled-in file"
+        )
     return data
 
 

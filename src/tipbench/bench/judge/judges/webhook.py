@@ -81,7 +81,7 @@ class WebhookJudge:
         self._callback = callback.rstrip("/")
         self._who = f"the judge at {printable(without_credentials(url).partition('?')[0], 200)}"
         if not secret:
-            raise InvalidInput(f"{self._who} needs a secret to check our signature by; set TIPBENCH_JUDGE_SECRET")
+            raise InvalidInput(f"{self._who} needs a secret to verify our signature; set TIPBENCH_JUDGE_SECRET")
         if not _is_address(url):
             raise InvalidInput(f"{self._who} can't be asked: {_SETTING} must be an address with http:// or https://")
 
@@ -93,14 +93,14 @@ class WebhookJudge:
         reply = self._post(json_text(request, indent=None).encode())
         if reply.status_code == 202:
             raise JudgeLater(
-                f"{self._who} took batch {file['batch']} and will answer later; its scores have to come back signed "
+                f"{self._who} accepted batch {file['batch']} and will answer later; its scores must come back signed "
                 "with that batch's key, through the API of 'tipbench serve', or as a file: tipbench judge --apply FILE",
                 batch=file["batch"],
                 items=len(file["items"]),
             )
         if 300 <= reply.status_code < 400:
             raise JudgeFailed(
-                f"{self._who} sends us elsewhere ({reply.status_code}); set {_SETTING} to the final address"
+                f"{self._who} redirects to another address ({reply.status_code}); set {_SETTING} to the final address"
             )
         if reply.status_code != 200:
             raise JudgeFailed(f"{self._who} answered {reply.status_code}: {self._excerpt(reply.content, key)}")
@@ -122,9 +122,9 @@ class WebhookJudge:
             except httpx.TimeoutException as error:
                 raise self._out_of_time() from error
             except UnusableAnswer as error:
-                raise JudgeFailed(f"{self._who} {error}; it must give the file alone") from error
+                raise JudgeFailed(f"{self._who} {error}; it must return nothing but the file") from error
             except httpx.RequestError as error:
-                raise JudgeFailed(f"{self._who} broke the connection: {printable(str(error), 200)}") from error
+                raise JudgeFailed(f"{self._who} closed the connection: {printable(str(error), 200)}") from error
             except (httpx.InvalidURL, OSError, ValueError, ImportError) as error:  # from certificates or proxies
                 raise JudgeFailed(f"{self._who} can't be asked: {printable(str(error), 200)}") from error
         raise AssertionError("the last try returns or raises")
@@ -161,7 +161,7 @@ class WebhookJudge:
 
     def _out_of_time(self) -> JudgeFailed:
         return JudgeFailed(
-            f"{self._who} gave no answer within {self._timeout_s:g} s; TIPBENCH_JUDGE_TIMEOUT sets the limit"
+            f"{self._who} did not answer within {self._timeout_s:g} s; TIPBENCH_JUDGE_TIMEOUT sets the limit"
         )
 
 

@@ -18,7 +18,7 @@ function say(text) {
 }
 document.addEventListener("htmx:sendError", () => say("The server does not answer; trying again."));
 document.addEventListener("htmx:responseError", (event) =>
-  say(`That did not work: the server answered with status ${event.detail.xhr.status}. Its log may tell more.`));
+  say(`That did not work: the server answered with status ${event.detail.xhr.status}. Its log may say more.`));
 document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.successful) say("");
 });
