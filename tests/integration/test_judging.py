@@ -232,16 +232,21 @@ def test_a_judge_that_drifts_is_told_so_and_does_not_count(copied: tuple[tuple[s
     file.write_text(json.dumps(data), encoding="utf-8")
     applied = tipbench("judge", *store, "--apply", str(file))
     assert applied.status == 1
-    assert "IN QUARANTINE" in applied.out
+    assert "ON HOLD: the scores are stored and don't count" in applied.out
     assert "tone: scores are" in applied.out
     assert "No answer yet: the scores of person are on hold and don't count." in tipbench("compare", *store).out
-    status = tipbench("judge", *store, "--status")
-    assert "in quarantine" in status.out
+    status = tipbench("judge", *store, "--status").out.splitlines()
+    assert status[0].startswith("The scores of person are on hold and don't count (tone: scores are ")
+    assert status[1].endswith(f"tipbench judge --experiment {EXPERIMENT} --export judge.json --judge person")
+    [line] = [line for line in status[2:] if line.strip().startswith("person")]
+    assert "on hold" in line
+    assert "mild by " in line
+    assert len(line.rstrip()) <= 80
     unexplained = tipbench("judge", *store, "--apply", str(file), "--accept-drift", " ")
     assert unexplained.status == 2
     accepted = tipbench("judge", *store, "--apply", str(file), "--accept-drift", "the new hire reads tone kindly")
     assert accepted.status == 0, accepted.err
-    assert "the new hire reads tone kindly" in tipbench("judge", *store, "--status").out
+    assert "the new hire reads tone kindly" in tipbench("judge", *store, "--status", "--verbose").out
     assert "Judged by person" in tipbench("compare", *store, "--verbose").out
 
 
@@ -256,12 +261,16 @@ def test_status_shows_drift_over_time_and_how_far_judges_agree(copied: tuple[tup
             item["scores"]["relevance"] = min(5, item["scores"]["relevance"] + by)
         file.write_text(json.dumps(data), encoding="utf-8")
         tipbench("judge", *store, "--apply", str(file))
-    shown = tipbench("judge", *store, "--status").out
+    brief, shown = (tipbench("judge", *store, "--status", *flags).out for flags in ((), ("--verbose",)))
+    answer = "ben and person can be trusted: the scores agree with the anchors'. The scores of cleo are on hold"
+    assert brief.startswith(answer)
+    assert shown.startswith(answer)
+    assert "Krippendorff" not in brief
     for words in (
         "Krippendorff's α (ordinal) over the judges that count: relevance 1.00, actionability 1.00, tone 1.00",
         "κ of ben and person on 32 shared candidates: relevance 1.00",
         "What judges disagree on most",
-        "overlong: code checked it",
+        "overlong: checked by code 96 times, overruled by judges 0 times.",
     ):
         assert words in shown, shown
     assert tipbench("judge", *store, "--status").status == 0
@@ -270,9 +279,10 @@ def test_status_shows_drift_over_time_and_how_far_judges_agree(copied: tuple[tup
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ((), "say one of --export FILE, --apply FILE, --run NAME or --status"),
+        ((), "give one of --export FILE, --apply FILE, --run NAME or --status"),
         (("--export", "a.json", "--partial"), "--partial goes with --apply and --run"),
         (("--status", "--replace"), "go with --apply"),
+        (("--export", "a.json", "--verbose"), "--verbose goes with --status"),
         (("--status", "--sample", "2"), "go with --export and --run"),
         (("--run", "oracle"), "there is no judge 'oracle'"),
         (("--run", "command"), "needs TIPBENCH_JUDGE_COMMAND"),
@@ -319,7 +329,7 @@ def test_a_program_judges_unattended(
     monkeypatch.setenv("TIPBENCH_JUDGE_COMMAND", f"{sys.executable} {program}")
     done = tipbench("judge", *store, "--run", "command", "--judge", "agent-7", "--sample", "2")
     assert done.status == 0, done.err
-    assert "scores of 64 candidates by 'agent-7' written to 32 runs" in done.out
+    assert "Scores of 64 candidates by 'agent-7' were written to 32 cells" in done.out
     assert "Judged by agent-7 (κ 1.00/1.00/1.00)" in tipbench("compare", *store, "--verbose").out
     _assert_blind((tmp_path / "sent.json").read_text(), store)
     again = tipbench("judge", *store, "--run", "command", "--judge", "agent-7")
@@ -348,9 +358,10 @@ def test_a_model_that_gives_the_same_to_everything_is_in_quarantine(
     monkeypatch.setenv("TIPBENCH_JUDGE_MODEL", f"scripted/{script}")
     done = tipbench("judge", *store, "--run", "model", "--judge", "flat", "--limit", "8", "--sample", "1")
     assert done.status == 0, "eight candidates carry eight anchors: too few to tell"
-    assert "Drift is not assessable: 8 anchors, 12 are needed" in done.out
+    assert "Drift is not assessable: 8 anchors scored, and it takes 12." in done.out
     done = tipbench(
         "judge", *store, "--run", "model", "--judge", "flat", "--limit", "8", "--sample", "1", "--seed", "2"
     )
     assert done.status == 1, "with the eight of before they are enough"
-    assert "IN QUARANTINE" in done.out
+    assert "ON HOLD" in done.out
+    assert f"Next: tipbench judge --experiment {EXPERIMENT}" in done.out

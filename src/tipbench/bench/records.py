@@ -245,3 +245,16 @@ class Verdict:
     overruled: tuple[str, ...]
     composite: float
     note: str
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What to do now, and what it costs."""
+
+    text: str
+    command: str | None = None
+    judgements: int | None = None  # that it takes; None where that is not known
+    reads_texts: bool = False  # the command writes a report to read the texts in
+
+    def __str__(self) -> str:
+        return f"{self.text}: {self.command}" if self.command else self.text

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tipbench.bench.compare.snapshot import Snapshot, no_cells
+from tipbench.bench.judge.export import waiting_runs
 from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.judge.status import JudgeStatus, judge_status
 from tipbench.bench.suites.rubric import Rubric, parse_rubric
@@ -47,9 +48,10 @@ def status_of_judges(
     store: RunStore, experiment: Experiment, rubric: Rubric
 ) -> tuple[JudgeStatus, dict[tuple[str, int], str]]:
     """Return the status of the judges, and the texts of the items they disagree on most."""
-    status = judge_status(applied_batches(store, batch_runs(store, experiment), rubric.digest), rubric)
-    wanted = {disputed.item for disputed in status.disputed}
     runs = {run.run_id: run for run in stored_runs(store, experiment)}
+    pending = len(waiting_runs(runs.values(), None, rubric))
+    status = judge_status(applied_batches(store, batch_runs(store, experiment), rubric.digest), rubric, pending)
+    wanted = {disputed.item for disputed in status.disputed}
     texts = {
         (run_id, number): stored_candidates(store, runs[run_id]).texts[number]
         for run_id, number in wanted

@@ -10,7 +10,7 @@ from tipbench.bench.context import Context, Observer
 from tipbench.bench.options import Options
 from tipbench.bench.tracking.embedded import SCHEME
 from tipbench.core.settings import Settings
-from tipbench.core.untrusted import without_credentials
+from tipbench.core.untrusted import printable, without_credentials
 
 _PIPED_WIDTH = 160  # without a terminal, as in a file or a log
 
@@ -29,6 +29,12 @@ class Notes(Observer):
 def bench_of(options: Options, observer: Observer | None = None) -> Bench:
     """Return a bench with these options, whose notes go to the terminal."""
     return Bench.from_options(options, Context(observer=observer or Notes()))
+
+
+def print_answer(says: str, next_step: object) -> None:
+    """Print what a result means, and what to do next."""
+    out.print(printable(says), style="bold", soft_wrap=not FITS_WIDTH)
+    out.print(printable(f"Next: {next_step}"), soft_wrap=True)
 
 
 def note(text: str) -> None:

@@ -13,7 +13,7 @@ from tipbench.bench.judge.judges.catalog import PERSON, check_judge, person
 from tipbench.bench.judge.sample import EVERYTHING, BatchSize
 from tipbench.cli.console import bench_of, hint, out
 from tipbench.cli.flags import gather, option_flags
-from tipbench.cli.judge_report import show_applied, show_exported, show_status
+from tipbench.cli.judge_report import show_applied, show_details, show_exported, show_status
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
 
@@ -29,11 +29,12 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "  TIPBENCH_JUDGE_COMMAND='./my-agent --score' tipbench judge --experiment tip-bench-first --run command\n"
     "  tipbench judge --experiment tip-bench-first --status\n\n"
     "In the file, every item needs a whole number for each criterion; the rubric in it says what they mean. "
-    "Model and prompt version are not in the file: judging is blind. Some items are anchors, whose scores are known, "
-    "and some stand there twice: a judge that drifts is found out, and its batch does not count until somebody says so."
+    "Model and prompt version are not in the file: judging is blind. Some items are anchors, whose right scores are "
+    "known, and some are in the file twice. They show whether a judge drifts; if so, the batch is on hold and does not "
+    "count until it is scored again or somebody accepts it."
 )
 @option_flags("experiment", "mlflow_url", "seed", "ollama_url")
-@click.option("--suite", help="Judge by this suite's rubric instead of the one kept with the experiment.")
+@click.option("--suite", help="Judge by this suite's rubric instead of the one stored with the experiment.")
 @click.option("--judge", "judge_name", help="Who judges, for --export and --run.  [default: person, or --run's name]")
 @click.option("--export", "export", type=_FILE, metavar="FILE", help="Write what is pending to this file.")
 @click.option(
@@ -47,17 +48,18 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--apply", "apply", type=_FILE, metavar="FILE", help="Check this filled-in file and write its scores back."
 )
-@click.option("--partial", is_flag=True, help="Apply the runs that are scored completely; the rest stays pending.")
-@click.option("--dry-run", is_flag=True, help="Show what --apply would write, write nothing.")
-@click.option("--replace", is_flag=True, help="Put these scores in the place of other ones by the same judge.")
-@click.option("--accept-drift", metavar="WHY", help="Let the batch of --apply count although it drifted; kept with it.")
+@click.option("--partial", is_flag=True, help="Apply the cells that are scored completely; the rest stay pending.")
+@click.option("--dry-run", is_flag=True, help="Show what --apply would write; write nothing.")
+@click.option("--replace", is_flag=True, help="Replace the judge's earlier scores.")
+@click.option("--accept-drift", metavar="WHY", help="Let the batch count although it drifted; the reason is stored.")
 @click.option(
     "--run",
     "run_name",
     metavar="NAME",
     help=f"Have a judge that runs by itself score what is pending: {', '.join(JUDGES)}.",
 )
-@click.option("--status", is_flag=True, help="Show the judges, their drift over time, and how far they agree.")
+@click.option("--status", is_flag=True, help="Say whether the judges can be trusted, and what still waits for one.")
+@click.option("--verbose", "-v", is_flag=True, help="With --status: every batch, drift, and agreement between judges.")
 def command(
     suite: str | None,
     judge_name: str | None,
@@ -71,20 +73,23 @@ def command(
     accept_drift: str | None,
     run_name: str | None,
     status: bool,
+    verbose: bool,
     **given: Any,
 ) -> int:
-    """Phase B: have the candidates judged blind.
+    """Have candidates judged blind (phase B).
 
     --export writes one JSON file, a person or an agent fills in the scores, --apply writes them back, all or
-    nothing. --run has a judge that runs by itself do both.
+    nothing. --run has a judge that runs by itself do both. --status says whether the judges can be trusted.
 
-    Exit status: 0 done, 1 the batch is in quarantine and does not count, 2 refused.
+    Exit status: 0 done, 1 the batch is on hold and does not count, 2 refused.
     """
     if sum(bool(choice) for choice in (export, apply, run_name, status)) != 1:
-        raise click.UsageError("say one of --export FILE, --apply FILE, --run NAME or --status")
+        raise click.UsageError("give one of --export FILE, --apply FILE, --run NAME or --status")
     _check_flags(apply is not None, bool(export or run_name), sample, limit, dry_run, replace, accept_drift)
     if partial and not (apply or run_name):
         raise click.UsageError("--partial goes with --apply and --run")
+    if verbose and not status:
+        raise click.UsageError("--verbose goes with --status")
     options = gather({**given, "suite": suite})
     if run_name:
         check_judge(run_name, Settings())
@@ -95,7 +100,11 @@ def command(
     with bench_of(options) as bench:
         if status:
             found, texts = bench.status()
-            show_status(found, bench.rubric, texts)
+            show_status(found, options.experiment)
+            if verbose:
+                show_details(found, bench.rubric, texts)
+            elif found.judges:
+                out.print("More: --verbose (every batch, drift over time, agreement, disputed texts).", style="dim")
             return 0
         if export:
             exported = bench.export(export, judge_name or PERSON, size)
@@ -108,7 +117,8 @@ def command(
             applied = bench.judge(run_name or "", judge_name, size, apply_options)
         show_applied(applied, apply_options)
         if not apply_options.dry_run:
-            out.print(f"Next: {hint('compare', options)}", soft_wrap=True)
+            then = hint("judge", options, "--status") if applied.in_quarantine else hint("compare", options)
+            out.print(f"Next: {then}", soft_wrap=True)
     return 1 if applied.in_quarantine else 0
 
 
@@ -124,7 +134,7 @@ def _accepted(why: str | None) -> str:
     if why is None:
         return ""
     if not why.strip():
-        raise click.UsageError("--accept-drift wants a reason: say why the batch counts all the same")
+        raise click.UsageError("--accept-drift needs a reason: say why the batch should count although it drifted")
     try:
         who = getpass.getuser()
     except (KeyError, OSError):  # in a container, the user may have no name

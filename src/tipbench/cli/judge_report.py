@@ -13,10 +13,10 @@ from tipbench.bench.judge.drift import ENOUGH_ANCHORS
 from tipbench.bench.judge.export import Exported
 from tipbench.bench.judge.file import schema_path
 from tipbench.bench.judge.sample import seconds_for
-from tipbench.bench.judge.status import BatchLine, Disputed, JudgeStatus
+from tipbench.bench.judge.status import BatchLine, Disputed, JudgeStatus, status_answer
 from tipbench.bench.suites.rubric import Rubric
-from tipbench.cli.console import out
-from tipbench.core.text import duration, utc_minute
+from tipbench.cli.console import out, print_answer
+from tipbench.core.text import counted, duration, utc_minute
 from tipbench.core.untrusted import printable
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -25,19 +25,19 @@ _BARS = "▁▂▃▄▅▆▇█"
 def show_exported(path: Path, exported: Exported, then: str) -> None:
     extra = []
     if exported.anchors:
-        extra.append(f"{exported.anchors} anchors")
+        extra.append(counted(exported.anchors, "anchor"))
     if exported.repeats:
-        extra.append(f"{exported.repeats} repeats")
-    extras = f", {' and '.join(extra)} among them unmarked" if extra else ""
+        extra.append(counted(exported.repeats, "repeat"))
+    extras = f", with {' and '.join(extra)} unmarked among them" if extra else ""
     out.print(
-        f"{exported.items} items wait in {path} to be scored ({exported.candidates} candidates{extras}); about "
-        f"{duration(seconds_for(exported.items))} for a person. {schema_path(path).name} next to it helps editors.",
+        f"{counted(exported.items, 'item')} to score in {path} ({counted(exported.candidates, 'candidate')}{extras}); "
+        f"about {duration(seconds_for(exported.items))} for a person. {schema_path(path).name} helps editors.",
         soft_wrap=True,
     )
     if exported.left_out:
         out.print(
-            f"Up to {exported.sample} of each cell's candidates are in it, {exported.left_out} are left out; --sample "
-            f"K takes K of each cell.",
+            f"It holds up to {exported.sample} of each cell's candidates; {exported.left_out} are left out. --sample K "
+            f"takes K of each cell.",
             soft_wrap=True,
         )
     out.print(
@@ -46,34 +46,33 @@ def show_exported(path: Path, exported: Exported, then: str) -> None:
 
 
 def show_applied(applied: Applied, options: ApplyOptions) -> None:
-    _show_drift(applied)
-    if not applied.changed:
+    """Print what was written and whether it counts, then how the judge agrees with the anchors."""
+    if applied.changed:
+        kind = "Provisional scores" if applied.provisional else "Scores"
+        verb = "would be written" if options.dry_run else "were written"
+        cells = counted(applied.runs, "cell")
+        candidates = counted(applied.candidates, "candidate")
+        out.print(f"{kind} of {candidates} by '{applied.judge}' {verb} to {cells}{_more(applied)}.", soft_wrap=True)
+    else:
         out.print("The same scores were applied before; nothing changed.")
-        if applied.quarantine:
-            _show_quarantine(applied)
-        return
-    kind = "provisional scores" if applied.provisional else "scores"
-    verb = "would be written" if options.dry_run else "written"
-    out.print(
-        f"{kind} of {applied.candidates} candidates by '{applied.judge}' {verb} to {applied.runs} runs{_more(applied)}."
-    )
-    if applied.settled.unlinked_groups:
-        groups = " and ".join(" with ".join(group) for group in applied.settled.unlinked_groups)
-        out.print(f"{groups} share too few candidates to be put on one scale.", style="yellow", soft_wrap=True)
-    if applied.settled.gone:
-        out.print(f"{applied.settled.gone} runs that were scored before are gone from MLflow.", style="yellow")
     if applied.quarantine:
         _show_quarantine(applied)
+    if applied.changed and applied.settled.unlinked_groups:
+        groups = " and ".join(" with ".join(group) for group in applied.settled.unlinked_groups)
+        out.print(f"{groups} share too few candidates to be put on one scale.", style="yellow", soft_wrap=True)
+    if applied.changed and applied.settled.gone:
+        out.print(f"{applied.settled.gone} runs that were scored before are gone from MLflow.", style="yellow")
+    _show_drift(applied)
 
 
 def _more(applied: Applied) -> str:
     parts = []
     if applied.left:
-        parts.append(f"{applied.left} candidates are left for later")
+        parts.append(f"{counted(applied.left, 'candidate')} left for later")
     if applied.replaced:
-        parts.append(f"{applied.replaced} had other scores before, which stay in the history")
+        parts.append(f"{applied.replaced} had other scores before, which remain in the history")
     if applied.overruled:
-        parts.append(f"{applied.overruled} candidates with an overruled flag")
+        parts.append(f"the judge overruled a flag of {counted(applied.overruled, 'candidate')}")
     return "".join(f"; {part}" for part in parts)
 
 
@@ -84,7 +83,7 @@ def _show_quarantine(applied: Applied) -> None:
         out.print(f"Drift: {applied.quarantine}", style="yellow", soft_wrap=True)
     else:
         out.print(
-            f"IN QUARANTINE, the scores are kept and do not count: {applied.quarantine}\nRead the rubric again and "
+            f"ON HOLD: the scores are stored and don't count: {applied.quarantine}\nRead the rubric again and "
             f"score the candidates anew (--export), or let them count with --apply FILE --accept-drift 'why'.",
             style="bold yellow",
             soft_wrap=True,
@@ -95,7 +94,7 @@ def _show_drift(applied: Applied) -> None:
     drift = applied.drift
     if not drift.assessable:
         out.print(
-            f"Drift is not assessable: {drift.anchors} anchors, {ENOUGH_ANCHORS} are needed to tell.",
+            f"Drift is not assessable: {counted(drift.anchors, 'anchor')} scored, and it takes {ENOUGH_ANCHORS}.",
             style="dim",
             soft_wrap=True,
         )
@@ -114,11 +113,26 @@ def _show_drift(applied: Applied) -> None:
     out.print(table)
 
 
-def show_status(status: JudgeStatus, rubric: Rubric, labels: Mapping[tuple[str, int], str]) -> None:
-    """Print the judges' batches, their drift over time, and how far they agree."""
-    if not status.batches:
-        out.print("No batch has been applied yet.")
+def show_status(status: JudgeStatus, experiment: str) -> None:
+    """Print whether the judges can be trusted and what to do next, with a line for each judge."""
+    answer = status_answer(status, experiment)
+    print_answer(answer.says, answer.next)
+    if not status.judges:
         return
+    table = _plain_table("")
+    table.add_column("judge", overflow="fold")
+    table.add_column("batches", justify="right", no_wrap=True)
+    table.add_column("candidates", justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("against the anchors", overflow="fold")
+    for line in status.judges:
+        figures = (str(line.batches), str(line.candidates), line.state, line.anchors)
+        table.add_row(printable(line.judge), *figures, style="yellow" if line.on_hold else None)
+    out.print(table)
+
+
+def show_details(status: JudgeStatus, rubric: Rubric, labels: Mapping[tuple[str, int], str]) -> None:
+    """Print the judges' batches, their drift over time, and how far they agree."""
     _show_batches(status.batches, rubric)
     for judge in dict.fromkeys(line.judge for line in status.batches):
         _show_drift_history(judge, [line for line in status.batches if line.judge == judge], rubric)
@@ -134,11 +148,11 @@ def show_status(status: JudgeStatus, rubric: Rubric, labels: Mapping[tuple[str, 
         _show_disputed(status.disputed, rubric, labels)
     for flag, (overruled, of) in status.overruled.items():
         if of:
-            out.print(f"{flag}: code checked it {of} times, judges saw it otherwise {overruled} times.")
+            out.print(f"{flag}: checked by code {of} times, overruled by judges {overruled} times.")
 
 
 def _show_batches(lines: Sequence[BatchLine], rubric: Rubric) -> None:
-    table = _plain_table("Batches, in the order of their applying")
+    table = _plain_table("Batches, in the order in which they were applied")
     table.add_column("judge")
     table.add_column("applied")
     table.add_column("candidates", justify="right")

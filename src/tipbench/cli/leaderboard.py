@@ -23,7 +23,7 @@ from tipbench.bench.compare.messages import (
     verdict,
     warnings,
 )
-from tipbench.cli.console import FITS_WIDTH, out
+from tipbench.cli.console import out, print_answer
 from tipbench.core.errors import InvalidInput
 from tipbench.core.text import size
 from tipbench.core.untrusted import printable
@@ -58,9 +58,8 @@ def show_leaderboard(board: Leaderboard, form: str = "table", verbose: bool = Fa
 
 
 def show_answer(board: Leaderboard) -> None:
-    answer, step = answer_of(board).sentences
-    out.print(printable(answer), style="bold", soft_wrap=not FITS_WIDTH)
-    out.print(printable(step), soft_wrap=True)
+    answer = answer_of(board)
+    print_answer(answer.says, answer.next)
 
 
 def _small_table(board: Leaderboard) -> Table:

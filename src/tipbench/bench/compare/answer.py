@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tipbench.bench.compare.comparison import too_few
 from tipbench.bench.compare.leaderboard import LEAST_AGREEMENT, Leaderboard, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
-from tipbench.bench.records import SECONDS_A_JUDGEMENT
+from tipbench.bench.records import SECONDS_A_JUDGEMENT, NextStep
 from tipbench.core.text import duration, plural
 from tipbench.core.untrusted import printable
 from tipbench.statistics.top_group import units_to_separate
@@ -19,19 +19,6 @@ Verdict = Literal["winner", "open", "too_little"]
 PRACTICALLY_EQUAL = 0.15  # points that picking the leader may be expected to lose
 FEW_UNITS = 16  # with fewer, the true loss was measured to be up to twice the expected one
 _MANY = 1_000  # scenarios: nobody writes and judges that many
-
-
-@dataclass(frozen=True)
-class NextStep:
-    """What to do now, and what it costs."""
-
-    text: str
-    command: str | None = None
-    judgements: int | None = None  # that it takes; None where that is not known
-    reads_texts: bool = False  # the command writes a report to read the texts in
-
-    def __str__(self) -> str:
-        return f"{self.text}: {self.command}" if self.command else self.text
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,22 @@
-"""The status of an experiment's judges: their drift over time, and how far they agree with each other."""
+"""The status of an experiment's judges: whether they can be trusted, their drift over time, and how far they agree."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from tipbench.bench.judge.drift import ENOUGH_ANCHORS
+from tipbench.bench.judge.judges.catalog import CATALOG
 from tipbench.bench.judge.settle import effective_verdicts
-from tipbench.bench.records import Verdict
+from tipbench.bench.records import SECONDS_A_JUDGEMENT, NextStep, Verdict
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.batches import AppliedBatch
+from tipbench.core.text import counted, duration
 from tipbench.statistics.agreement import krippendorff_alpha, weighted_kappa
 
+LOW_ALPHA = 0.4  # below this, judges can't be said to mean the same by a criterion
+_CLOSE = 0.5  # share of the tolerance up to which an offset is called close
 _MAX_DISPUTED = 5
 Item = tuple[str, int]
 
@@ -23,10 +29,23 @@ class BatchLine:
     batch: str
     applied_ms: int
     candidates: int
-    state: str  # "counts", "provisional", "in quarantine", "accepted"
+    state: str  # "counts", "provisional", "on hold", "accepted", "scored again" (was on hold; the scores are replaced)
     quarantine: str
     accepted: str
     drift: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class JudgeLine:
+    """One judge, over all batches."""
+
+    judge: str
+    batches: int
+    candidates: int  # different ones
+    state: str  # as a batch's; "1 of 3 on hold" where others count
+    anchors: str  # how it agrees with the anchors, in a word or two
+    trusted: bool | None  # None: too few anchors to tell
+    on_hold: str  # why the newest batch on hold drifted; empty if none is
 
 
 @dataclass(frozen=True)
@@ -51,6 +70,8 @@ class Disputed:
 class JudgeStatus:
     """Everything about the judges of an experiment."""
 
+    judges: tuple[JudgeLine, ...]
+    pending: int  # cells that wait for a judge whose scores count
     batches: tuple[BatchLine, ...]
     alpha: Mapping[str, float | None]  # by criterion, over the judges that count; empty for fewer than two
     pairs: tuple[PairKappa, ...]
@@ -58,12 +79,18 @@ class JudgeStatus:
     overruled: Mapping[str, tuple[int, int]]  # flag → (overruled, checked): how often judges overruled code
 
 
-def judge_status(batches: Sequence[AppliedBatch], rubric: Rubric) -> JudgeStatus:
+def judge_status(batches: Sequence[AppliedBatch], rubric: Rubric, pending: int = 0) -> JudgeStatus:
     verdicts = effective_verdicts(batches)
     several = len(verdicts) > 1
     counting = {judge: verdicts[judge] for judge in {batch.batch.judge for batch in batches if batch.counted}}
+    lines = tuple(_line(batch, counting.get(batch.batch.judge, {})) for batch in batches)
     return JudgeStatus(
-        batches=tuple(_line(batch) for batch in batches),
+        judges=tuple(
+            _judge_line([line for line in lines if line.judge == judge], len(own), rubric)
+            for judge, own in verdicts.items()
+        ),
+        pending=pending,
+        batches=lines,
         alpha={name: _alpha(counting, name) for name in rubric.criteria} if len(counting) > 1 else {},
         pairs=tuple(_pair(one, other, verdicts, rubric) for one, other in combinations(sorted(verdicts), 2)),
         disputed=_most_disputed(verdicts, rubric) if several else (),
@@ -71,15 +98,46 @@ def judge_status(batches: Sequence[AppliedBatch], rubric: Rubric) -> JudgeStatus
     )
 
 
-def _line(batch: AppliedBatch) -> BatchLine:
-    state = "counts" if batch.counted else "in quarantine"
+def _line(batch: AppliedBatch, counting: Mapping[Item, Verdict]) -> BatchLine:
+    """Describe a batch; `counting` holds the judge's verdicts that count."""
+    items = [(v.slot.run_id, v.slot.candidate) for v in batch.verdicts if v.slot.kind == "candidate"]
+    state = "counts" if batch.counted else "scored again" if all(item in counting for item in items) else "on hold"
     if batch.batch.provisional:
         state = "provisional"
     elif batch.quarantine and batch.accepted:
         state = "accepted"
-    candidates = sum(verdict.slot.kind == "candidate" for verdict in batch.verdicts)
     details = (batch.quarantine, batch.accepted, batch.drift)
-    return BatchLine(batch.batch.judge, batch.batch.id, batch.applied_ms, candidates, state, *details)
+    return BatchLine(batch.batch.judge, batch.batch.id, batch.applied_ms, len(items), state, *details)
+
+
+def _judge_line(lines: Sequence[BatchLine], candidates: int, rubric: Rubric) -> JudgeLine:
+    """Sum up a judge's batches, of which there is at least one; how it scores now is what its last batch shows."""
+    held = [line for line in lines if line.state == "on hold"]
+    current = [line for line in lines if line.state != "scored again"]
+    state = current[-1].state if current else lines[-1].state
+    if held:
+        state = "on hold" if len(held) == len(current) else f"{len(held)} of {len(current)} on hold"
+    assessed = [line for line in current if line.drift.get("criteria")]
+    return JudgeLine(
+        judge=lines[0].judge,
+        batches=len(lines),
+        candidates=candidates,
+        state=state,
+        anchors=_agreement(assessed[-1].drift["criteria"], rubric) if assessed else "too few anchors",
+        trusted=None if not assessed else not any(line.quarantine for line in current),
+        on_hold=held[-1].quarantine if held else "",
+    )
+
+
+def _agreement(criteria: Mapping[str, Any], rubric: Rubric) -> str:
+    """Say in a word or two how a judge's scores lie to the anchors', by the criterion that deviates most."""
+    tolerances = {name: rubric.tolerances.offset * (one.max - one.min) for name, one in rubric.criteria.items()}
+    offsets = {name: criteria[name]["offset"]["mean"] for name in tolerances if name in criteria}
+    most = max(offsets, key=lambda name: abs(offsets[name]) / tolerances[name])
+    if abs(offsets[most]) <= _CLOSE * tolerances[most]:
+        problems = [name for name, found in criteria.items() if found["problems"]]
+        return f"erratic on {problems[0]}" if problems else "close"
+    return f"{'mild' if offsets[most] > 0 else 'strict'} by {abs(offsets[most]):.1f} on {most}"
 
 
 def _alpha(verdicts: Mapping[str, Mapping[Item, Verdict]], name: str) -> float | None:
@@ -125,3 +183,79 @@ def _overruled(verdicts: Mapping[str, Mapping[Item, Verdict]], rubric: Rubric) -
         for name, flag in rubric.flags.items()
         if flag.check
     }
+
+
+# The answer, for whoever shows the status.
+
+
+@dataclass(frozen=True)
+class StatusAnswer:
+    """Whether the judges can be trusted, who is on hold, what waits, and what to do next."""
+
+    says: str
+    next: NextStep
+
+
+def status_answer(status: JudgeStatus, experiment: str) -> StatusAnswer:
+    waiting = f"{counted(status.pending, 'cell')} {'waits' if status.pending == 1 else 'wait'} for a judge."
+    if not status.judges:
+        says = f"No batch has been applied yet; {waiting}" if status.pending else "No batch has been applied yet."
+        return StatusAnswer(says, _next_step(status, experiment))
+    held = [f"The scores of {line.judge} are on hold and don't count ({line.on_hold})." for line in _on_hold(status)]
+    sentences = [_trust(status), *held[:1], *([waiting] if status.pending else [])]
+    if len(held) > 1:
+        sentences[1] = f"The scores of {_names(_on_hold(status))} are on hold and don't count; --verbose says why."
+    return StatusAnswer(" ".join(sentence for sentence in sentences if sentence), _next_step(status, experiment))
+
+
+def _on_hold(status: JudgeStatus) -> list[JudgeLine]:
+    return [line for line in status.judges if line.on_hold]
+
+
+def _trust(status: JudgeStatus) -> str:
+    """Say whether those can be trusted whose scores count; empty if nobody's do because all are on hold."""
+    counting = [line for line in status.judges if line.state not in ("provisional", "on hold")]
+    if not counting:
+        return "" if _on_hold(status) else "Only rules have scored so far; their scores are shown and never count."
+    accepted = [line for line in counting if line.trusted is False and not line.on_hold]
+    unknown = [line for line in counting if line.trusted is None]
+    disputed = [name for name, alpha in status.alpha.items() if alpha is not None and alpha < LOW_ALPHA]
+    if accepted:
+        return f"Take the scores of {_names(accepted)} with care: they drifted from the anchors and were accepted."
+    if disputed:
+        return f"Take the scores with care: {_names(counting)} disagree on {_listed(disputed)}."
+    if unknown:
+        return (
+            f"Whether {_names(unknown)} can be trusted is not known: that takes {ENOUGH_ANCHORS} anchors in a judge's "
+            "batches."
+        )
+    trusted = [line for line in counting if line.trusted]
+    return f"{_names(trusted)} can be trusted: the scores agree with the anchors'." if trusted else ""
+
+
+def _next_step(status: JudgeStatus, experiment: str) -> NextStep:
+    held = _on_hold(status)
+    if held:
+        judge = held[0].judge
+        again = ("--run", judge) if judge in CATALOG else ("--export", "judge.json", "--judge", judge)
+        text = f"have {judge} read the rubric and score again, or accept the scores (--accept-drift)"
+        return NextStep(text, _command(experiment, "judge", *again))
+    if status.pending:
+        text = f"judge {counted(status.pending, 'cell')}, about {duration(status.pending * SECONDS_A_JUDGEMENT)}"
+        command = _command(experiment, "judge", "--export", "judge.json", "--sample", "1")
+        return NextStep(text, command, status.pending)
+    if status.judges:
+        return NextStep("see what the scores decide", _command(experiment, "compare"), 0)
+    return NextStep("nothing waits for a judge; see what was collected", _command(experiment, "compare"), 0)
+
+
+def _names(lines: Sequence[JudgeLine]) -> str:
+    return _listed([line.judge for line in lines])
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _command(experiment: str, command: str, *words: str) -> str:
+    return shlex.join(("tipbench", command, "--experiment", experiment, *words))
