@@ -35,6 +35,20 @@ def found(margin: float | None = 0.01) -> dict[str, Any]:
             {"name": "specialist", "about": "", "control": False, "arms": _arms(margin)},
             {"name": "chaotic", "about": "", "control": True, "arms": _arms(margin)},
         ],
+        "answer": answer(0.1, 0.02 if margin else None),
+    }
+
+
+def answer(gap: float, half: float | None, seeds_needed: int | None = 45) -> dict[str, Any]:
+    """The answer that egreedy/v2 is ahead of egreedy by so much, give or take `half`."""
+    low, high = (None, None) if half is None else (gap - half, gap + half)
+    ahead = {"egreedy": {"mean": gap, "low": low, "high": high, "seeds_needed": seeds_needed}}
+    return {
+        "best": "egreedy/v2",
+        "certain": low is not None and low > 0,
+        "ahead": ahead,
+        "says": "egreedy/v2 earns most.",
+        "next": {"text": "let it prove itself", "command": "tipbench sim gate --candidate egreedy/v2"},
     }
 
 

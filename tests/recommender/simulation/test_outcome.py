@@ -8,7 +8,7 @@ from scipy import stats
 
 from tests.recommender.simulation.worlds import LIKES_INBOX, a_plan, a_world
 from tipbench.recommender.simulation.experiment import Results, simulate
-from tipbench.recommender.simulation.outcome import arm_data, outcome_data, plan_data
+from tipbench.recommender.simulation.outcome import answer_data, arm_data, outcome_data, plan_data
 
 
 def _found(seeds: int) -> Results:
@@ -35,6 +35,19 @@ def test_means_and_intervals_are_scipys() -> None:
 
 def test_one_seed_has_no_interval() -> None:
     assert np.isnan(outcome_data(_found(seeds=1))["overall"]["egreedy"]["reward"]["margin"])
+
+
+def test_the_best_is_compared_life_by_life() -> None:
+    results = _found(seeds=6)
+    answer = answer_data(results)
+    best, [other] = answer["best"], answer["ahead"]
+    assert {best, other} == {"egreedy", "egreedy/v2"}
+    paired = stats.ttest_rel(results.means(best).mean(axis=0), results.means(other).mean(axis=0))
+    found = answer["ahead"][other]
+    assert (found["low"], found["high"]) == pytest.approx(paired.confidence_interval(), abs=1e-3)
+    assert found["mean"] >= 0
+    assert answer["certain"] == (paired.pvalue < 0.05)
+    assert answer_data(_found(seeds=1))["certain"] is False
 
 
 def test_a_plan_says_all_that_results_depend_on() -> None:

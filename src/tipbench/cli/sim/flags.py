@@ -59,6 +59,13 @@ class Flags:
             http=self.http,
         )
 
+    def changed(self) -> tuple[str, ...]:
+        """Return the flags that results depend on and that are not at their defaults, except for --seeds."""
+        given = {"first_seed": self.first_seed, "steps": self.steps, "offered": self.offered}
+        numbers = [(f"--{name.replace('_', '-')}", str(n)) for name, n in given.items() if n != _DEFAULTS[name]]
+        world = [("--world", str(self.world))] if self.world else []
+        return tuple(word for pair in [*numbers, *world] for word in pair)
+
     def processes(self, lives: int) -> int:
         """Return the number of worker processes: by default one per usable core, never more than there are lives."""
         return min(self.workers or len(os.sched_getaffinity(0)), lives)

@@ -1,5 +1,6 @@
 """A simulation's results as plain data; the same plan gives the same bytes."""
 
+from math import ceil, inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from tipbench.recommender.simulation.experiment import METRICS, Plan, Results, b
 from tipbench.recommender.simulation.rollout import Arm
 from tipbench.recommender.simulation.user_model import SIMULATOR
 from tipbench.statistics.drift import t_quantile
+from tipbench.statistics.planning import units_needed
 
 SCHEMA = 1
 
@@ -52,6 +54,36 @@ def outcome_data(results: Results) -> dict[str, Any]:
             for index, persona in enumerate(plan.world.personas)
         ],
     }
+
+
+def answer_data(results: Results) -> dict[str, Any]:
+    """Return which arm earns most over all personas, and how far ahead of each other arm it is, best first.
+
+    Arms serve the same lives, so differences are paired by seed; their 95 % intervals are Student's t. The best is
+    certain if each of them is above 0. With one seed there are no intervals.
+    """
+    by_seed = {arm.name: results.means(arm.name).mean(axis=0) for arm in results.plan.arms}
+    best, *others = sorted(by_seed, key=lambda name: -float(by_seed[name].mean()))
+    ahead: dict[str, dict[str, Any]] = {}
+    for name in others:
+        middle, margin = _mean_and_margin((by_seed[best] - by_seed[name])[:, None])
+        gap, half = float(middle[0]), float(margin[0])
+        ahead[name] = {
+            "mean": gap,
+            "low": gap - half,
+            "high": gap + half,
+            "seeds_needed": _seeds_needed(gap, half, len(by_seed[name])),
+        }
+    return {"best": best, "certain": bool(ahead) and all(one["low"] > 0 for one in ahead.values()), "ahead": ahead}
+
+
+def _seeds_needed(gap: float, margin: float, seeds: int) -> int | None:
+    """Return how many seeds would show this gap, if it stays as it is; None if that can't be told."""
+    if seeds < 2:
+        return None
+    degrees_t = t_quantile(seeds - 1)
+    needed = units_needed(gap, margin * sqrt(seeds) / degrees_t, degrees_t)
+    return None if needed == inf else max(2, ceil(needed))
 
 
 def _metrics(results: Results, arm: str, persona: int | None) -> dict[str, Any]:

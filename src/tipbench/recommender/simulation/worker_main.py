@@ -17,7 +17,7 @@ from tipbench.core.errors import InvalidInput, TipbenchError
 from tipbench.core.processes import kill_descendants, when_parent_ends
 from tipbench.recommender.simulation.experiment import Results, simulate
 from tipbench.recommender.simulation.gate import as_data, judge
-from tipbench.recommender.simulation.outcome import outcome_data
+from tipbench.recommender.simulation.outcome import answer_data, outcome_data
 from tipbench.recommender.simulation.over_http import service
 from tipbench.recommender.simulation.subprocess_runner import SimulationRequest
 
@@ -47,7 +47,7 @@ def main() -> None:
 def run_request(request: SimulationRequest, workers: int, folder: Path) -> dict[str, Any]:
     results = _simulate(request, workers, folder)
     found = outcome_data(results)
-    return found | {"gate": as_data(judge(results))} if request.kind == "gate" else found
+    return found | ({"gate": as_data(judge(results))} if request.kind == "gate" else {"answer": answer_data(results)})
 
 
 def _simulate(request: SimulationRequest, workers: int, folder: Path) -> Results:
