@@ -96,8 +96,13 @@ def test_the_best_rows_tips_are_served_and_their_rewards_stand_beside_the_leader
     assert table.status == 0, table.err
     assert "2 of 3 rows of 'tip-bench-served' were served, 12 times to 3 users" in table.out
     assert "A policy chose what to show" in table.out
-    [line] = [line for line in table.out.splitlines() if "scripted/poor.yaml" in line]
+    answer, step, *lines = table.out.splitlines()
+    assert answer.startswith("It can't be said yet which row users respond to best: scripted/great.yaml × v1 has")
+    assert step.startswith("Next: go on serving")
+    [line] = [line for line in lines if "scripted/poor.yaml" in line]
     assert "-0.50" in line
+    assert "effective sample" not in table.out
+    assert "effective sample" in recommend("rewards", "--verbose").out
     [great, _] = csv.DictReader(io.StringIO(recommend("rewards", "--format", "csv").out))
     assert float(great["mean_reward"]) == 1.0
     assert "| 1 | scripted/great.yaml | v1 |" in recommend("rewards", "--format", "markdown").out
