@@ -75,10 +75,12 @@ def test_the_best_rows_tips_are_served_and_their_rewards_stand_beside_the_leader
 ) -> None:
     written = recommend("tips")
     assert written.status == 0, written.err
-    assert "8 tips of scripted/great.yaml × v1; left out: 0 failed cells, 0 empty ones." in written.err
+    assert "Took 8 tips of scripted/great.yaml × v1. " in written.err
+    assert "Left out" not in written.err
     assert {one["text"] for one in json.loads(written.out)} == {ANSWERS["great"]}
     assert recommend("tips").out == written.out
-    poor = candidates(recommend("tips", "--model", "scripted/poor.yaml", "--category", "time_slot").out)
+    all_of_poor = ("tips", "--model", "scripted/poor.yaml", "--min-composite", "2")
+    poor = candidates(recommend(*all_of_poor, "--category", "time_slot").out)
     assert {tip.category for tip in poor} == {"morning", "evening"}
 
     serve_all(home, candidates(written.out), 1.0)
@@ -109,7 +111,7 @@ def test_the_best_rows_tips_are_served_and_their_rewards_stand_beside_the_leader
 
 
 def test_what_models_write_is_data(recommend: Run) -> None:
-    written = recommend("tips", "--model", "scripted/nasty.yaml")
+    written = recommend("tips", "--model", "scripted/nasty.yaml", "--min-composite", "2")
     assert written.status == 0, written.err
     assert "\x1b" not in written.out
     assert {one["text"] for one in json.loads(written.out)} == {json.loads(f'"{NASTY}"')}
@@ -128,6 +130,8 @@ def test_before_anything_was_served_it_says_so(recommend: Run) -> None:
         (("tips", "--model", "nobody"), "no row of 'tip-bench-served' is nobody"),
         (("tips", "--category", "weather"), "--category 'weather' is none of persona, time_slot, scenario"),
         (("tips", "--top", "0"), "0 is not in the range"),
+        (("tips", "--min-composite", "nan"), "--min-composite nan is not on the composite's scale, which is 2 to 17"),
+        (("tips", "--model", "scripted/poor.yaml"), "is good enough (8 tips with a composite below 9.5); lower"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(recommend: Run, words: tuple[str, ...], says: str) -> None:
@@ -150,6 +154,7 @@ def test_texts_come_from_a_server_too(mlflow: MlflowServer, home: Path) -> None:
     written = tipbench("recommend", "tips", *place)
     assert written.status == 0, written.err
     assert "No answer yet: nothing is judged." in written.err
+    assert "Not judged, but taken: 4 tips." in written.err
     tips = candidates(written.out)
     assert len(tips) == 4
     serve_all(home, tips, 0.5)

@@ -5,13 +5,21 @@ from dataclasses import replace
 import pytest
 
 from tests.bench.compare.html.boards import board, cell, counted, empty, failed, grid
+from tests.integration.filling import filled
 from tests.server.views.conftest import EXPERIMENT
+from tipbench.bench.bench import Bench
 from tipbench.bench.compare.leaderboard import Leaderboard
+from tipbench.bench.context import Context
+from tipbench.bench.judge.judges.interface import JudgeName
+from tipbench.bench.judge.sample import BatchSize
+from tipbench.bench.judge.settle import effective_verdicts
+from tipbench.bench.suites.load import load_suite
+from tipbench.bench.tracking.batches import applied_batches, batch_runs
 from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates
 from tipbench.core.errors import InvalidInput, NotFound
 from tipbench.server.views.boards import Boards
 from tipbench.server.views.store_provider import StoreProvider
-from tipbench.server.views.tips import Tips, best_row_indices, tips_of
+from tipbench.server.views.tips import Tips, best_row_indices, good_tips, tips_of
 
 
 @pytest.fixture
@@ -99,3 +107,51 @@ def test_a_run_that_is_gone_is_named(stores: StoreProvider, read: Leaderboard) -
     store.remove_run(run)
     with pytest.raises(NotFound, match=f"run {run.run_id} is gone from '{EXPERIMENT}'"):
         tips(stores, read, rows=(0, 1))
+
+
+def test_poor_and_overlong_tips_are_left_out_and_counted(stores: StoreProvider, read: Leaderboard) -> None:
+    rubric = load_suite("tip").rubric
+    found = tips(stores, read)
+    assert found.unjudged == 16
+    assert good_tips(found, rubric).tips == found.tips, "what nobody has judged is taken"
+    poor, fair, good, overlong = found.tips[:4]
+    scored = replace(
+        found,
+        failed=1,
+        tips=(
+            replace(poor, composite=9.0),
+            replace(fair, composite=9.5),
+            replace(good, composite=17.0),
+            replace(overlong, composite=17.0, text="x" * 161),
+        ),
+    )
+    taken = good_tips(scored, rubric)
+    assert [tip.candidate for tip in taken.tips] == [fair.candidate, good.candidate]
+    reasons = "1 tip with a composite below 9.5, 1 tip longer than the rubric allows, 1 cell that failed"
+    assert taken.left_out == reasons
+    assert len(good_tips(scored, rubric, 2.0).tips) == 3
+    assert good_tips(scored, rubric, 17.0).low == 2
+    with pytest.raises(InvalidInput, match=r"is good enough \(1 tip with a composite below 9\.5\); lower"):
+        good_tips(replace(scored, failed=0, tips=scored.tips[:1]), rubric)
+    with pytest.raises(InvalidInput, match=r"--min-composite 18 is not on the composite's scale, which is 2 to 17"):
+        good_tips(scored, rubric, 18.0)
+
+
+def test_a_tip_has_its_own_composite_else_its_cells(stores: StoreProvider, boards: Boards) -> None:
+    store = stores.store()
+    with Bench(EXPERIMENT, context=Context(store=store)) as bench:
+        file = filled(bench.new_batch(JudgeName("ana"), BatchSize(sample=1)).file)
+        bench.apply(file)
+        own = {
+            item: verdict.composite
+            for batch in applied_batches(store, batch_runs(store, bench.experiment), bench.rubric.digest)
+            for item, verdict in effective_verdicts([batch])["ana"].items()
+        }
+    found = tips(stores, boards.leaderboard(EXPERIMENT))
+    by_run: dict[str, list[float | None]] = {}
+    for tip in found.tips:
+        assert tip.candidate.source
+        by_run.setdefault(tip.candidate.source.run_id, []).append(tip.composite)
+    assert found.unjudged == 0
+    for run_id, composites in by_run.items():
+        assert composites == [next(value for (run, _), value in own.items() if run == run_id)] * 2

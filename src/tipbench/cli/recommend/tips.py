@@ -1,15 +1,16 @@
-"""`tipbench recommend tips`: the bench's best tips as candidates."""
+"""`tipbench recommend tips`: tips of the leading rows as candidates."""
 
 from typing import Any
 
 import click
 
-from tipbench.bench.compare.leaderboard import Leaderboard, row_label
+from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of, row_label
 from tipbench.cli.console import bench_of, note
 from tipbench.cli.flags import gather, option_flags
+from tipbench.core.text import counted
 from tipbench.core.untrusted import json_text, printable
 from tipbench.recommender.records import MOST_CANDIDATES
-from tipbench.server.views.tips import Tips, best_row_indices, tips_of
+from tipbench.server.views.tips import Tips, best_row_indices, good_tips, tips_of
 
 
 @click.command(
@@ -19,28 +20,38 @@ from tipbench.server.views.tips import Tips, best_row_indices, tips_of
     "  tipbench recommend tips --experiment tip-bench-first --model qwen2.5:1.5b --prompt v2-mentor > tips.json\n"
 )
 @option_flags("experiment", "mlflow_url")
-@click.option(
-    "--top", type=click.IntRange(min=1), default=1, metavar="N", help="How many rows, the best first.  [default: 1]"
-)
+@click.option("--top", type=click.IntRange(min=1), default=1, metavar="N", help="Take the N best rows.  [default: 1]")
 @click.option("--model", metavar="NAME", help="Only rows of this model.")
 @click.option("--prompt", metavar="VERSION", help="Only rows of this prompt.")
 @click.option(
     "--category",
     metavar="FACTOR",
-    help="What a tip's category is: a factor of the suite, or 'scenario'.  "
-    "[default: what its scenarios belong together by, else the scenario]",
+    help="What to use as a tip's category: a factor of the suite, or 'scenario'.  "
+    "[default: the factor that groups the suite's scenarios, else the scenario]",
 )
-def command(top: int, model: str | None, prompt: str | None, category: str | None, **given: Any) -> None:
-    """The tips of the leaderboard's best (model, prompt), as candidates in JSON.
+@click.option(
+    "--min-composite",
+    type=float,
+    metavar="X",
+    help="Leave out tips with a lower composite.  [default: the middle of its scale]",
+)
+def command(
+    top: int, model: str | None, prompt: str | None, category: str | None, min_composite: float | None, **given: Any
+) -> None:
+    """Write the tips of the leaderboard's leading (model, prompt) as candidates in JSON.
 
     A list of {"candidate": …, "text": …}. POST /score takes the candidates as they are; the texts are for the app to
-    show. Each candidate names the MLflow run that it came from, so that `tipbench recommend rewards` can tell what
-    became of it.
+    show. Each candidate names the MLflow run that it came from, so that `tipbench recommend rewards` can report what
+    users did with it. Tips that are longer than the rubric allows are left out. How sure it is that the row leads is
+    said on stderr.
     """
     options = gather(given)
     with bench_of(options) as bench:
-        board = bench.compare()
-        tips = tips_of(bench.store, bench.experiment, board, best_row_indices(board, top, model, prompt), category)
+        snapshot = bench.snapshot()
+        rubric = bench.rubric_for(snapshot)
+        board = leaderboard_of(snapshot, rubric)
+        rows = best_row_indices(board, top, model, prompt)
+        tips = good_tips(tips_of(bench.store, bench.experiment, board, rows, category), rubric, min_composite)
     click.echo(
         json_text([{"candidate": tip.candidate.model_dump(exclude_none=True), "text": tip.text} for tip in tips.tips])
     )
@@ -49,9 +60,13 @@ def command(top: int, model: str | None, prompt: str | None, category: str | Non
 
 
 def _notes(board: Leaderboard, tips: Tips) -> list[str]:
+    """Say which rows were taken and how sure it is that they lead, then what is left out."""
     rows = ", ".join(row_label(board, row) for row in tips.rows)
-    notes = [f"{len(tips.tips)} tips of {rows}; left out: {tips.failed} failed cells, {tips.empty} empty ones."]
-    notes.append(board.answer.says)
+    notes = [f"Took {counted(len(tips.tips), 'tip')} of {rows}. {board.answer.says}"]
+    if tips.left_out:
+        notes.append(f"Left out: {tips.left_out}.")
+    if tips.unjudged:
+        notes.append(f"Not judged, but taken: {counted(tips.unjudged, 'tip')}.")
     if len(tips.tips) > MOST_CANDIDATES:
         notes.append(f"A request takes up to {MOST_CANDIDATES} candidates; send a selection of these.")
     return notes

@@ -1,16 +1,21 @@
 """The texts of a leaderboard's best rows as candidates for the recommender, each with the run it came from."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
+from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.records import StoredCell
+from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.tracking.batches import applied_batches, batch_runs
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import InvalidInput, NotFound
 from tipbench.core.identity import data_digest
+from tipbench.core.text import counted
 from tipbench.core.untrusted import printable
 from tipbench.recommender.records import Candidate, Source
 
@@ -23,6 +28,7 @@ _MAX_CATEGORY_LENGTH = 128
 class Tip:
     candidate: Candidate
     text: str  # as the model wrote it: untrusted
+    composite: float | None = None  # its own, else its cell's; None: no judge that counts has scored it
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,24 @@ class Tips:
     tips: tuple[Tip, ...]
     failed: int  # cells without texts, because they failed
     empty: int
+    overlong: int = 0  # texts that are left out because they are longer than the rubric allows
+    low: int = 0  # texts that are left out because their composite is below `min_composite`
+    min_composite: float = 0.0
+
+    @property
+    def unjudged(self) -> int:
+        return sum(tip.composite is None for tip in self.tips)
+
+    @property
+    def left_out(self) -> str:
+        """What is left out, and why; empty if nothing is."""
+        reasons = (
+            (self.low, "tip", f"with a composite below {self.min_composite:g}"),
+            (self.overlong, "tip", "longer than the rubric allows"),
+            (self.failed, "cell", "that failed"),
+            (self.empty, "cell", "without a usable text"),
+        )
+        return ", ".join(f"{counted(count, what)} {why}" for count, what, why in reasons if count)
 
 
 def best_row_indices(board: Leaderboard, top: int, model: str | None = None, prompt: str | None = None) -> list[int]:
@@ -64,13 +88,14 @@ def tips_of(
     _check_category(board, category)
     cells = [cell for index in indices for cell in board.grid.rows[index].cells]
     texts = _texts(store, experiment, [cell for cell in cells if cell.failure is None and not cell.is_empty])
+    composites = _composites(store, experiment, cells, board.rubric_digest)
     return Tips(
         rows=tuple(board.rows[index] for index in indices),
         tips=tuple(
             tip
             for cell in cells
             if cell.run_id in texts
-            for tip in _tips(cell, texts[cell.run_id], _category(cell, category))
+            for tip in _tips(cell, texts[cell.run_id], _category(cell, category), composites)
         ),
         failed=sum(cell.failure is not None for cell in cells),
         empty=sum(cell.is_empty for cell in cells),
@@ -89,11 +114,57 @@ def _texts(store: RunStore, experiment: Experiment, cells: Sequence[StoredCell])
     return texts
 
 
-def _tips(cell: StoredCell, texts: Sequence[str], category: str) -> Iterator[Tip]:
+def _composites(
+    store: RunStore, experiment: Experiment, cells: Sequence[StoredCell], rubric_digest: str
+) -> dict[tuple[str, int], float]:
+    """Return the composite of each text by run and position, as a mean over the judges that count.
+
+    Position -1 holds that of the whole cell, for texts that were not in a judge's sample.
+    """
+    applied = applied_batches(store, batch_runs(store, experiment), rubric_digest)
+    found: dict[tuple[str, int], list[float]] = {}
+    for own in effective_verdicts([batch for batch in applied if batch.counted]).values():
+        for item, verdict in own.items():
+            found.setdefault(item, []).append(verdict.composite)
+    of_cells = {(cell.run_id, -1): cell.metrics["composite"] for cell in cells if cell.is_counted(rubric_digest)}
+    return of_cells | {item: fmean(values) for item, values in found.items()}
+
+
+def _tips(
+    cell: StoredCell, texts: Sequence[str], category: str, composites: Mapping[tuple[str, int], float]
+) -> Iterator[Tip]:
     source = Source(run_id=cell.run_id, cell=cell.key)
+    of_cell = composites.get((cell.run_id, -1))
     for index, text in enumerate(texts):
         id = data_digest([cell.run_id, index, text])[:_ID_LENGTH]
-        yield Tip(Candidate(id=id, category=category, len_chars=len(text), source=source), text)
+        candidate = Candidate(id=id, category=category, len_chars=len(text), source=source)
+        yield Tip(candidate, text, composites.get((cell.run_id, index), of_cell))
+
+
+def good_tips(tips: Tips, rubric: Rubric, min_composite: float | None = None) -> Tips:
+    """Leave out texts that are longer than the rubric allows, or whose composite is below `min_composite`.
+
+    The default is the middle of the composite's scale. Texts that nobody has judged stay. Raises InvalidInput if
+    nothing is left, or if `min_composite` is not on the scale.
+    """
+    low, high = rubric.lowest()["composite"], rubric.highest_composite()
+    least = (low + high) / 2 if min_composite is None else min_composite
+    if not low <= least <= high:  # rejects nan, too
+        raise InvalidInput(f"--min-composite {least:g} is not on the composite's scale, which is {low:g} to {high:g}")
+    fitting = [tip for tip in tips.tips if not _is_overlong(tip.text, rubric)]
+    kept = tuple(tip for tip in fitting if tip.composite is None or tip.composite >= least)
+    overlong, below = len(tips.tips) - len(fitting), len(fitting) - len(kept)
+    found = replace(tips, tips=kept, overlong=overlong, low=below, min_composite=least)
+    if not kept:
+        names = ", ".join(f"{row.model} × {row.prompt}" for row in tips.rows)
+        instead = "lower --min-composite, or take other rows" if found.low else "take other rows"
+        raise InvalidInput(f"no tip of {names} is good enough ({found.left_out}); {instead} (--top, --model, --prompt)")
+    return found
+
+
+def _is_overlong(text: str, rubric: Rubric) -> bool:
+    checked = rubric.checked_flags(text, format_ok=True)
+    return any(checked[name] for name, flag in rubric.flags.items() if flag.limit is not None and flag.worst)
 
 
 def _category(cell: StoredCell, category: str | None) -> str:
