@@ -37,7 +37,8 @@ def test_an_address_has_its_url() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "next_step"), [("127.0.0.1", "end what is there"), ("192.0.2.1", "another --host"), ("no host", "--host")]
+    ("host", "next_step"),
+    [("127.0.0.1", "stop what is using it"), ("192.0.2.1", "another --host"), ("no host", "--host")],
 )
 def test_an_address_that_can_not_be_had_is_told(host: str, next_step: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InvalidInput, match=next_step) as caught:
@@ -55,5 +56,5 @@ def test_only_proxies_that_are_named_are_believed(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("named", ["*", "proxy.example", "127.0.0.1,10.0.0.300", "10.0.0.7/8"])
 def test_a_proxy_that_is_no_address_is_refused(named: str) -> None:
-    with pytest.raises(InvalidInput, match=r"TIPBENCH_TRUSTED_PROXIES names .* which is no address or network"):
+    with pytest.raises(InvalidInput, match=r"TIPBENCH_TRUSTED_PROXIES names .* which is not an address or network"):
         trusted_proxies(Settings({"TIPBENCH_TRUSTED_PROXIES": named}))

@@ -123,7 +123,7 @@ def test_a_file_that_can_not_be_written_later_does_not_end_the_run(
         folder.rmdir()
         file.begin("collect")
         file.begin("judge")
-    assert capsys.readouterr().err.count("any more, the run goes on") == 1
+    assert capsys.readouterr().err.count("any more; the run continues") == 1
 
 
 def test_a_simulation_counts_its_lives(tmp_path: Path) -> None:

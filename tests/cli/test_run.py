@@ -121,4 +121,4 @@ def test_what_mlflow_does_not_have_yet_is_not_judged_and_the_run_says_so(
     seen = told(tmp_path)
     assert seen.phase == "done"
     assert "2 not in MLflow yet" in seen.message
-    assert "the same run again delivers them" in seen.message
+    assert "run it again to deliver them" in seen.message

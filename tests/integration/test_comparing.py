@@ -222,4 +222,4 @@ def test_the_lines_of_cells_alone_give_back_the_boards_means(tmp_path: Path) -> 
     kinds = Counter((line["kind"], line["model"] == min(board)) for line in lines)
     assert kinds["empty", True] > 0
     assert kinds["cell", True] == kinds["cell", False] == 8
-    assert "empty answers, and 16 cells as they count" in done.err
+    assert "empty answers, and 16 cells' resulting scores" in done.err

@@ -98,5 +98,5 @@ def test_mlflow_that_stays_away_gets_everything_by_sync(
     assert synced.status == 0, synced.err
     assert "cells delivered" in synced.out
     assert_each_cell_once(server.url, EXPERIMENT)
-    assert tipbench("sync").out == "Nothing waits to be delivered.\n"
+    assert tipbench("sync").out == "Nothing is left to deliver.\n"
     assert list((home / "journal").iterdir()) == []

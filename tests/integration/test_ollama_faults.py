@@ -116,7 +116,7 @@ def test_each_fault_fails_its_own_cell_and_the_grid_goes_on(
 
         again = tipbench(*command)
         assert again.status == 1
-        assert f"{failed} of them failed (--retry-failed tries them again)" in again.out
+        assert f"{failed} of them failed (--retry-failed retries them)" in again.out
         assert len(proxy.bodies("/api/chat")) == len(generations), "a failed cell is an outcome, too"
 
         retried = tipbench(*command, "--retry-failed")

@@ -39,7 +39,7 @@ def test_over_http_everything_is_as_in_process() -> None:
     there = tipbench("sim", "run", *FEW, *policies, "--http")
     assert (here.status, there.status) == (0, 0), there.err
     assert here.out == there.out
-    assert "Not served over HTTP, so in process: category-mean." in there.err
+    assert "Simulated in process, because they can't be served over HTTP: category-mean." in there.err
 
 
 def _processes(of: psutil.Process) -> list[psutil.Process]:
@@ -91,10 +91,10 @@ def test_interrupted_it_ends_at_once_and_leaves_nothing(tmp_path: Path, how: sig
         running.send_signal(how)
         assert running.wait(PATIENCE_S) == 130
         _nothing_left(tmp_path, processes)
-    assert "Nothing is kept of a simulation that was cut off." in (tmp_path / "said").read_text(encoding="utf-8")
+    assert "Interrupted. Nothing was stored" in (tmp_path / "said").read_text(encoding="utf-8")
     found = read_progress(tmp_path / "progress.json")
     assert found
-    assert (found.phase, found.message) == ("simulate", "interrupted; nothing is kept of it")
+    assert (found.phase, found.message) == ("simulate", "interrupted; nothing was stored")
 
 
 def test_killed_it_leaves_nothing_and_neither_does_its_service(tmp_path: Path) -> None:

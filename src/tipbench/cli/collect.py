@@ -30,15 +30,17 @@ _KEYS = (
 )
 @option_flags(*_KEYS)
 @config_flag
-@click.option("--dry-run", is_flag=True, help="Show cells, models with their sizes and the time, generate nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show cells, models with their sizes, and the time it takes; generate nothing."
+)
 @retry_flag
 @fresh_flag
 @wait_flag
 def command(config: Path | None, dry_run: bool, retry_failed: bool, fresh: bool, no_wait: bool, **given: Any) -> int:
-    """Phase A: generate candidates for every (model × prompt × scenario).
+    """Generate candidates for every (model × prompt × scenario): phase A.
 
-    Every cell becomes an MLflow run with the tag judge_pending=true. Starting the same command again does only
-    what is missing.
+    Every cell becomes an MLflow run with the tag judge_pending=true. Running the same command again does only what is
+    missing.
     """
     options = gather(given, config)
     observer = CollectingObserver()
@@ -85,14 +87,14 @@ def show_summary(options: Options, collected: Collected, address: str) -> None:
     if collected.stored_before:
         parts.append(f"{collected.stored_before} stored before")
     if collected.failed_before:
-        parts.append(f"{collected.failed_before} of them failed (--retry-failed tries them again)")
+        parts.append(f"{collected.failed_before} of them failed (--retry-failed retries them)")
     out.print(f"{options.experiment}: {', '.join(parts)}, in {duration(collected.seconds)}.", soft_wrap=True)
     if collected.outages:
         times = "once" if collected.outages == 1 else f"{collected.outages} times"
         out.print(f"MLflow was unreachable {times}; nothing that was generated meanwhile is lost.")
     if collected.superseded:
         out.print(
-            f"{collected.superseded} of them had been generated elsewhere at the same time; the older ones count, the "
+            f"{collected.superseded} of them were also generated elsewhere at the same time; the older ones count, the "
             "later ones are tagged tipbench.superseded.",
             soft_wrap=True,
         )
@@ -106,8 +108,8 @@ def show_summary(options: Options, collected: Collected, address: str) -> None:
         out.print(f"Look at the runs: {ui_hint(address)}", soft_wrap=True)
     if collected.failed_now:
         out.print(
-            f"{collected.failed_now} cells FAILED; they are stored with their reasons, and --retry-failed tries "
-            "them again. The first ones:",
+            f"{collected.failed_now} cells FAILED; they are stored with their reasons, and --retry-failed "
+            "retries them. The first ones:",
             soft_wrap=True,
         )
         for failure in collected.first_failures:

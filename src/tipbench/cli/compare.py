@@ -41,29 +41,31 @@ _MAX_GAIN = 10_000  # points
     '  tipbench compare --experiment tip-bench-first --gate "qwen2.5:1.5b×v3-few-shot" --min-gain -0.5'
 )
 @option_flags("experiment", "mlflow_url")
-@click.option("--suite", help="Use this suite's rubric instead of the one kept with the experiment.")
+@click.option("--suite", help="Use this suite's rubric instead of the one stored with the experiment.")
 @click.option(
     "--format", "form", type=click.Choice(["table", *FORMATS, "html"]), default="table", help="[default: table]"
 )
-@click.option("--by", metavar="FACTOR", help="Also show the rows on each level of one of the suite's factors.")
-@click.option("--against", metavar="OTHER", help="Compare with another experiment instead, cell by cell.")
+@click.option(
+    "--by", metavar="FACTOR", help="Also show each row's composite by the levels of this factor of the suite."
+)
+@click.option("--against", metavar="OTHER", help="Compare each row with the same row of another experiment instead.")
 @click.option(
     "--gate",
     "named",
     metavar="MODEL×PROMPT",
-    help="Exit with 1 if the evidence says that this row lost: to the best other row, with --against to itself there.",
+    help="Exit with 1 if evidence says that this row is worse than the best other row; with --against, than before.",
 )
 @click.option(
     "--min-gain",
     type=float,
     metavar="X",
-    help="With --gate: how far ahead it has to be; below 0: how much it may lose. [default: 0]",
+    help="With --gate: how many points ahead it has to be; below 0: how many it may lose.  [default: 0]",
 )
 @click.option(
     "--scores",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write every single score, and each cell's as it counts, to this .csv or .json file.",
+    help="Also write every score, and each cell's resulting score, to this .csv or .json file.",
 )
 @click.option("--verbose", "-v", is_flag=True, help="All columns, and everything that the scores say or can't say.")
 @click.option(
@@ -72,6 +74,8 @@ _MAX_GAIN = 10_000  # points
 @click.option(
     "--refresh", is_flag=True, help="Read everything again, as after a change that was made in MLflow's own pages."
 )
+@click.option("--verbose", "-v", is_flag=True, help="All columns, effects and caveats.")
+@click.option("--refresh", is_flag=True, help="Ignore the cache, for example after a change in MLflow's own pages.")
 def command(
     suite: str | None,
     form: str,
@@ -85,11 +89,11 @@ def command(
     refresh: bool,
     **given: Any,
 ) -> int:
-    """Phase C: the leaderboard per (model, prompt), with what the scores can tell and what they can't.
+    """See which model and prompt is best, how sure that is, and what to do next: phase C.
 
-    ● marks the rows that may be the best; the others are shut out by the evidence. Cells that failed or still wait for
-    a judge are counted beside the scores, never dropped. Provisional scores are shown only while no counted judge has
-    scored anything, and are marked.
+    Rows that are shown to be worse than the best are faded; --verbose marks those that may be the best with ●. Cells
+    that failed or wait for a judge are counted, never dropped. Provisional scores are shown, and marked as such, only
+    while no judge that counts has scored anything.
     """
     options = gather({**given, "suite": suite})
     if scores:
@@ -121,7 +125,7 @@ def command(
             kinds = Counter(line["kind"] for line in lines)
             note(
                 f"Written to {scores}: {kinds['judge']} scores by judges, {kinds['empty']} empty answers, and "
-                f"{kinds['cell']} cells as they count (kind = cell), whose means by scenario are the board's."
+                f"{kinds['cell']} cells' resulting scores (kind = cell), which the leaderboard's means come from."
             )
     return 1 if check_result and check_result.outcome == "lost" else 0
 
@@ -145,7 +149,7 @@ def _check_flags(form: str, by: str | None, against: str | None, named: str | No
     """
     for flag, value in (("--by", by), ("--against", against), ("--gate", named)):
         if value is not None and not value.strip():
-            raise InvalidInput(f"{flag} is empty; say what you mean, or leave it out")
+            raise InvalidInput(f"{flag} is empty; give a value, or leave the flag out")
     if min_gain is not None and not named:
         raise InvalidInput("--min-gain goes with --gate, which names the row that has to gain")
     if min_gain is not None and not -_MAX_GAIN <= min_gain <= _MAX_GAIN:  # rejects nan, too
@@ -162,7 +166,7 @@ def _rows_of(bench: Bench, other: str, rubric: Rubric, refresh: bool) -> Rows:
     if theirs.digest != rubric.digest:
         raise InvalidInput(
             f"'{other}' is judged by another rubric ({theirs.name} {theirs.digest[:12]} instead of {rubric.name} "
-            f"{rubric.digest[:12]}), so its scores mean something else; judge one of the two anew"
+            f"{rubric.digest[:12]}), so its scores mean something else; judge one of the two again"
         )
     return make_rows(snapshot.cells, rubric)
 

@@ -18,12 +18,12 @@ _WEIGHTS = KNOWN[DEFAULT_MODEL.removeprefix("embedded/")]
 
 
 @click.command(epilog="Examples:\n\n\b\n  tipbench demo\n  tipbench demo --quick")
-@click.option("--quick", is_flag=True, help="One scenario and short answers: a tenth of the time.")
+@click.option("--quick", is_flag=True, help="One scenario and short answers, in a tenth of the time.")
 def command(quick: bool) -> int:
-    """See the whole path once: a real model, a leaderboard.
+    """Try the whole path once: a real model, a leaderboard.
 
-    An embedded model (135 million parameters, 98 MB, Apache-2.0) answers all prompts and scenarios, a judge of rules
-    scores the answers, and MLflow keeps everything in a file of tipbench's own. No server is needed.
+    An embedded model (135 million parameters, 98 MB, Apache-2.0) answers all prompts and scenarios, simple rules
+    score the answers, and the results are stored in a database of tipbench's own. No server is needed.
     """
     settings = Settings()
     if not weights_path(weights_folder(settings.home), _WEIGHTS.name).is_file():

@@ -26,7 +26,7 @@ from tipbench.core.untrusted import printable
 @click.command(epilog="Example:\n\n\b\n  tipbench doctor --ollama-url http://gpu-box:11434")
 @option_flags("ollama_url", "mlflow_url", "max_model_b")
 def command(**given: Any) -> int:
-    """What is reachable, which models are there and fit, what to install.
+    """Check what is reachable, which models are installed and fit into memory, and what to install.
 
     Exit status: 0 when at least one model can be used and results can be stored, else 1.
     """
@@ -59,7 +59,7 @@ def _show_weights(settings: Settings) -> None:
     folder = weights_folder(settings.home)
     missing = [known for known in KNOWN if not weights_path(folder, known).is_file()]
     if missing and len(missing) < len(KNOWN):
-        _line(None, "weights", f"more to be had: {', '.join(f'tipbench pull {known}' for known in missing)}")
+        _line(None, "weights", f"more can be installed: {', '.join(f'tipbench pull {known}' for known in missing)}")
 
 
 def _show_model(model: ModelInfo, limit: float, free: int) -> bool:
@@ -81,7 +81,7 @@ def _check_store(options: Options, settings: Settings) -> bool:
         _line(
             None,
             "mlflow",
-            "not installed; a server can be used, a file can't: pip install 'tipbench[mlflow]'",
+            "not installed: results can go to a server, but not to a file without: pip install 'tipbench[mlflow]'",
         )
     try:
         opened = open_store(options.mlflow_url, settings)

@@ -23,15 +23,17 @@ from tipbench.core.untrusted import printable
 )
 @click.pass_context
 def command(ctx: click.Context) -> int | None:
-    """List, show, delete and restore experiments. Without a word: list."""
+    """List, show, delete and restore experiments. Without a subcommand: list."""
     return ctx.invoke(list_) if ctx.invoked_subcommand is None else None
 
 
 @command.command("list")
 @option_flags("mlflow_url")
-@click.option("--all", "everything", is_flag=True, help="Also experiments that no built-in suite's prefix fits.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also list experiments that don't begin with a built-in suite's prefix."
+)
 def list_(everything: bool = False, **given: Any) -> int:
-    """The experiments with their cells: judged, pending, failed."""
+    """List experiments with their cells: judged, pending, failed."""
     options = gather(given)
     prefixes = built_in_prefixes()
     with Bench(context=Context(observer=Notes()), mlflow_url=options.mlflow_url) as bench:
@@ -62,7 +64,7 @@ def list_(everything: bool = False, **given: Any) -> int:
 @click.argument("name")
 @option_flags("mlflow_url")
 def show(name: str, **given: Any) -> int:
-    """One experiment: its leaderboard, and where to look further."""
+    """Show an experiment's leaderboard, and where to see its runs."""
     options = gather({**given, "experiment": name})
     with bench_of(options) as bench:
         from tipbench.cli.leaderboard import show_leaderboard  # imports numpy
@@ -75,9 +77,9 @@ def show(name: str, **given: Any) -> int:
 @command.command("delete")
 @click.argument("name")
 @option_flags("mlflow_url")
-@click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 def delete(name: str, yes: bool, **given: Any) -> int:
-    """Delete an experiment, after asking. MLflow keeps it aside: 'restore' brings it back."""
+    """Delete an experiment, after asking. 'restore' brings it back."""
     options = gather({**given, "experiment": name})
     with bench_of(options) as bench:
         bench.check_own()
@@ -87,7 +89,7 @@ def delete(name: str, yes: bool, **given: Any) -> int:
             out.print("Nothing was deleted.")
             return 0
         bench.delete()
-        out.print(f"Deleted. To bring it back: tipbench experiments restore {name}", soft_wrap=True)
+        out.print(f"Deleted. To restore it: tipbench experiments restore {name}", soft_wrap=True)
     return 0
 
 
@@ -95,9 +97,9 @@ def delete(name: str, yes: bool, **given: Any) -> int:
 @click.argument("name")
 @option_flags("mlflow_url")
 def restore(name: str, **given: Any) -> int:
-    """Bring a deleted experiment back."""
+    """Restore a deleted experiment."""
     options = gather({**given, "experiment": name})
     with bench_of(options) as bench:
         bench.restore()
-        out.print(f"'{printable(name)}' is back.")
+        out.print(f"'{printable(name)}' is restored.")
     return 0

@@ -37,23 +37,23 @@ def config_flag(command: _Command) -> _Command:
     return click.option(
         "--config",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="YAML or JSON file with the same keys as the flags (n_tips: 3); flags go before it.",
+        help="YAML or JSON file with the same keys as the flags (n_tips: 3); flags override it.",
     )(command)
 
 
 def retry_flag(command: _Command) -> _Command:
-    return click.option("--retry-failed", is_flag=True, help="Try the cells again that failed before.")(command)
+    return click.option("--retry-failed", is_flag=True, help="Retry the cells that failed before.")(command)
 
 
 def fresh_flag(command: _Command) -> _Command:
     return click.option(
-        "--fresh", is_flag=True, help="Start over: what is stored of this grid is set aside, kept, and counts no more."
+        "--fresh", is_flag=True, help="Start over: stored cells of this grid stay in MLflow, but no longer count."
     )(command)
 
 
 def wait_flag(command: _Command) -> _Command:
     return click.option(
-        "--no-wait", is_flag=True, help="Refuse, instead of waiting, while another collection uses the same Ollama."
+        "--no-wait", is_flag=True, help="Refuse instead of waiting while another collection uses the same Ollama."
     )(command)
 
 

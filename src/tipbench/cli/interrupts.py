@@ -6,7 +6,9 @@ import signal
 from types import FrameType
 
 STATUS = 130
-_ENDING_MESSAGE = b"\nEnding, which takes a moment: what is done gets stored. Once more ends it at once.\n"
+_ENDING_MESSAGE = (
+    b"\nStopping, which takes a moment: what is done is being stored. Interrupt once more to stop at once.\n"
+)
 
 
 class Interrupts:

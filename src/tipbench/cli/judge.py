@@ -35,8 +35,10 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @option_flags("experiment", "mlflow_url", "seed", "ollama_url")
 @click.option("--suite", help="Judge by this suite's rubric instead of the one stored with the experiment.")
-@click.option("--judge", "judge_name", help="Who judges, for --export and --run.  [default: person, or --run's name]")
-@click.option("--export", "export", type=_FILE, metavar="FILE", help="Write what is pending to this file.")
+@click.option(
+    "--judge", "judge_name", help="The judge's name, for --export and --run.  [default: person, or --run's name]"
+)
+@click.option("--export", "export", type=_FILE, metavar="FILE", help="Write the pending candidates to this file.")
 @click.option(
     "--sample",
     type=click.IntRange(min=1),
@@ -76,7 +78,7 @@ def command(
     verbose: bool,
     **given: Any,
 ) -> int:
-    """Have candidates judged blind (phase B).
+    """Have candidates judged blind: phase B.
 
     --export writes one JSON file, a person or an agent fills in the scores, --apply writes them back, all or
     nothing. --run has a judge that runs by itself do both. --status says whether the judges can be trusted.

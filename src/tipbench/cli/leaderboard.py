@@ -100,7 +100,7 @@ def check_factor(board: Leaderboard, factor: str) -> None:
     known = sorted({name for row in board.rows for name in row.slices})
     levels = len(board.grid.levels.get(factor, ()))
     if levels > MAX_LEVELS:
-        raise InvalidInput(f"--by '{factor}' has {levels} levels, too many for a table; take --scores FILE.csv instead")
+        raise InvalidInput(f"--by '{factor}' has {levels} levels, too many for a table; use --scores FILE.csv instead")
     if factor not in known:
         has = ", ".join(known) or "none with scores"
         raise InvalidInput(f"--by '{factor}' names no factor of '{board.experiment}', which has {has}")

@@ -28,11 +28,11 @@ def open_listener(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise InvalidInput(
-            f"nothing can be served at {host}:{port} ({error.strerror or error}); "
+            f"can't listen on {host}:{port} ({error.strerror or error}); "
             + (
-                "take another --port, or end what is there"
+                "use another --port, or stop what is using it"
                 if error.errno == errno.EADDRINUSE
-                else "take another --host or --port"
+                else "use another --host or --port"
             )
         ) from None
     return listener
@@ -58,7 +58,7 @@ def trusted_proxies(settings: Settings) -> list[str]:
             ipaddress.ip_network(one)
         except ValueError:
             raise InvalidInput(
-                f"TIPBENCH_TRUSTED_PROXIES names {shown(one)}, which is no address or network; "
+                f"TIPBENCH_TRUSTED_PROXIES names {shown(one)}, which is not an address or network; "
                 "give for example 127.0.0.1 or 10.0.0.0/8, comma-separated"
             ) from None
     return named

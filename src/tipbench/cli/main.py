@@ -13,18 +13,18 @@ from tipbench.core.version import __version__
 
 # name → (module, one line of help)
 COMMANDS = {
-    "demo": ("demo", "See the whole path once: a real model, a leaderboard, in a few minutes."),
-    "collect": ("collect", "Phase A: generate candidates for every (model × prompt × scenario)."),
-    "judge": ("judge", "Phase B: export candidates for a judge, apply the scores, or run a judge."),
-    "compare": ("compare", "Phase C: the leaderboard per (model, prompt)."),
+    "demo": ("demo", "Try the whole path once: a real model, a leaderboard, in a few minutes."),
+    "collect": ("collect", "Generate candidates for every (model × prompt × scenario): phase A."),
+    "judge": ("judge", "Have candidates judged blind: export, apply, or run a judge; phase B."),
+    "compare": ("compare", "See which model and prompt is best: the leaderboard; phase C."),
     "run": ("run", "All three phases in one go."),
-    "serve": ("serve", "The bench in a browser: run, judge and compare without a terminal; and an API."),
-    "recommend": ("recommend.command", "Which tip should a user see now? The recommender's service and its states."),
-    "sim": ("sim.command", "Simulated users: how good is a policy, and may it go live?"),
-    "sync": ("sync", "Deliver what was generated while MLflow was away."),
+    "serve": ("serve", "Start the admin server: run, judge and compare in a browser or over an API."),
+    "recommend": ("recommend.command", "Choose which tip a user sees now: the recommender, its policies and rewards."),
+    "sim": ("sim.command", "Try a policy on simulated users, and test whether it may go live."),
+    "sync": ("sync", "Deliver what was generated while MLflow was unreachable."),
     "experiments": ("experiments", "List, show, delete and restore experiments."),
     "suite": ("suite", "Check a suite of your own, or start a new one."),
-    "doctor": ("doctor", "What is reachable, which models fit, what to install."),
+    "doctor": ("doctor", "Check what is reachable, which models fit, and what to install."),
     "pull": ("pull", "Install weights for the embedded engine."),
 }
 
@@ -111,11 +111,9 @@ def run(arguments: list[str]) -> int:
         return 2
     except click.Abort as abort:  # click's translation of Ctrl-C, and of end of input at a prompt
         if isinstance(abort.__cause__, KeyboardInterrupt):
-            click.echo(
-                "Interrupted. What was stored until then is kept; give the same command again to go on.", err=True
-            )
+            click.echo("Interrupted. What was stored so far remains; run the same command again to continue.", err=True)
             return STATUS
-        click.echo("Nobody answered, so nothing was done.", err=True)
+        click.echo("No answer was given, so nothing was changed.", err=True)
         return 2
     except BrokenPipeError:  # the reader closed the pipe, as in `tipbench compare | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

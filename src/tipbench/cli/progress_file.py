@@ -87,7 +87,7 @@ class ProgressFile(Observer):
                     FailedCell(printable(outcome.cell.label), printable(outcome.reason, _REASON_CHARS))
                 )
         if self._done == self._cells:
-            self._message = "all cells are generated; the last ones are on their way to MLflow"
+            self._message = "all cells are generated; the last ones are being stored in MLflow"
         self._changed.set()
 
     def simulated(self, done: int, of: int) -> None:
@@ -112,7 +112,9 @@ class ProgressFile(Observer):
             try:
                 self._snapshot().write(self._path)
             except OSError as error:  # not worth failing hours of work
-                note(f"Progress can't be written to {self._path} any more, the run goes on: {error.strerror or error}")
+                note(
+                    f"Progress can't be written to {self._path} any more; the run continues: {error.strerror or error}"
+                )
                 self._path = None
 
     def _snapshot(self) -> Progress:
@@ -145,4 +147,4 @@ def _error_message(error: BaseException) -> str:
         return "interrupted; what was done is stored"
     if isinstance(error, OSError):
         return printable(str(error), _ERROR_CHARS)
-    return printable(f"it ended with an error that nobody foresaw ({type(error).__name__}: {error})", _ERROR_CHARS)
+    return printable(f"it ended with an unexpected error ({type(error).__name__}: {error})", _ERROR_CHARS)

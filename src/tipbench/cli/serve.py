@@ -23,22 +23,28 @@ if TYPE_CHECKING:
     epilog="Examples:\n\n\b\n"
     "  tipbench serve\n"
     "  tipbench serve --port 9000 --mlflow-url http://mlflow:5000\n"
-    "  tipbench serve --behind-proxy    # for others: a proxy on this machine speaks https to the world\n"
+    "  tipbench serve --behind-proxy    # for other machines, behind an https proxy on this one\n"
     "  tipbench serve --new-token\n\n"
-    "The first start makes an admin token and shows it, this once. Jobs that run go on when the server ends, and are "
-    "found again by the next one."
+    "The first start creates an admin token and shows it once. Running jobs continue when the server stops; the next "
+    "start finds them."
 )
-@click.option("--host", default=LOOPBACK, show_default=True, help="Address to listen at.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: any that is free.")
+@click.option("--host", default=LOOPBACK, show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
+)
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="Believe X-Forwarded-For and -Proto of proxies in TIPBENCH_TRUSTED_PROXIES, by default one on this machine.",
+    help="Trust X-Forwarded-For and -Proto of the proxies in TIPBENCH_TRUSTED_PROXIES, by default one on this machine.",
 )
-@click.option("--new-token", is_flag=True, help="Make a new admin token; the old one and its sessions are void.")
+@click.option("--new-token", is_flag=True, help="Create a new admin token; the old one and its sessions stop working.")
 @option_flags("mlflow_url")
 def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: Any) -> int:
-    """The bench without a terminal: run collections, judge, read leaderboards in a browser or over the API."""
+    """Start the admin server: run collections, judge and read leaderboards in a browser or over the API."""
     settings = Settings()
     try:
         import uvicorn
@@ -48,7 +54,7 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
         from tipbench.web.authentication import open_access
         from tipbench.web.server import Server
     except ModuleNotFoundError as error:
-        raise MissingExtra(f"the server needs more: pip install 'tipbench[server]' ({error})") from error
+        raise MissingExtra(f"the server needs more packages: pip install 'tipbench[server]' ({error})") from error
     server_options = uvicorn_options(behind_proxy)
     address = _store_address(gather(given).mlflow_url, settings)
     with open_listener(host, port) as listener:
@@ -64,17 +70,18 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
         out.print(f"Results are in {address}", soft_wrap=True)
         if not is_loopback(host):
             note(
-                "Others can reach this address, and tokens travel to it as they are; put a proxy with https before it."
+                "Other machines can reach this address, and tokens are sent unencrypted; put an https proxy before it."
             )
         if (behind_proxy or not is_loopback(host)) and not settings.is_set("TIPBENCH_ALLOWED_HOSTS"):
             note(
-                "Only localhost and IP addresses are answered; set TIPBENCH_ALLOWED_HOSTS to the name that people type."
+                "Only requests to localhost and IP addresses are answered; set TIPBENCH_ALLOWED_HOSTS to the name that "
+                "people use."
             )
         out.file.flush()
         config = uvicorn.Config(app, **server_options)
         with suppress(KeyboardInterrupt):  # uvicorn re-raises Ctrl-C once everything is closed
             Server(config).run(sockets=[listener])
-    note("The server has ended. Jobs that run go on, and the next 'tipbench serve' finds them.")
+    note("The server has stopped. Running jobs continue, and the next 'tipbench serve' finds them.")
     return 0
 
 
@@ -107,5 +114,5 @@ def _show_token(tokens: "Tokens", new_token: bool) -> None:
     if token:
         out.print(f"Admin token, shown this once: {token}", soft_wrap=True)
         out.print(
-            "Log in with it, or send it as 'Authorization: Bearer …'. 'tipbench serve --new-token' makes another."
+            "Log in with it, or send it as 'Authorization: Bearer …'. 'tipbench serve --new-token' creates another."
         )

@@ -19,11 +19,11 @@ def command() -> None:
 @command.command("check")
 @click.argument("path")
 def check(path: str) -> int:
-    """Say what is wrong with a suite, file and line; PATH is a folder or a built-in suite's name."""
+    """Check a suite and list its problems by file and line; PATH is a folder or a built-in suite's name."""
     suite = load_suite(path)
     rubric = suite.rubric
     lowest, highest = rubric.lowest()["composite"], rubric.highest_composite()
-    out.print(f"Suite '{suite.name}' in {suite.folder} is in order: {suite.title}", soft_wrap=True)
+    out.print(f"Suite '{suite.name}' in {suite.folder} is valid: {suite.title}", soft_wrap=True)
     out.print(f"  scenarios  {', '.join(scenario.id for scenario in suite.scenarios)}", soft_wrap=True)
     out.print(f"  prompts    {', '.join(suite.prompts)}", soft_wrap=True)
     out.print(
@@ -38,7 +38,7 @@ def check(path: str) -> int:
 @command.command("new")
 @click.argument("name")
 def new(name: str) -> int:
-    """Make a small working suite in a new folder NAME, to be changed into yours."""
+    """Create a small working suite in a new folder NAME, as a start for your own."""
     folder = write_starter(Path(name))
     out.print(
         f"{folder} is a small suite that works. Change its files, then:\n"

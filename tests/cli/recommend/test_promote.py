@@ -23,7 +23,7 @@ def test_promoted_by_the_newest_gate(home: Path) -> None:
     name = held_gate(home)
     done = tipbench("recommend", "promote", "egreedy/v2", "--yes")
     assert done.status == 0, done.err
-    assert f"egreedy/v2 is live now, in place of egreedy, by the gate {name}" in done.out
+    assert f"egreedy/v2 is live now instead of egreedy, by gate {name}" in done.out
     assert live_now(Settings()) == "egreedy/v2"
     (act,) = _history(home)
     assert (act["act"], act["from"], act["to"], act["gate"]) == ("promote", "egreedy", "egreedy/v2", name)
@@ -35,7 +35,7 @@ def test_it_asks_first(home: Path, monkeypatch: pytest.MonkeyPatch, answer: str,
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
     done = tipbench("recommend", "promote", "egreedy/v2", "--gate", name)
     assert done.status == 0, done.err
-    assert f"Let egreedy/v2 go live in place of egreedy? It passed the gate {name}" in done.out
+    assert f"Make egreedy/v2 live instead of egreedy? It passed gate {name}" in done.out
     assert ("Nothing was changed: egreedy is live." in done.out) == (live == "egreedy")
     assert live_now(Settings()) == live
 

@@ -15,7 +15,7 @@ def test_before_the_first(home: Path) -> None:
     shown = tipbench("recommend", "promotions")
     assert (shown.status, shown.out) == (
         0,
-        "egreedy is live, as in the beginning: nothing was promoted yet.\n",
+        "egreedy is live by default: nothing was promoted yet.\n",
     )
     assert json.loads(tipbench("recommend", "promotions", "--format", "json").out) == {"live": "egreedy", "acts": []}
 
@@ -29,7 +29,7 @@ def test_the_history_with_its_gates(home: Path) -> None:
     assert told.startswith("egreedy/v2 is live since 1970-01-01 00:00 UTC.")
     rows = [line.split() for line in told.splitlines() if "1970-01-01" in line][1:]
     assert [row[3] for row in rows] == ["promote", "rollback", "promote"]
-    assert rows[0][6:] == ["0" * 16, "its", "record", "is", "not", "here", "–"]
+    assert rows[0][6:] == ["0" * 16, "the", "record", "is", "not", "here", "–"]
     assert rows[1][4:] == ["egreedy/v2", "egreedy", "–", "–", "–"]
     assert rows[2][4:] == ["egreedy", "egreedy/v2", name, "+0.0800", "–"]
     data = json.loads(tipbench("recommend", "promotions", "--format", "json").out)
@@ -42,7 +42,7 @@ def test_an_edited_gate_is_shown_as_such(home: Path) -> None:
     path = home / "recommender" / "gates" / f"{name}.json"
     path.write_text(path.read_text(encoding="utf-8").replace("0.08", "0.09"), encoding="utf-8")
     open_store(Settings()).promotions.append(V2.model_copy(update={"gate": name}), 0)
-    assert "its record was changed" in tipbench("recommend", "promotions").out
+    assert "the record was changed" in tipbench("recommend", "promotions").out
 
 
 def test_a_policy_that_is_not_what_was_promoted_any_more() -> None:

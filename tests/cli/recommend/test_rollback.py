@@ -22,9 +22,9 @@ def two_promotions() -> None:
 def test_each_goes_back_one_promotion_until_there_is_none() -> None:
     first = tipbench("recommend", "rollback", "--yes")
     assert first.status == 0
-    assert "egreedy/v2 is live again, in place of linucb. Rolling back once more goes further back" in first.out
+    assert "egreedy/v2 is live again instead of linucb. Promotions that can still be rolled back: 1." in first.out
     second = tipbench("recommend", "rollback", "--yes")
-    assert second.out.strip() == "egreedy is live again, in place of egreedy/v2."
+    assert second.out.strip() == "egreedy is live again instead of egreedy/v2."
     third = tipbench("recommend", "rollback", "--yes")
     assert third.status == 2
     assert "there is nothing to roll back to" in third.err
@@ -37,7 +37,7 @@ def test_it_asks_first(monkeypatch: pytest.MonkeyPatch, answer: str, live: str) 
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
     done = tipbench("recommend", "rollback")
     assert done.status == 0
-    assert "Take linucb back, and let egreedy/v2 be live?" in done.out
+    assert "Make egreedy/v2 live again instead of linucb?" in done.out
     assert ("Nothing was changed: linucb is live." in done.out) == (live == "linucb")
     assert live_now(Settings()) == live
 

@@ -19,7 +19,7 @@ def test_an_address_that_is_taken_is_told_and_nothing_is_changed(home: Path) -> 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = tipbench("recommend", "serve", "--port", str(taken.getsockname()[1]))
     assert done.status == 2
-    assert "take another --port" in done.err
+    assert "use another --port" in done.err
     assert not (home / "recommender").exists()
 
 

@@ -41,7 +41,7 @@ def test_one_that_passes(log: Path, home: Path) -> None:
     assert "Left out" not in done.out
     assert "without profile_features" not in done.out
     [record] = kept(home)
-    assert f"Kept as replay {record['id']}." in done.out
+    assert f"Stored as replay {record['id']}." in done.out
 
 
 def test_one_that_does_not(log: Path, home: Path) -> None:
@@ -78,7 +78,7 @@ def test_refused_in_one_sentence(tmp_path: Path) -> None:
         (("--candidate", "egreedy/v9"), "there is no policy 'egreedy/v9' to replay; there are egreedy, egreedy/v2"),
         (("--candidate", "egreedy", "--share", "1"), "a share of 1 leaves nothing to learn from"),
         (("--candidate", "egreedy", "--share", "nan"), "a share of nan leaves nothing"),
-        (("--candidate", "egreedy", "--log", str(tmp_path / "nowhere")), "nowhere is no folder; name the one that"),
+        (("--candidate", "egreedy", "--log", str(tmp_path / "nowhere")), "nowhere is not a folder; name the one that"),
         (("--candidate", "egreedy", "--log", str(tmp_path / "other")), "contains a line of another kind of log"),
         ((), "Missing option '--candidate'"),
     ):

@@ -138,17 +138,17 @@ def test_what_did_not_pass_changes_nothing(console: Console) -> None:
     lines = _lines(console)
     assert lines[0] == "NOT PASSED: egreedy/v2 against egreedy"
     assert "✗ gains overall: it earns so much more" in lines
-    assert "Nothing changes: egreedy stays where it is." in lines[-1]
+    assert "Nothing changes: egreedy is not beaten." in lines[-1]
 
 
 def test_a_gate_that_nobody_can_go_live_by_says_so() -> None:
     found = found_by_a_gate()
     found["plan"]["seeds"]["count"] = 15
     said = next_step(found, CONTEST, "0123456789abcdef")
-    assert "Nobody can go live by it: it had 15 seeds, and 30 are required" in said
+    assert "It can't be used for a promotion: it had 15 seeds, and 30 are required" in said
     assert "tipbench recommend promote" not in said
     said = next_step(found_by_a_gate(), CONTEST._replace(candidate="category-mean"), "0123456789abcdef")
-    assert "category-mean is there for comparisons and can't be served" in said
+    assert "category-mean is for comparisons only and can't go live" in said
 
 
 def test_a_world_of_ones_own_is_named_again(console: Console) -> None:

@@ -49,7 +49,7 @@ def test_a_gate_that_can_not_be_kept_is_shown_all_the_same(world: str, home: Pat
     done = tipbench("sim", "gate", "--candidate", "linucb", "--world", world, "--seeds", "10", *QUICK)
     assert done.status == 2
     assert "NOT PASSED: linucb against egreedy" in done.out
-    assert "It could not be kept, so nobody can go live by it." in done.out
+    assert "It could not be stored, so it can't be used for a promotion." in done.out
     assert f"File exists: {gates_folder(home)}" in done.err
 
 
@@ -71,7 +71,7 @@ def test_what_can_not_be_written_out_is_kept_and_shown(world: str, home: Path) -
     )
     assert done.status == 2
     assert "--out /proc/found.json can't be written: " in done.err
-    assert "Kept as gate" in done.out
+    assert "Stored as gate" in done.out
     assert len(list(gates_folder(home).iterdir())) == 1
 
 
@@ -88,14 +88,14 @@ def test_a_gate_and_its_record(world: str, home: Path) -> None:
     assert [arm["name"] for arm in record["plan"]["arms"]] == ["linucb", "egreedy", "egreedy, again"]
     assert set(record) == {"schema", "id", "made_ms", "tipbench", "plan", "rules", "verdict", "outcome"}
     assert kept.stem == record["id"] == data_digest({key: record[key] for key in record if key != "id"})[:16]
-    assert f"Kept as gate {kept.stem}. Nothing changes: egreedy stays where it is." in done.err
+    assert f"Stored as gate {kept.stem}. Nothing changes: egreedy is not beaten." in done.err
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (("run", "--policies", "egreedy,thompson"), "no policy 'thompson' to simulate; there are egreedy, egreedy/v2"),
-        (("run", "--policies", " , "), "--policies names nobody"),
+        (("run", "--policies", " , "), "--policies names nothing"),
         (("run", "--personas", "nobody"), "no persona 'nobody'; there are early-planner"),
         (("run", "--world", "none.yaml"), "the world none.yaml can't be read: No such file"),
         (("run", "--offered", "61"), "61 candidates can't be offered from a pool of 60 tips"),
@@ -103,7 +103,7 @@ def test_a_gate_and_its_record(world: str, home: Path) -> None:
         (("run", "--seeds", "0"), "0 is not in the range"),
         (("run", "--timeout", "0"), "0.0 is not in the range"),
         (("run", "--timeout", "0.05"), "took more than 0.05 s; give it more with --timeout, or fewer seeds"),
-        (("run", "--timeout", "nan"), "nan is no number of seconds"),
+        (("run", "--timeout", "nan"), "nan is not a number of seconds"),
         (("run", "--out", "none/found.json"), "--out none/found.json can't be written; name a file in a folder"),
         (("run", "--progress", "none/progress.json"), "progress can't be written to none/progress.json"),
         (("gate",), "Missing option '--candidate'"),

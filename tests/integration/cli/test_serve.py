@@ -23,7 +23,7 @@ def test_an_address_that_is_taken_is_told_and_nothing_is_changed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = tipbench("serve", "--port", str(taken.getsockname()[1]))
     assert done.status == 2
-    assert "take another --port" in done.err
+    assert "use another --port" in done.err
     assert not (Settings().home / "server").exists()
 
 

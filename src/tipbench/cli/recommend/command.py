@@ -9,13 +9,13 @@ from tipbench.cli.lazy import Subcommands
     cls=Subcommands,
     package="tipbench.cli.recommend",
     lines={
-        "serve": "The service: score candidates, take rewards.",
-        "promote": "Let a policy go live that has passed the gate.",
-        "rollback": "Take the last promotion back.",
-        "promotions": "Which policy is live, and how it came to be.",
+        "serve": "Start the service that scores candidates and takes rewards.",
+        "promote": "Make a policy live that has passed the gate.",
+        "rollback": "Undo the last promotion.",
+        "promotions": "Show which policy is live, and every promotion.",
         "move": "Move all users' states from files to PostgreSQL, or back.",
-        "tips": "The bench's best tips as candidates, each with the run that it came from.",
-        "rewards": "What the served tips earned, by (model, prompt), beside the leaderboard.",
+        "tips": "Write the tips of the leaderboard's leading row as candidates.",
+        "rewards": "Show which row's tips users respond to best.",
     },
     epilog="Examples:\n\n\b\n"
     "  tipbench recommend serve\n"
@@ -24,4 +24,4 @@ from tipbench.cli.lazy import Subcommands
     "  tipbench recommend rewards --experiment tip-bench-first\n",
 )
 def command() -> None:
-    """Which of the written tips should this user see now? Contextual bandits that learn from what users do."""
+    """Choose which tip a user sees now: contextual bandits that learn from what users do."""

@@ -19,15 +19,15 @@ _NAMES = click.Choice(list(STORES))
     epilog="Examples:\n\n\b\n"
     "  tipbench recommend move files postgresql    # to the database in TIPBENCH_POSTGRESQL_URL\n"
     "  tipbench recommend move postgresql files\n\n"
-    "End the service first. What was moved stays where it was, and is not used any more. Cut off, the same command "
-    "goes on."
+    "Stop the service first. The states at the source remain and are no longer used. If interrupted, run the same "
+    "command again to continue."
 )
 @click.argument("source", type=_NAMES, metavar="SOURCE")
 @click.argument("destination", type=_NAMES, metavar="DESTINATION")
 def command(source: str, destination: str) -> int:
     """Move all users' states, with their counters and events, from SOURCE to DESTINATION: files or postgresql.
 
-    Each one is written, read back and compared. From then on only the destination can be served from.
+    Each state is written, read back and compared. After that, only the destination can be served from.
     """
     if source == destination:
         raise InvalidInput(f"source and destination are both {source}; name two: {' and '.join(STORES)}")
@@ -37,7 +37,7 @@ def command(source: str, destination: str) -> int:
         with _progress_bar() as show:
             moved = move(left, entered, round(time.time() * 1000), show)
         out.print(
-            f"{moved.states} states of {moved.users} users are in {entered.address} now. Serve from there: set "
+            f"{moved.states} states of {moved.users} users are in {entered.address} now. To serve from there, set "
             f"TIPBENCH_STATE={destination}",
             soft_wrap=True,
         )

@@ -15,27 +15,27 @@ from tipbench.server.jobs.simulation_asked import open_world
 
 @click.command(
     epilog="Examples:\n\n\b\n"
-    "  tipbench sim gate --candidate egreedy/v2 --incumbent egreedy    # first: has it won?\n"
+    "  tipbench sim gate --candidate egreedy/v2 --incumbent egreedy    # first: does it beat the live one?\n"
     "  tipbench recommend promote egreedy/v2\n"
     "  tipbench recommend promote egreedy/v2 --gate 0c3f1a9e5b7d2468 --yes\n\n"
-    "Exits with 2 if it is refused. 'tipbench recommend rollback' takes it back."
+    "Exits with 2 if it is refused. 'tipbench recommend rollback' undoes it."
 )
 @click.argument("policy")
-@click.option("--gate", "gate_id", metavar="ID", help="By this gate.  [default: the newest that fits]")
+@click.option("--gate", "gate_id", metavar="ID", help="Use this gate.  [default: the newest that fits]")
 @click.option(
     "--world",
     "world_file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="The gate was run with these personas and tips.  [default: those of the suite 'tip']",
+    help="World that the gate was run in.  [default: those of the suite 'tip']",
 )
-@click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 def command(policy: str, gate_id: str | None, world_file: Path | None, yes: bool) -> int:
-    """Let POLICY go live, in place of the one that is.
+    """Make POLICY the live one.
 
-    It takes a gate that was passed for exactly this: the policy's features and parameters, the policy that is live now,
-    this version of the simulator, the same world, and rules as strict as today's. A service that runs follows by
-    itself, and rewards of what was served before still go to the policy that served it.
+    This needs a gate that was passed for exactly this case: the policy's features and parameters, the policy that is
+    live now, this version of the simulator, the same world, and rules as strict as today's. A running service switches
+    by itself, and rewards for what was served before still go to the policy that served it.
     """
     settings = Settings()
     with closing(open_store(settings)) as store:
@@ -44,7 +44,7 @@ def command(policy: str, gate_id: str | None, world_file: Path | None, yes: bool
         act, gate = decided.act, decided.gate
         assert gate
         question = (
-            f"Let {act.to} go live in place of {act.left}? It passed the gate {gate.id}, with a gain of at least "
+            f"Make {act.to} live instead of {act.left}? It passed gate {gate.id}, with a gain of at least "
             f"{gate.verdict.pooled.lower_bound:+.4f} a decision."
         )
         if not yes and not click.confirm(question, default=False):
@@ -52,8 +52,7 @@ def command(policy: str, gate_id: str | None, world_file: Path | None, yes: bool
             return 0
         store.promotions.append(act, decided.known)
     out.print(
-        f"{act.to} is live now, in place of {act.left}, by the gate {gate.id}. To take it back: tipbench recommend "
-        "rollback",
+        f"{act.to} is live now instead of {act.left}, by gate {gate.id}. To undo it: tipbench recommend rollback",
         soft_wrap=True,
     )
     return 0

@@ -26,7 +26,7 @@ from tipbench.recommender.store.moving import open_store
 )
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", help="[default: table]")
 def command(form: str) -> None:
-    """Which policy is live, and every promotion and rollback with the gate that it went by."""
+    """Show which policy is live, and every promotion and rollback with its gate."""
     settings = Settings()
     with closing(open_store(settings)) as store:
         acts = store.promotions.history()
@@ -34,7 +34,7 @@ def command(form: str) -> None:
     if form == "json":
         click.echo(json_text({"live": live, "acts": [act.model_dump(by_alias=True) for act in acts]}))
         return
-    since = f" since {_time(acts[-1])}" if acts else ", as in the beginning: nothing was promoted yet"
+    since = f" since {_time(acts[-1])}" if acts else " by default: nothing was promoted yet"
     out.print(printable(f"{live} is live{since}."), style="bold", soft_wrap=True)
     for change in changed_since(acts):
         out.print(printable(f"It is not what was promoted: {change}."), style="yellow", soft_wrap=True)
@@ -59,9 +59,9 @@ def _gain(act: Act, home: Path) -> str:
     try:
         return f"{gate_records(home).read(act.gate).verdict.pooled.lower_bound:+.4f}"
     except StateError:
-        return "its record was changed"
+        return "the record was changed"
     except InvalidInput:
-        return "its record is not here"
+        return "the record is not here"
 
 
 def _time(act: Act) -> str:

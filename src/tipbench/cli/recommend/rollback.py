@@ -19,20 +19,20 @@ from tipbench.recommender.store.moving import open_store
     "  tipbench recommend rollback --yes\n\n"
     "It needs no gate. Rolling back twice goes back two promotions."
 )
-@click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 def command(yes: bool) -> int:
-    """Take the last promotion back: the policy that was live before it is live again.
+    """Undo the last promotion: the policy that was live before it becomes live again.
 
-    A second rollback takes back the promotion before that one, and so on to the first.
+    A second rollback undoes the promotion before that one, and so on to the first.
     """
     with closing(open_store(Settings())) as store:
         decided = rollback(store.promotions, round(time.time() * 1000))
         act = decided.act
-        if not yes and not click.confirm(f"Take {printable(act.left)} back, and let {act.to} be live?", default=False):
+        if not yes and not click.confirm(f"Make {act.to} live again instead of {printable(act.left)}?", default=False):
             out.print(printable(f"Nothing was changed: {act.left} is live."))
             return 0
         store.promotions.append(act, decided.known)
         left = len(live_history(store.promotions.history(), store.promotions.address)) - 1
-    further = f"Rolling back once more goes further back; promotions that can be: {left}." if left else ""
-    out.print(printable(f"{act.to} is live again, in place of {act.left}. {further}".rstrip()), soft_wrap=True)
+    further = f"Promotions that can still be rolled back: {left}." if left else ""
+    out.print(printable(f"{act.to} is live again instead of {act.left}. {further}".rstrip()), soft_wrap=True)
     return 0

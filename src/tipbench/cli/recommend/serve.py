@@ -21,35 +21,40 @@ _MAX_WORKERS = 64
     epilog="Examples:\n\n\b\n"
     "  tipbench recommend serve\n"
     "  tipbench recommend serve --workers 2 --shadow egreedy-v2-shadow\n"
-    "  tipbench recommend serve --behind-proxy    # for others: a proxy on this machine speaks https to the world\n"
+    "  tipbench recommend serve --behind-proxy    # for other machines, behind an https proxy on this one\n"
     "  tipbench recommend serve --new-key\n\n"
-    "The first start makes a key and shows it, this once. The admin server has a token of its own, and neither opens "
-    "the other."
+    "The first start creates a key and shows it once. The admin server has its own token; neither works for the other."
 )
-@click.option("--host", default=LOOPBACK, show_default=True, help="Address to listen at.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8766, show_default=True, help="0: any that is free.")
+@click.option("--host", default=LOOPBACK, show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8766,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
+)
 @click.option(
     "--workers",
     type=click.IntRange(1, _MAX_WORKERS),
     default=1,
     show_default=True,
-    help="Processes that answer; they share all states.",
+    help="Worker processes; they share all states.",
 )
 @click.option(
     "--shadow",
     "shadows",
     metavar="NAME",
     multiple=True,
-    help="Ask this policy beside the live one; adds to TIPBENCH_SHADOWS, and may be given again.",
+    help="Run this shadow policy beside the live one; adds to TIPBENCH_SHADOWS, and can be repeated.",
 )
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="Believe X-Forwarded-For and -Proto of proxies in TIPBENCH_TRUSTED_PROXIES, by default one on this machine.",
+    help="Trust X-Forwarded-For and -Proto of the proxies in TIPBENCH_TRUSTED_PROXIES, by default one on this machine.",
 )
-@click.option("--new-key", is_flag=True, help="Make a new key; the old one is void.")
+@click.option("--new-key", is_flag=True, help="Create a new key; the old one stops working.")
 def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind_proxy: bool, new_key: bool) -> int:
-    """Score candidates and take rewards over HTTP."""
+    """Start the service that scores candidates and takes rewards over HTTP."""
     settings = Settings()
     try:
         import uvicorn
@@ -58,7 +63,7 @@ def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind
         from tipbench.recommender.service.app import check_service, service_key, serving_server
         from tipbench.web.server import Server
     except ModuleNotFoundError as error:
-        raise MissingExtra(f"the service needs more: pip install 'tipbench[server]' ({error})") from error
+        raise MissingExtra(f"the service needs more packages: pip install 'tipbench[server]' ({error})") from error
     server_options = uvicorn_options(behind_proxy)
     with open_listener(host, port) as listener:
         key = service_key(settings)
@@ -74,7 +79,9 @@ def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind
         out.print(f"tipbench recommend serves at {url_of(host, listener)} (Ctrl-C ends it)", soft_wrap=True)
         out.print(checked.summary, soft_wrap=True)
         if not is_loopback(host):
-            note("Others can reach this address, and the key travels to it as it is; put a proxy with https before it.")
+            note(
+                "Other machines can reach this address, and the key is sent unencrypted; put an https proxy before it."
+            )
         out.file.flush()
         if workers > 1:
             serve_with_workers(workers, listener, shadows, behind_proxy)
@@ -82,7 +89,7 @@ def command(host: str, port: int, workers: int, shadows: tuple[str, ...], behind
             config = uvicorn.Config(serving_server(settings, shadows), **server_options)
             with suppress(KeyboardInterrupt):  # uvicorn re-raises Ctrl-C once everything is closed
                 Server(config).run(sockets=[listener])
-    note("The service has ended. All states are kept.")
+    note("The service has stopped. All states are stored.")
     return 0
 
 
@@ -91,4 +98,4 @@ def _show_key(key: "ServiceKey", new_key: bool) -> None:
     created = key.renew() if new_key else key.ensure()
     if created:
         out.print(f"Key, shown this once: {created}", soft_wrap=True)
-        out.print("Send it as 'Authorization: Bearer …'. 'tipbench recommend serve --new-key' makes another.")
+        out.print("Send it as 'Authorization: Bearer …'. 'tipbench recommend serve --new-key' creates another.")

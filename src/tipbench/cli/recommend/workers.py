@@ -52,7 +52,7 @@ def serve_with_workers(count: int, listener: socket.socket, shadows: Sequence[st
             time.sleep(_RESTART_DELAY_S)
             for index, worker in enumerate(workers):
                 if worker.exitcode is not None:
-                    _log.error("worker %s has ended (%s); another one takes its place", worker.pid, worker.exitcode)
+                    _log.error("worker %s has ended (%s); starting another one", worker.pid, worker.exitcode)
                     start(index)
     except KeyboardInterrupt:  # SIGTERM raises it, too
         pass
@@ -98,7 +98,7 @@ def _stop(workers: Sequence[SpawnProcess]) -> None:
         for worker in workers:
             worker.join(max(0.0, deadline - time.monotonic()))
             if worker.exitcode is None:
-                _log.error("worker %s did not end in %s s, and was killed", worker.pid, _STOP_TIMEOUT_S)
+                _log.error("worker %s did not stop within %s s and was killed", worker.pid, _STOP_TIMEOUT_S)
                 worker.kill()
                 worker.join()
 

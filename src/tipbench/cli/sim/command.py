@@ -9,9 +9,9 @@ from tipbench.cli.lazy import Subcommands
     cls=Subcommands,
     package="tipbench.cli.sim",
     lines={
-        "run": "Simulated users are served by several policies; what each earns, by persona and over time.",
-        "gate": "Has a candidate won over the live policy? The test that a worse policy fails.",
-        "replay": "What would a candidate have earned? By the log of what was served.",
+        "run": "Find out which policy earns most from simulated users.",
+        "gate": "Test whether a candidate beats the live policy, before it may go live.",
+        "replay": "Estimate from the decision log what a candidate would have earned.",
     },
     epilog="Examples:\n\n\b\n"
     "  tipbench sim run\n"
@@ -20,4 +20,4 @@ from tipbench.cli.lazy import Subcommands
     "  tipbench sim replay --candidate egreedy/v2\n",
 )
 def command() -> None:
-    """Simulated users: how good is a policy, before anybody real is served by it?"""
+    """Try a policy on simulated users before it serves real ones."""

@@ -27,7 +27,7 @@ class _Seconds(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         found: float = super().convert(value, param, ctx)
-        return self.fail(f"{value} is no number of seconds.", param, ctx) if math.isnan(found) else found
+        return self.fail(f"{value} is not a number of seconds.", param, ctx) if math.isnan(found) else found
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def simulation_flags(command: _Command) -> _Command:
 def split_names(text: str, flag: str) -> tuple[str, ...]:
     found = tuple(name.strip() for name in text.split(",") if name.strip())
     if not found:
-        raise InvalidInput(f"{flag} names nobody; give names with commas between them")
+        raise InvalidInput(f"{flag} names nothing; give names, comma-separated")
     return found
 
 
@@ -90,30 +90,32 @@ _OPTIONS = (
         type=click.IntRange(1, 100_000),
         default=_DEFAULTS["seeds"],
         show_default=True,
-        help="Lives a persona.",
+        help="Simulated lives per persona.",
     ),
     click.option(
         "--first-seed",
         type=click.IntRange(0, 10**9),
         default=_DEFAULTS["first_seed"],
         show_default=True,
-        help=f"Seeds count from here; others are other lives. Those below {FIRST_SEED} set the gate's thresholds.",
+        help=f"The first seed; others are other lives. Seeds below {FIRST_SEED} set the gate's thresholds.",
     ),
     click.option(
         "--steps",
         type=click.IntRange(1, 100_000),
         default=_DEFAULTS["steps"],
         show_default=True,
-        help="Decisions in a life.",
+        help="Decisions per life.",
     ),
     click.option(
         "--offered",
         type=click.IntRange(1, 200),
         default=_DEFAULTS["offered"],
         show_default=True,
-        help="Tips that each is made among.",
+        help="Tips to choose from in each decision.",
     ),
-    click.option("--world", type=_FILE, metavar="FILE", help="Personas and tips.  [default: those of the suite 'tip']"),
+    click.option(
+        "--world", type=_FILE, metavar="FILE", help="File with personas and tips.  [default: those of the suite 'tip']"
+    ),
     click.option("--http", is_flag=True, help="Go through the real service over HTTP: slower, with the same results."),
     click.option("--workers", type=click.IntRange(1, _MAX_WORKERS), metavar="N", help="[default: all cores]"),
     click.option(
@@ -122,7 +124,7 @@ _OPTIONS = (
         default=1800.0,
         show_default=True,
         metavar="S",
-        help="Seconds that it may take.",
+        help="Time limit in seconds.",
     ),
     click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True),
     click.option("--out", type=_FILE, metavar="FILE", help="Also write the JSON to this file."),
@@ -130,6 +132,6 @@ _OPTIONS = (
         "--progress",
         type=_FILE,
         metavar="FILE",
-        help="Keep a JSON file there that says how far it is, and in the end what came of it.",
+        help="Write progress, and in the end the result, to this JSON file.",
     ),
 )

@@ -23,16 +23,16 @@ _FAILED = 1
     "  tipbench sim gate --candidate egreedy/v2\n"
     "  tipbench sim gate --candidate egreedy/v2 --incumbent egreedy --seeds 60 --first-seed 20000\n"
     "  tipbench sim gate --candidate linucb --format json > verdict.json\n\n"
-    "Exits with 0 if it passed, 1 if not, 2 if it could not be held."
+    "Exits with 0 if it passed, 1 if not, 2 if it could not be run."
 )
-@click.option("--candidate", required=True, metavar="POLICY", help="Who wants to go live.")
-@click.option("--incumbent", metavar="POLICY", help="Whom it has to beat.  [default: the live policy]")
+@click.option("--candidate", required=True, metavar="POLICY", help="Policy that should go live.")
+@click.option("--incumbent", metavar="POLICY", help="Policy that it has to beat.  [default: the live policy]")
 @simulation_flags
 def command(candidate: str, incumbent: str | None, progress: Path | None, **given: Any) -> int:
-    """Has a candidate won over the live policy, by a test that a worse one fails?
+    """Test whether a candidate beats the live policy, before it may go live.
 
-    Each time the gate is tried on the incumbent against itself, and on the candidate with its new features handed to
-    the wrong tips. Both must fail, or nothing passes. What was found is kept, and a promotion has to name it.
+    The gate is also run for the incumbent against itself, and for the candidate with its new features assigned to the
+    wrong tips. Both must fail, or nothing passes. The result is stored, and a promotion depends on it.
     """
     with ProgressFile(progress) as progress_file:
         try:
@@ -53,7 +53,7 @@ def _gate(flags: Flags, candidate: str, incumbent: str | None, progress_file: Pr
         raise
     _show(found, contest, record_id, flags.form)
     write_out(found, flags)
-    progress_file.finish(f"{in_short(found['gate'], contest)}; kept as gate {record_id}", record_id=record_id)
+    progress_file.finish(f"{in_short(found['gate'], contest)}; stored as gate {record_id}", record_id=record_id)
     return 0 if found["gate"]["passed"] else _FAILED
 
 

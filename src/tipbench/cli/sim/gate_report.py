@@ -52,19 +52,19 @@ def in_short(verdict: Mapping[str, Any], contest: Contest) -> str:
 def next_step(found: Mapping[str, Any], contest: Contest, record_id: str) -> str:
     """Return what to do after the gate; `record_id` is empty if its record could not be stored."""
     if not record_id:
-        return "It could not be kept, so nobody can go live by it."
-    stored = f"Kept as gate {record_id}."
+        return "It could not be stored, so it can't be used for a promotion."
+    stored = f"Stored as gate {record_id}."
     if not found["gate"]["passed"]:
-        return f"{stored} Nothing changes: {contest.incumbent} stays where it is."
+        return f"{stored} Nothing changes: {contest.incumbent} is not beaten."
     if contest.candidate not in SERVED:
-        return f"{stored} {contest.candidate} is there for comparisons and can't be served, so it can't go live."
+        return f"{stored} {contest.candidate} is for comparisons only and can't go live."
     plan = found["plan"]
     reasons = size_problems(plan["seeds"]["first"], plan["seeds"]["count"], plan["steps"], plan["offered"])
     if reasons:
-        return f"{stored} Nobody can go live by it: {'; '.join(reasons)}. Hold another one."
+        return f"{stored} It can't be used for a promotion: {'; '.join(reasons)}. Run another one."
     named = ("--world", str(contest.world)) if contest.world else ()
     command = ("tipbench", "recommend", "promote", contest.candidate, "--gate", record_id, *named)
-    return f"{stored} To let it go live: {shlex.join(command)}"
+    return f"{stored} To make it live: {shlex.join(command)}"
 
 
 def _personas(verdict: Mapping[str, Any], bar: int) -> Table:

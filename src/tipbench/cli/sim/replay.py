@@ -24,12 +24,12 @@ _FAILED = 1
     "  tipbench sim replay --candidate linucb --format json > replay.json\n\n"
     "Exits with 0 if the candidate earns more, 1 if not or if the log can't tell, 2 if it could not be replayed."
 )
-@click.option("--candidate", required=True, metavar="POLICY", help="Who wants to go live.")
+@click.option("--candidate", required=True, metavar="POLICY", help="Policy that should go live.")
 @click.option(
     "--log",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="The decision log.  [default: that of this machine's service]",
+    help="Folder of the decision log.  [default: that of this machine's service]",
 )
 @click.option(
     "--share",
@@ -37,18 +37,18 @@ _FAILED = 1
     default=0.5,
     show_default=True,
     metavar="PART",
-    help="The part of each user's decisions, the earliest, that the candidate learns from.",
+    help="Share of each user's decisions, the earliest ones, that the candidate learns from.",
 )
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(candidate: str, log: Path | None, share: float, form: str) -> int:
-    """What would a candidate have earned, had it chosen? From the log of what was served, without serving anybody.
+    """Estimate what a candidate would have earned, from the log of what was served. Nobody is served anything.
 
-    The candidate learns from the first part of each user's decisions, and is put to the rest as it is then. What was
-    found is kept, and a promotion can name it.
+    The candidate learns from the first part of each user's decisions, and is then tested on the rest. The result
+    is stored; if it speaks against the candidate, it blocks a promotion.
     """
     home = Settings().home
     if log and not log.is_dir():
-        raise InvalidInput(f"--log {log} is no folder; name the one that holds the log's .jsonl files")
+        raise InvalidInput(f"--log {log} is not a folder; name the one that holds the log's .jsonl files")
     replay = run_replay(log or decisions_folder(home), candidate, share)
     found = replay_data(replay)
     record_id = store_replay(home, found, round(time.time() * 1000))

@@ -36,7 +36,7 @@ def show_replay(found: Mapping[str, Any], record_id: str) -> None:
 
 
 def record_line(record_id: str) -> str:
-    return f"Kept as replay {record_id}."
+    return f"Stored as replay {record_id}."
 
 
 def _table(found: Mapping[str, Any]) -> Table:

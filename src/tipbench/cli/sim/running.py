@@ -32,7 +32,7 @@ def run_with_progress(request: SimulationRequest, flags: Flags, progress_file: P
         _check_out(flags.out)
     in_process = [arm.name for arm in plan.arms if request.http and not is_served(arm)]
     if in_process:
-        note(f"Not served over HTTP, so in process: {', '.join(in_process)}.")
+        note(f"Simulated in process, because they can't be served over HTTP: {', '.join(in_process)}.")
     with _progress_display(err) as show:
 
         def progress(done: int, of: int) -> None:
@@ -53,15 +53,15 @@ def write_out(found: dict[str, Any], flags: Flags) -> None:
 
 
 def interrupted(progress_file: ProgressFile) -> int:
-    progress_file.begin("simulate", "interrupted; nothing is kept of it")
-    note("Interrupted. Nothing is kept of a simulation that was cut off.")
+    progress_file.begin("simulate", "interrupted; nothing was stored")
+    note("Interrupted. Nothing was stored: a simulation can't be continued.")
     return INTERRUPTED
 
 
 def _check_out(path: Path) -> None:
     """Raise InvalidInput for a path that can't be written, before the simulation takes minutes."""
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise InvalidInput(f"--out {path} can't be written; name a file in a folder that is there")
+        raise InvalidInput(f"--out {path} can't be written; name a file in a folder that exists")
 
 
 @contextmanager

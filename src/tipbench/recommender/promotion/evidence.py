@@ -125,8 +125,8 @@ def fitting_gate(newest_first: Sequence[GateRecord], wanted: GateRequirement) ->
     if fitting is None:
         newest = newest_first[0]
         raise PromotionRefused(
-            f"the gate {newest.id} does not count here: {'; '.join(differences(newest, wanted))}. Run another: "
-            f"{wanted.command}"
+            f"the gate {newest.id} does not count here: {'; '.join(differences(newest, wanted))}. "
+            f"Run another: {wanted.command}"
         )
     if not fitting.verdict.passed:
         failed = [f"{one.name}: {one.reason}" for one in fitting.verdict.conditions if not one.passed]

@@ -111,7 +111,7 @@ def test_a_job_that_is_cancelled_ends_tidily(bench: Bench) -> None:
     until(lambda: has_ended(runner, job), seconds=90)
     job = runner.job(job.id)
     assert (job.state, job.exit_status, job.cancelling) == ("cancelled", 130, False)
-    assert "Interrupted. What was stored until then is kept" in runner.log(job.id)
+    assert "Interrupted. What was stored so far remains" in runner.log(job.id)
     assert runner.progress(job.id).eta_s is None
     assert runner.cancel(job.id) == job, "what has ended stays as it is"
 
