@@ -67,13 +67,7 @@ _MAX_GAIN = 10_000  # points
     metavar="FILE",
     help="Also write every score, and each cell's resulting score, to this .csv or .json file.",
 )
-@click.option("--verbose", "-v", is_flag=True, help="All columns, and everything that the scores say or can't say.")
-@click.option(
-    "--provisional", is_flag=True, help="Show provisional scores (by rules) although there are scores that count."
-)
-@click.option(
-    "--refresh", is_flag=True, help="Read everything again, as after a change that was made in MLflow's own pages."
-)
+@click.option("--provisional", is_flag=True, help="Show provisional scores (by rules) although others count.")
 @click.option("--verbose", "-v", is_flag=True, help="All columns, effects and caveats.")
 @click.option("--refresh", is_flag=True, help="Ignore the cache, for example after a change in MLflow's own pages.")
 def command(
