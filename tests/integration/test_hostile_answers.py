@@ -118,6 +118,7 @@ def is_shown(text: str, page: str) -> bool:
 def test_every_page_shows_hostile_texts_as_text(bench: Bench, browser: Browser, width: int, policy: bool) -> None:
     with touring(browser, bench.served, TOKEN, width, policy) as tourist:
         shown = tourist.follow_all_links("/")
+        texts = tourist.visit(urls.texts(EXPERIMENT)).text
     assert_harmless("\n".join(shown.values()))
     paths = "\n".join(shown)
     for page in ("/experiments", "/jobs", f"/jobs/{bench.job['id']}", "/judging", "/judges", "/experiments/runs?"):
@@ -130,6 +131,15 @@ def test_every_page_shows_hostile_texts_as_text(bench: Bench, browser: Browser, 
     (board,) = [text for path, text in shown.items() if path.startswith("/experiments/leaderboard?")]
     for text in (EXPERIMENT, hostile.SCRIPT, hostile.LONG, hostile.IMAGE, hostile.ESCAPES, hostile.REASON, "noted: "):
         assert is_shown(text, board), text[:200]
+    for text in (
+        hostile.SCRIPT,
+        hostile.LONG,
+        hostile.IMAGE,
+        hostile.ESCAPES,
+        "noted: ",
+        f"failed: {hostile.FAILURE}"[:100],
+    ):
+        assert is_shown(text, texts), text[:200]
     assert is_shown(hostile.FAILURE[:100], shown[f"/jobs/{bench.job['id']}"])
 
 

@@ -21,7 +21,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
 """
 _LOOK = """
 () => {
-  for (const folded of document.querySelectorAll("details.more-section")) folded.open = true;
+  for (const folded of document.querySelectorAll("details.more-section, details.fold-mark")) folded.open = true;
   const foreign = "script, style, iframe, frame, object, embed, img, base, meta, link, body body";
   const runs = ({name, value}) => /^(on|style|srcdoc|hx-on)/i.test(name)
     || (/^(href|src|action|formaction|xlink:href)$/i.test(name) && /^\\s*(javascript|data|vbscript):/i.test(value));

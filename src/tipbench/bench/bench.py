@@ -407,7 +407,7 @@ class Bench:
         return leaderboard_of(snapshot, self.rubric_for(snapshot))
 
     def report(self) -> "Report":
-        """Return the leaderboard with its evidence: judges, drift, example texts. `as_html` renders it as a page."""
+        """Return the leaderboard with its evidence: judges, drift, texts. `as_html` renders it as a page."""
         from tipbench.bench.compare.leaderboard import leaderboard_of
         from tipbench.bench.report import make_report
         from tipbench.core.text import utc_minute

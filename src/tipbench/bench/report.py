@@ -1,47 +1,66 @@
 """The report: the leaderboard with its evidence, from stored scores and texts."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tipbench.bench.compare.snapshot import Snapshot, no_cells
 from tipbench.bench.judge.export import waiting_runs
 from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.judge.status import JudgeStatus, judge_status
+from tipbench.bench.records import StoredCandidates
 from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.bench.tracking.batches import applied_batches, batch_runs, deciding_batch
 from tipbench.bench.tracking.interface import Experiment
-from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates, stored_rubric, stored_runs
+from tipbench.bench.tracking.runs import stored_candidates, stored_rubric, stored_runs
 from tipbench.bench.tracking.store import RunStore
-from tipbench.core.errors import StoredDataDamaged
 
 if TYPE_CHECKING:
     from tipbench.bench.compare.html.page import Report
     from tipbench.bench.compare.leaderboard import Leaderboard
+    from tipbench.bench.compare.reliability import JudgedBatch
+    from tipbench.bench.compare.texts import TextPage, Texts
 
 
-def make_report(store: RunStore, snapshot: Snapshot, rubric: Rubric, board: "Leaderboard", made_at: str) -> "Report":
-    """Build a report: the leaderboard, the reliability of its judges, and example texts."""
-    from tipbench.bench.compare.examples import judged_batches, pick_examples
-    from tipbench.bench.compare.html.page import Report
+@dataclass(frozen=True)
+class Evidence:
+    """What is behind a leaderboard: the judges' batches and the texts."""
+
+    board: "Leaderboard"
+    batches: Sequence["JudgedBatch"]
+    alpha: Mapping[str, float | None]
+    texts: "Texts"
+
+    def report(self, texts: "TextPage", made_at: str) -> "Report":
+        from tipbench.bench.compare.html.page import Report
+
+        return Report(self.board, self.batches, self.alpha, texts, made_at)
+
+
+def load_evidence(store: RunStore, snapshot: Snapshot, rubric: Rubric, board: "Leaderboard") -> Evidence:
+    """Read the batches; texts are read when they are asked for, while the store is open."""
+    from tipbench.bench.compare.reliability import judged_batches
+    from tipbench.bench.compare.texts import Texts
 
     batches = applied_batches(store, batch_runs(store, snapshot.experiment), rubric.digest)
     verdicts = effective_verdicts(batches)
-    shown_verdicts = [verdicts[judge] for judge in board.judges if judge in verdicts]
-    cells = {cell.run_id: cell for cell in snapshot.cells}
 
-    def text_of(run_id: str, candidate: int) -> str:
-        found = store.runs(snapshot.experiment, {KIND: CELL, "tipbench.cell_key": cells[run_id].key})
-        texts = [stored_candidates(store, run).texts for run in found if run.run_id == run_id]
-        if not texts or candidate >= len(texts[0]):
-            raise StoredDataDamaged(f"candidate {candidate} of run {run_id} was judged but is gone now; try --refresh")
-        return texts[0][candidate]
+    def read(run_ids: Sequence[str]) -> dict[str, StoredCandidates]:
+        runs = store.runs_by_id(snapshot.experiment, run_ids)
+        return {run_id: stored_candidates(store, run) for run_id, run in runs.items()}
 
-    return Report(
+    return Evidence(
         board=board,
         batches=judged_batches(batches),
         alpha=judge_status(batches, rubric).alpha,
-        examples=pick_examples(snapshot.cells, shown_verdicts, text_of),
-        made_at=made_at,
+        texts=Texts(board, [verdicts[judge] for judge in board.judges if judge in verdicts], read),
     )
+
+
+def make_report(store: RunStore, snapshot: Snapshot, rubric: Rubric, board: "Leaderboard", made_at: str) -> "Report":
+    """Build a report: the leaderboard, the reliability of its judges, and what the models wrote."""
+    evidence = load_evidence(store, snapshot, rubric, board)
+    return evidence.report(evidence.texts.in_file(), made_at)
 
 
 def status_of_judges(

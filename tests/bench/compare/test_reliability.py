@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tipbench.bench.compare.examples import judged_batches
+from tipbench.bench.compare.reliability import judged_batches
 from tipbench.bench.records import Batch, Slot, Verdict
 from tipbench.bench.tracking.batches import AppliedBatch
 from tipbench.bench.tracking.interface import StoredRun

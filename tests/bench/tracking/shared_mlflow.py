@@ -26,9 +26,11 @@ class SharedMlflow(EmbeddedMlflow):
         self.during_search: Callable[[], None] = lambda: None
         self.shuffle: random.Random | None = None
 
-    def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
+    def search_runs(
+        self, experiment_id: str, tags: Mapping[str, str], brief: bool = False, run_ids: Sequence[str] = ()
+    ) -> Iterator[StoredRun]:
         self.searches += 1
-        found = list(super().search_runs(experiment_id, tags, brief))
+        found = list(super().search_runs(experiment_id, tags, brief, run_ids))
         if self.shuffle:
             self.shuffle.shuffle(found)
         self.during_search()

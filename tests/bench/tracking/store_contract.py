@@ -109,6 +109,13 @@ class StoreContract:
         assert figures.items() <= brief.metrics.items() <= run.metrics.items()
         assert run.experiment_id == experiment.id
 
+    def test_runs_are_found_by_their_ids(self, store: RunStore, experiment: Experiment) -> None:
+        first, second, _ = (store.write_run(experiment, a_draft(texts=TEXTS)) for _ in range(3))
+        found = store.runs_by_id(experiment, [second, "0" * 32, first])
+        assert found == {run.run_id: run for run in store.runs(experiment, {}) if run.run_id in (first, second)}
+        assert store.text(found[second], "raw.txt") == TEXTS["raw.txt"]
+        assert store.runs_by_id(experiment, []) == {}
+
     def test_tags_of_an_experiment_come_and_go(self, store: RunStore, experiment: Experiment) -> None:
         for key, value in (("a", "1"), ("b ü", "2"), ("a", "3")):
             store._api.tag_experiment(experiment.id, key, value)

@@ -8,11 +8,12 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tests.bench.compare.html.boards import batch, board, example, failed, grid, report
+from tests.bench.compare.html.boards import Written, batch, board, failed, grid, report, texts
 from tests.server.views.made_recommender import made_room
 from tipbench.bench.compare.html.page import Report
 from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.compare.messages import as_json
+from tipbench.bench.compare.texts import Texts
 from tipbench.bench.engines.catalog import EngineModels
 from tipbench.bench.options import Options, make_options
 from tipbench.bench.records import ModelInfo, StoredCell
@@ -93,8 +94,18 @@ class MadeBoards(Boards):
         return as_json(self.leaderboard(experiment)).encode()
 
     def report(self, experiment: str) -> Report:
+        return report(self.leaderboard(experiment), self._written, self.batches)
+
+    def overview(self, experiment: str) -> Report:
+        return replace(self.report(experiment), texts=self.texts(experiment).overview())
+
+    def texts(self, experiment: str) -> Texts:
+        return texts(self.leaderboard(experiment), self._written)
+
+    @property
+    def _written(self) -> Written:
         text = self.text or "Ring the dentist before nine, while the line is free."
-        return report(self.leaderboard(experiment), example(text, text), self.batches)
+        return Written(text, text, text)
 
     def rewards(self, experiment: str) -> Rewards:
         return rewards_of(self.leaderboard(experiment), RewardStatisticsReader(self.served).read())

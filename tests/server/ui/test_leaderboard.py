@@ -13,7 +13,7 @@ import pytest
 from tests.bench.compare.html.boards import batch, grid, provisional
 from tests.bench.compare.html.parsed import Node, parsed
 from tests.server.ui.made_panel import MadeBoards, MadeTokens, cells_of
-from tests.server.ui.visits import by_id, links, page_at, visit
+from tests.server.ui.visits import Guest, by_id, links, page_at, visit
 from tests.server.views.served_rows import candidate_of, cells, serve
 from tipbench.core.errors import NotFound
 from tipbench.server.ui import urls
@@ -56,11 +56,12 @@ def test_it_has_everything_of_the_report() -> None:
     client = visit(boards=MadeBoards({"e": cells_of()}))
     shown = sections(page_at(client, urls.leaderboard("e")))
     written = sections(parsed(client.get(urls.with_query(urls.REPORT, experiment="e")).text))
-    assert shown == written
+    assert list(shown) == list(written)
+    assert [name for name in shown if shown[name] != written[name]] == ["texts"]  # here with filters and links
     assert list(shown) == [
         "answer",
         "leaderboard",
-        "examples",
+        "texts",
         "figures",
         "judges",
         "grid",
@@ -177,7 +178,7 @@ class Asked:
 def test_a_judge_is_asked_for_a_second_opinion() -> None:
     client = visit(boards=MadeBoards({"e": cells_of()}), desk=Asked(), tokens=MadeTokens("lena", "jon"))
     page = page_at(client, urls.leaderboard("e"))
-    assert [node.attributes["value"] for node in page.all("option")] == ["lena", "jon"]
+    assert [node.attributes["value"] for node in by_id(page, "ask-judge").all("option")] == ["lena", "jon"]
     assert "40 items wait for lena now." in client.post(urls.ASK, data={"experiment": "e", "judge": "lena"}).text
     assert "Nothing" in client.post(urls.ASK, data={"experiment": "e", "judge": "jon"}).text
     assert client.post(urls.ASK, data={"experiment": "e", "judge": "nobody"}).status_code == 422
@@ -186,4 +187,92 @@ def test_a_judge_is_asked_for_a_second_opinion() -> None:
 
 def test_without_invited_judges_nobody_can_be_asked() -> None:
     page = page_at(visit(boards=MadeBoards({"e": cells_of()})), urls.leaderboard("e"))
-    assert not list(page.all("option"))
+    assert not [node for node in page.all("select") if node.attributes["id"] == "ask-judge"]
+
+
+def texts_at(client: Guest, status: int = 200, **wanted: str | int) -> Node:
+    return page_at(client, urls.texts("e", **wanted), status)
+
+
+def scenarios_of(page: Node) -> list[str]:
+    return [next(fold.all("h4")).words for fold in page.all("details", "scenario-texts")]
+
+
+def test_texts_are_filtered_by_a_plain_form_whose_address_can_be_shared() -> None:
+    client = visit(boards=MadeBoards({"e": cells_of()}))
+    form, *_ = [
+        node
+        for node in page_at(client, urls.leaderboard("e")).all("form")
+        if node.attributes.get("action") == urls.TEXTS
+    ]
+    assert form.attributes["method"] == "get"
+    names = [node.attributes["name"] for tag in ("input", "select") for node in form.all(tag)]
+    assert set(names) == {"experiment", "scenario", "model", "prompt", "score_from", "score_to"}
+    page = texts_at(client, scenario="s2", model="gemma3:1b", score_to="9")
+    assert scenarios_of(page) == ["s2"]
+    rows = [node.words for node in page.all("th") if node.attributes["scope"] == "row"]
+    assert [row.split()[0] for row in rows] == ["gemma3:1b"] * len(rows)
+    chosen = [node.attributes["value"] for node in page.all("option") if "selected" in node.attributes]
+    assert chosen == ["s2", "gemma3:1b"]
+    scores = [float(node.words) for node in page.all("span", "score")]
+    assert scores
+    assert max(scores) <= 9
+    assert {urlsplit(next(card.all("a")).attributes["href"] or "").path for card in page.all("article")} == {urls.RUN}
+
+
+def test_two_variants_are_compared_side_by_side() -> None:
+    client = visit(boards=MadeBoards({"e": cells_of()}))
+    page = texts_at(client, a="qwen2.5:0.5b × v1", b="gemma3:1b × v1")
+    first = next(page.all("details", "scenario-texts"))
+    assert re.search(r"× v1 is \d+\.\d\d points ahead", next(first.all("span", "says")).words)
+    table = next(first.all("table"))
+    assert [node.words.split()[0] for node in table.all("th") if node.attributes["scope"] == "col"] == [
+        "qwen2.5:0.5b", "gemma3:1b",
+    ]  # fmt: skip
+    assert next(table.all("tfoot")).words.startswith("first minus second composite ")
+
+
+def test_more_texts_come_without_the_page_around_them() -> None:
+    made = grid([f"m{n}" for n in range(5)], ["v1", "v2"], 4)
+    client = visit(boards=MadeBoards({"e": made}))
+    page = page_at(client, urls.leaderboard("e"))
+    (more,) = [node for node in page.all("a") if node.words == "Show more"]
+    assert more.attributes["href"] == more.attributes["hx-get"] == urls.texts("e", offset=20)
+    part = parsed(client.get(urls.texts("e", offset=20), headers={"HX-Request": "true"}).text)
+    assert not list(part.all("html"))
+    assert len(scenarios_of(part)) == 2
+    assert not set(scenarios_of(part)) & set(scenarios_of(page))
+    assert "Show more" not in part.words
+    assert list(page_at(client, more.attributes["href"] or "").all("html"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"scenario": "<b>nowhere"}, "This experiment has no scenario '<b>nowhere'; choose one from the list."),
+        ({"score_from": "9", "score_to": "4"}, "No score can be from 9 to 4; swap the two."),
+        ({"score_from": "much"}, "'much' is no score; give a number."),
+        ({"score_to": "nan"}, "'nan' is no score; give a number."),
+        ({"a": "qwen2.5:0.5b × v1"}, "It takes two variants to compare; choose the other one, too."),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_answered_with_a_sentence_and_the_form(
+    wanted: dict[str, str], said: str
+) -> None:
+    page = texts_at(visit(boards=MadeBoards({"e": cells_of()})), 422, **wanted)
+    assert next(page.all("p", "alert")).words == said
+    sent = [node.attributes.get("value") for tag in ("input", "option") for node in page.all(tag)]
+    assert set(wanted.values()) <= set(sent)
+
+
+def test_where_there_is_nothing_to_show_the_page_leads_on() -> None:
+    waiting = [replace(one, pending=True, metrics={}, judged_rubric=None, judges=()) for one in grid(["m"], ["v1"])]
+    client = visit(boards=MadeBoards({"e": waiting}))
+    page = texts_at(client)
+    assert "Nothing is scored yet" in page.words
+    assert "comes first" not in page.words
+    assert urls.judging("e") in links(page)
+    nothing = texts_at(client, score_from="1")
+    assert "No text matches." in nothing.words
+    assert urls.texts("e") in links(nothing)
+    assert "There are no texts yet." in texts_at(visit(boards=MadeBoards({"e": []}))).words

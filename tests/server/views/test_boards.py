@@ -9,6 +9,7 @@ import pytest
 from tests.integration.command import tipbench
 from tests.server.views.conftest import EXPERIMENT
 from tipbench.bench.compare.snapshot import Snapshot, load_snapshot
+from tipbench.bench.compare.texts import TextFilter
 from tipbench.core.errors import InvalidInput, NotFound
 from tipbench.server.views import snapshots as looks_module
 from tipbench.server.views.boards import Boards, RunFilter
@@ -47,6 +48,16 @@ def test_experiments_are_counted(boards: Boards) -> None:
         16,
         0,
     )
+
+
+def test_the_texts_of_a_page_are_as_the_runs_have_them(boards: Boards) -> None:
+    page = boards.texts(EXPERIMENT).page(TextFilter(model="scripted/b"))
+    assert page.total == 8
+    for entry in (one for scenario in page.scenarios for one in scenario.entries):
+        assert entry.best
+        run = boards.run(EXPERIMENT, entry.best.run_id)
+        assert (entry.best.text, entry.best.about) == (run.candidates[0], run.scenario)
+        assert (entry.best.scenario, entry.unscored) == (run.cell.scenario, 2)
 
 
 def test_an_unchanged_store_is_read_once(boards: Boards, reads: list[str]) -> None:

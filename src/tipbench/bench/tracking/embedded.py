@@ -135,9 +135,11 @@ class EmbeddedMlflow:
         with self._translated():
             self._mlflow_store().end_run(run_id, status, ended_ms)
 
-    def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
+    def search_runs(
+        self, experiment_id: str, tags: Mapping[str, str], brief: bool = False, run_ids: Sequence[str] = ()
+    ) -> Iterator[StoredRun]:
         with self._translated():
-            yield from self._tables().search_runs(experiment_id, tags, brief)
+            yield from self._tables().search_runs(experiment_id, tags, brief, run_ids)
 
     def delete_run(self, run_id: str) -> None:
         with self._translated():

@@ -17,7 +17,7 @@ from tipbench.bench.tracking.interface import (
     Metric,
     RunStatus,
     StoredRun,
-    tag_filter,
+    run_filter,
 )
 from tipbench.core.errors import TrackingError, TrackingRefused, TrackingUnreachable
 from tipbench.core.http import UnusableAnswer, fetch, open_client, tls_context
@@ -124,11 +124,13 @@ class MlflowClient:
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None:
         self._post("runs/update", {"run_id": run_id, "status": status, "end_time": ended_ms})
 
-    def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
+    def search_runs(
+        self, experiment_id: str, tags: Mapping[str, str], brief: bool = False, run_ids: Sequence[str] = ()
+    ) -> Iterator[StoredRun]:
         # Oldest first: runs added meanwhile come last and don't shift the pages that are still to be read.
         query = {
             "experiment_ids": [experiment_id],
-            "filter": tag_filter(tags),
+            "filter": run_filter(tags, run_ids),
             "max_results": _PAGE,
             "order_by": ["attributes.start_time ASC"],
         }

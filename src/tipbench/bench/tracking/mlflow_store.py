@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tipbench.bench.tracking.interface import Experiment, Metric, RunStatus, StoredRun, tag_filter
+from tipbench.bench.tracking.interface import Experiment, Metric, RunStatus, StoredRun, run_filter
 from tipbench.core.errors import MissingExtra
 
 MISSING = (
@@ -85,13 +85,19 @@ class MlflowStore:
         code = self._mlflow.entities.RunStatus.from_string(status)
         self._store.update_run_info(run_id, code, ended_ms, None)
 
-    def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:  # noqa: ARG002 - MLflow reads runs whole
+    def search_runs(
+        self,
+        experiment_id: str,
+        tags: Mapping[str, str],
+        brief: bool = False,  # noqa: ARG002 - MLflow reads runs whole
+        run_ids: Sequence[str] = (),
+    ) -> Iterator[StoredRun]:
         seen: set[str] = set()
         token = None
         while True:
             page = self._store.search_runs(
                 [experiment_id],
-                tag_filter(tags),
+                run_filter(tags, run_ids),
                 self._mlflow.entities.ViewType.ACTIVE_ONLY,
                 max_results=_PAGE,
                 order_by=["attributes.start_time ASC"],

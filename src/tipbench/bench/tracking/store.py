@@ -16,6 +16,7 @@ from tipbench.core.untrusted import printable, shown, storable
 DONE = ("FINISHED", "FAILED")  # statuses of a completely written run
 _TAGS_PER_BATCH = 90  # MLflow accepts 100
 _BYTES_PER_BATCH = 900_000  # MLflow accepts 1 MB
+_IDS_AT_ONCE = 200  # of runs, in one search
 _MAX_VALUE_LENGTH = 5_000  # of a tag or param other than our texts; MLflow would truncate it silently
 
 
@@ -228,6 +229,12 @@ class RunStore:
     def iter_runs(self, experiment: Experiment, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
         """Yield the runs with these tags as they are read; `brief` is for callers that don't read their texts."""
         return self._api.search_runs(experiment.id, tags, brief)
+
+    def runs_by_id(self, experiment: Experiment, run_ids: Sequence[str]) -> dict[str, StoredRun]:
+        """Return the runs with these ids, by id; those that are gone are left out."""
+        chunks = [run_ids[start : start + _IDS_AT_ONCE] for start in range(0, len(run_ids), _IDS_AT_ONCE)]
+        found = (run for chunk in chunks for run in self._api.search_runs(experiment.id, {}, run_ids=chunk))
+        return {run.run_id: run for run in found}
 
     def remove_run(self, run: StoredRun) -> None:
         with self._markers.writing(run.experiment_id):

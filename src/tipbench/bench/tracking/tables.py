@@ -137,17 +137,20 @@ class SqliteTables:
                 run(f"{_insert('metrics')} ON CONFLICT DO NOTHING", row)
                 run(_LATEST, row)
 
-    def search_runs(self, experiment_id: str, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
+    def search_runs(
+        self, experiment_id: str, tags: Mapping[str, str], brief: bool = False, run_ids: Sequence[str] = ()
+    ) -> Iterator[StoredRun]:
         """Yield the runs, holding only some hundreds of them in memory at a time."""
         has_tag = (
             " AND EXISTS (SELECT 1 FROM tags WHERE tags.run_uuid = runs.run_uuid AND tags.key = ? AND tags.value = ?)"
         )
         query = (
             f"SELECT run_uuid FROM runs WHERE experiment_id = ? AND lifecycle_stage = 'active'{has_tag * len(tags)} "
-            "ORDER BY start_time, run_uuid"
+            + (f"AND run_uuid IN ({', '.join('?' * len(run_ids))}) " if run_ids else "")
+            + "ORDER BY start_time, run_uuid"
         )
         values = [part for pair in tags.items() for part in pair]
-        ids = [run_id for (run_id,) in self._read(query, [int(experiment_id), *values])]
+        ids = [run_id for (run_id,) in self._read(query, [int(experiment_id), *values, *run_ids])]
         for start in range(0, len(ids), _RUNS_AT_ONCE):
             yield from self._runs(experiment_id, ids[start : start + _RUNS_AT_ONCE], brief)
 

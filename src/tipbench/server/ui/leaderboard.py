@@ -1,14 +1,20 @@
-"""An experiment's leaderboard: the report's body with links to the runs behind it, and downloads of it."""
+"""An experiment's leaderboard: the report's body with links to the runs behind it, its texts, and downloads of it."""
 
-from fastapi import APIRouter, Request
+from collections.abc import Callable
+from math import isfinite
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
+from pydantic import BaseModel, Field
 
-from tipbench.bench.compare.html.page import as_html, report_values
-from tipbench.bench.compare.leaderboard import prompt_label
+from tipbench.bench.compare.html.page import as_html, report_values, row_values
+from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.compare.messages import as_csv
+from tipbench.bench.compare.texts import TextFilter
 from tipbench.core.errors import InvalidInput
-from tipbench.core.untrusted import printable
+from tipbench.core.untrusted import printable, shown
 from tipbench.server.ui import urls
 from tipbench.server.ui.forms import Form, only
 from tipbench.server.ui.pages import Parts, page
@@ -19,17 +25,63 @@ from tipbench.web.authentication import SignedIn
 _MAX_REASON_LENGTH = 400  # characters, as in the API
 
 
+class TextQuery(BaseModel):
+    """Which texts somebody wants to see, as the forms send it; an empty field matches everything."""
+
+    experiment: str
+    scenario: str = ""
+    model: str = ""
+    prompt: str = ""
+    score_from: str = ""
+    score_to: str = ""
+    a: str = ""  # labels of two rows to compare
+    b: str = ""
+    offset: int = Field(0, ge=0, le=10**9)
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The fields that are filled in."""
+        given = self.model_dump(exclude={"experiment", "offset"})
+        return {name: value for name, value in given.items() if value}
+
+    def as_filter(self) -> TextFilter:
+        """Convert the fields; raise InvalidInput for a value that can't be."""
+        if bool(self.a) != bool(self.b):
+            raise InvalidInput("it takes two variants to compare; choose the other one, too")
+        return TextFilter(
+            scenario=self.scenario or None,
+            model=self.model or None,
+            prompt=self.prompt or None,
+            score_from=_score(self.score_from),
+            score_to=_score(self.score_to),
+            rows=(self.a, self.b) if self.a and self.b else None,
+            offset=self.offset,
+        )
+
+
 def router(parts: Parts) -> APIRouter:
     pages = APIRouter(include_in_schema=False)
 
     @pages.get(urls.LEADERBOARD)
     def leaderboard(request: Request, experiment: str) -> Response:
-        def runs_of(row: LeaderboardRow) -> str:
-            return urls.runs(experiment, model=row.model, prompt=row.prompt)
-
-        values = report_values(parts.boards.report(experiment), runs_of=runs_of)
+        report = parts.boards.overview(experiment)
+        values = report_values(report, *_links(experiment)) | _form_values(
+            report.board, TextQuery(experiment=experiment)
+        )
         invited = [one.name for one in parts.tokens.judges()]
         return page(request, parts, "leaderboard.html", invited=invited, **values)
+
+    @pages.get(urls.TEXTS)
+    def texts(request: Request, query: Annotated[TextQuery, Query()]) -> Response:
+        """Show the texts that match; to htmx only those, for a page that shows the earlier ones already."""
+        board, found, problem = parts.boards.leaderboard(query.experiment), None, ""
+        try:
+            found = parts.boards.texts(query.experiment).page(query.as_filter())
+        except InvalidInput as error:
+            problem = str(error)
+        values = {**row_values(board, *_links(query.experiment)), **_form_values(board, query), "problem": problem}
+        template = "texts_more.html" if "hx-request" in request.headers and found else "texts.html"
+        return page(request, parts, template, 422 if problem else 200, texts=found, **values)
 
     @pages.get(urls.REWARDS)
     def rewards(request: Request, experiment: str) -> Response:
@@ -79,3 +131,39 @@ def router(parts: Parts) -> APIRouter:
         return Response(found, media_type="text/csv; charset=utf-8", headers=attachment(experiment, "csv"))
 
     return pages
+
+
+def _score(text: str) -> float | None:
+    try:
+        score = float(text) if text.strip() else None
+    except ValueError:
+        score = float("nan")
+    if score is not None and not isfinite(score):
+        raise InvalidInput(f"{shown(text)} is no score; give a number")
+    return score
+
+
+def _links(experiment: str) -> tuple[Callable[[LeaderboardRow], str], Callable[[str], str]]:
+    """Return the functions that link a row to its runs, and a text to its run."""
+    return (
+        lambda row: urls.runs(experiment, model=row.model, prompt=row.prompt),
+        lambda run_id: urls.run(experiment, run_id),
+    )
+
+
+def _form_values(board: Leaderboard, query: TextQuery) -> dict[str, Any]:
+    """Return what the forms for texts offer; a list includes the requested value even if there is no such text."""
+    labels = [row_label(board, row) for row in board.rows]
+    choices = {
+        "scenario": board.grid.scenarios,
+        "model": [row.model for row in board.rows],
+        "prompt": [row.prompt for row in board.rows],
+    }
+    chosen = query.chosen
+    return {
+        "choices": {
+            name: dict.fromkeys([*found, *filter(None, [chosen.get(name)])]) for name, found in choices.items()
+        },
+        "compared_labels": {"a": labels, "b": [*labels[1:], *labels[:1]]},
+        "query": query,
+    }

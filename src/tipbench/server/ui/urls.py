@@ -25,6 +25,7 @@ CSV = "/experiments/leaderboard.csv"
 ACCEPT = "/experiments/accept"
 ASK = "/experiments/ask"
 REWARDS = "/experiments/rewards"
+TEXTS = "/experiments/texts"
 RUNS = "/experiments/runs"
 RUN = "/experiments/run"
 ANSWER = "/experiments/run/answer.txt"
@@ -42,6 +43,10 @@ def leaderboard(experiment: str) -> str:
 
 def runs(experiment: str, **wanted: str | int | None) -> str:
     return with_query(RUNS, experiment=experiment, **wanted)
+
+
+def texts(experiment: str, **wanted: str | int | None) -> str:
+    return with_query(TEXTS, experiment=experiment, **wanted)
 
 
 def run(experiment: str, run_id: str) -> str:

@@ -7,9 +7,10 @@ from tipbench.bench.compare.html.page import Report
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
 from tipbench.bench.compare.messages import as_data
 from tipbench.bench.compare.snapshot import rubric_of
+from tipbench.bench.compare.texts import Texts
 from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.records import StoredCell
-from tipbench.bench.report import make_report
+from tipbench.bench.report import Evidence, load_evidence
 from tipbench.bench.suites.load import built_in_prefixes
 from tipbench.bench.tracking.batches import applied_batches, batch_runs
 from tipbench.bench.tracking.interface import Experiment, StoredRun
@@ -124,16 +125,19 @@ class Boards:
         return entry.cached("json", lambda: json_text(as_data(self._board(entry))).encode())
 
     def report(self, experiment: str) -> Report:
-        """Return the leaderboard with judges and examples."""
+        """Return the leaderboard with judges and texts, as a file holds it."""
         entry = self._snapshots.find(experiment)
-        made_at = utc_minute(self._stores.clock() * 1000)
+        evidence, made_at = self._evidence(entry), utc_minute(self._stores.clock() * 1000)
+        return entry.cached("report", lambda: evidence.report(evidence.texts.in_file(), made_at))
 
-        def make() -> Report:
-            return make_report(
-                self._stores.store(), entry.snapshot, rubric_of(entry.snapshot), self._board(entry), made_at
-            )
+    def overview(self, experiment: str) -> Report:
+        """Return the leaderboard with judges and the first page of texts."""
+        entry = self._snapshots.find(experiment)
+        evidence, made_at = self._evidence(entry), utc_minute(self._stores.clock() * 1000)
+        return entry.cached("overview", lambda: evidence.report(evidence.texts.overview(), made_at))
 
-        return entry.cached("report", make)
+    def texts(self, experiment: str) -> Texts:
+        return self._evidence(self._snapshots.find(experiment)).texts
 
     def rewards(self, experiment: str) -> Rewards:
         """Return what users did with its rows, from the decision log of this home's recommender."""
@@ -165,6 +169,12 @@ class Boards:
 
     def _board(self, entry: SnapshotEntry) -> Leaderboard:
         return entry.cached("board", lambda: leaderboard_of(entry.snapshot, rubric_of(entry.snapshot)))
+
+    def _evidence(self, entry: SnapshotEntry) -> Evidence:
+        def load() -> Evidence:
+            return load_evidence(self._stores.store(), entry.snapshot, rubric_of(entry.snapshot), self._board(entry))
+
+        return entry.cached("evidence", load)
 
     def _line(self, store: RunStore, experiment: Experiment) -> ExperimentLine:
         about = (experiment.name, experiment.created_ms, experiment.tags.get("tipbench.suite", ""))

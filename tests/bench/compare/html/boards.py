@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from tipbench.bench.compare.examples import Agreement, Example, Examples, JudgedBatch
 from tipbench.bench.compare.html.page import Report
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard
-from tipbench.bench.records import BY_RULE, JudgeNote, StoredCell
+from tipbench.bench.compare.reliability import Agreement, JudgedBatch
+from tipbench.bench.compare.texts import Texts
+from tipbench.bench.records import BY_RULE, JudgeNote, Slot, StoredCandidates, StoredCell, Verdict
 from tipbench.bench.suites.load import load_suite
 
 RUBRIC = load_suite("tip").rubric
@@ -91,11 +93,36 @@ def batch(state: str = "counts", why: str = "", judge: str = "mira", kappa: floa
     )
 
 
-def example(text: str = "Ring now.", note: str = "Good.", scenario: str = "s1") -> Example:
-    return Example(scenario, text, 12.5, {"tone": 4.0, "format_ok": 1.0, "overlong": 0.5}, (note,))
+class Written(NamedTuple):
+    """What every model writes, for every scenario, and what every judge notes on it."""
+
+    text: str = "Ring now."
+    note: str = "Good."
+    about: str = "A nurse at night."
 
 
-def report(found: Leaderboard, one: Example | None = None, batches: Sequence[JudgedBatch] = ()) -> Report:
-    """With the same example, if any, as the best and as the worst of every row."""
-    examples = {standing.key: Examples((one,), (one,)) for standing in found.rows} if one else {}
-    return Report(found, batches, {"tone": 0.625} if batches else {}, examples, "2026-04-28 09:41 UTC")
+def texts(found: Leaderboard, written: Written | None = None) -> Texts:
+    """Two judges scored two texts of every scored cell, the first one better; without `written` they scored nothing."""
+
+    def verdict(cell: StoredCell, number: int, judge: int) -> Verdict:
+        slot = Slot("slot", cell.run_id, number, "", "", {})
+        flags = {"format_ok": True, "overlong": judge == 1}
+        composite = round(sum(cell.metrics.get(name, 4.0) for name in RUBRIC.criteria)) + judge - 2.0 * number
+        return Verdict(slot, {"tone": 4}, flags, (), composite, written.note if written else "")
+
+    scored = [cell for row in found.grid.rows for cell in row.cells if cell.judges and cell.candidates]
+    verdicts = [
+        {(cell.run_id, number): verdict(cell, number, judge) for cell in scored for number in (0, 1)}
+        for judge in ((0, 1) if written else ())
+    ]
+    one = written or Written()
+
+    def read(run_ids: Sequence[str]) -> dict[str, StoredCandidates]:
+        return {run_id: StoredCandidates(one.about, True, (one.text,) * 5) for run_id in run_ids}
+
+    return Texts(found, verdicts, read)
+
+
+def report(found: Leaderboard, written: Written | None = None, batches: Sequence[JudgedBatch] = ()) -> Report:
+    shown = texts(found, written).in_file()
+    return Report(found, batches, {"tone": 0.625} if batches else {}, shown, "2026-04-28 09:41 UTC")

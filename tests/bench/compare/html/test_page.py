@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from tests.bench.compare.html.boards import (
     RUBRIC,
+    Written,
     batch,
     board,
     cell,
     counted,
     empty,
-    example,
     failed,
     grid,
     provisional,
@@ -26,11 +26,12 @@ from tipbench.bench.compare import messages as words
 from tipbench.bench.compare.html.page import Report, as_html
 from tipbench.bench.compare.html.templates import TEXT_LIMIT, cut
 from tipbench.bench.compare.leaderboard import Leaderboard
+from tipbench.bench.compare.texts import ENTRIES_IN_FILE
 from tipbench.bench.records import StoredCell
 from tipbench.core.untrusted import printable
 
 GRID = board(grid(["m1", "m2"], ["v1", "v2", "v3"]))
-FULL = report(GRID, example(), [batch(), batch("in quarantine", "too mild", "jon"), batch("provisional", kappa=None)])
+FULL = report(GRID, Written(), [batch(), batch("in quarantine", "too mild", "jon"), batch("provisional", kappa=None)])
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 NASTY = [
@@ -97,7 +98,7 @@ def report_with(text: str, scenarios: int) -> Report:
         for one in grid([f"{text}1", f"{text}2"], [f"{text}v1", f"{text}v2"], scenarios)
     ]
     batches = [batch("in quarantine", text, text), batch("accepted", text, f"{text}2")]
-    found = report(board(cells, text), example(text, text, text), batches)
+    found = report(board(cells, text), Written(text, text, text), batches)
     return replace(found, made_at=text)
 
 
@@ -128,8 +129,8 @@ def test_no_text_changes_the_page_around_it(text: str) -> None:
 
 
 def test_a_text_of_a_megabyte_is_cut_and_that_is_said() -> None:
-    written = as_html(report(board(grid(["m"], ["v1"])), example("\u202e" * 1_000_000, "n" * 5_000)))
-    assert len(written) < 200_000
+    written = as_html(report(board(grid(["m"], ["v1"], 1)), Written("\u202e" * 1_000_000, "n" * 5_000)))
+    assert len(written) < 250_000
     assert f"{1_000_000 - TEXT_LIMIT:,} more characters" in written
     assert f"{5_000 - TEXT_LIMIT:,} more characters" in written
 
@@ -239,13 +240,33 @@ def test_one_judge_alone_is_said_to_be_alone() -> None:
     assert "tone not assessable" in page_of(replace(FULL, alpha={"tone": None})).words
 
 
-def test_examples_show_scores_flags_and_notes_and_only_the_top_group_is_open() -> None:
-    page = page_of(FULL)
-    shown = list(page.all("details", "card"))
-    assert len(shown) == len(GRID.rows)
-    assert sum("open" in node.attributes for node in shown) == min(3, len(GRID.top))
-    first = next(shown[0].all("li")).words
-    assert first == "12.50 best s1 Ring now. tone 4 format ok yes overlong 0.5 A judge’s note Good."
+def test_the_leaders_worst_and_best_texts_come_first_with_scores_flags_and_notes() -> None:
+    (section,) = [node for node in page_of(FULL).all("section") if node.attributes.get("id") == "texts"]
+    leader = [node.words for node in next(section.all("div", "leader-texts")).all("article")]
+    best = max(row.scores[scenario]["composite"] for row in GRID.grid.rows[:1] for scenario in row.scores)
+    assert [one.split()[1] for one in leader] == ["worst", "worst", "best", "best"]
+    assert leader[2].startswith(f"{best - 1.5:.2f} best s")
+    assert leader[2].endswith("Ring now. tone 4 format ok yes overlong 0.5 A judge’s note Good. A judge’s note Good.")
+
+
+def test_scenarios_are_folds_with_all_rows_and_the_one_with_the_largest_difference_is_open() -> None:
+    (section,) = [node for node in page_of(FULL).all("section") if node.attributes.get("id") == "texts"]
+    folds = list(section.all("details", "scenario-texts"))
+    assert ["open" in node.attributes for node in folds] == [True, False, False, False, False]
+    gaps = [float(next(fold.all("span", "says")).words.split()[0]) for fold in folds]
+    assert gaps == sorted(gaps, reverse=True)
+    names = [" ".join(row[0].split()[:2]) for row in rows_of(next(folds[0].all("table")))]
+    assert names == [f"{row.model} {row.prompt}" for row in GRID.rows]
+    assert "are shown here" not in section.words
+
+
+def test_a_large_report_holds_part_of_the_texts_and_says_so() -> None:
+    found = board(grid([f"m{n}" for n in range(20)], ["v1", "v2", "v3"], 8))
+    page = page_of(report(found, Written("x" * 400)))
+    (section,) = [node for node in page.all("section") if node.attributes.get("id") == "texts"]
+    assert len(list(section.all("article"))) <= 2 * ENTRIES_IN_FILE + 4
+    assert "3 of 8 scenarios are shown here" in section.words
+    assert "tipbench serve" in section.words
 
 
 PENDING = [cell(m, p, f"s{s}") for m in ("m1", "m2") for p in ("v1", "v2") for s in range(3)]
@@ -289,7 +310,7 @@ def test_only_figures_of_rules_are_called_provisional() -> None:
 def test_many_rows_with_long_names_stay_a_small_page() -> None:
     names = [f"embedded/{'long-name-' * 20}{number}" for number in range(10)]
     found: Leaderboard = board(grid(names, ["v1", "v2", "v3", "v4"], 3))
-    written = as_html(report(found, example()))
+    written = as_html(report(found, Written()))
     assert len(written) < 1_000_000
-    assert all(f"{name}</span>" in written for name in names)
+    assert all(f'title="{name}"' in written for name in names)
     assert RUBRIC.digest[:12] in written

@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 from playwright.sync_api import Browser, Page, expect
 
+from tests.bench.compare.html.boards import grid
 from tests.browser import Watched
 from tests.server.ui.judging_server import Server
 from tests.server.ui.made_panel import MadeBoards, MadeRunner, MadeTokens, a_job, app_of, parts_of
@@ -67,6 +68,25 @@ def test_what_users_did_comes_by_itself_and_fits(browser: Browser, tmp_path: Pat
         page.goto(urls.leaderboard("e"))
         expect(page.get_by_role("heading", name="What users did with them")).to_be_visible()
         expect(page.locator("#rewards tbody tr")).to_have_count(1)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_texts_are_side_by_side_where_there_is_room_and_stacked_where_not(browser: Browser, width: int) -> None:
+    long_name = "a-model-with-a-name-that-goes-on-and-on:instruct-q4"
+    parts = parts_of(boards=MadeBoards({"e": grid([long_name, *"abcd"], ["v1", "v2"], 4)}))
+    with opened(browser, app_of(parts), width) as page:
+        page.goto(urls.leaderboard("e"))
+        page.get_by_role("link", name="Show more").click()
+        expect(page.locator(".scenario-texts")).to_have_count(4)
+        expect(page.locator(".scenario-texts").nth(2).locator("summary").first).to_be_focused()
+        page.get_by_text("Compare two variants").click()
+        page.get_by_role("button", name="Compare").click()
+        page.wait_for_url("**/experiments/texts?*")
+        first, second = (page.locator(".texts td .text").nth(n).bounding_box() for n in (0, 1))
+        assert first
+        assert second
+        assert (first["y"] == second["y"], first["x"] == second["x"]) == (width == 1280, width == 375)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 

@@ -10,16 +10,14 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from tipbench.bench.compare.effects import FactorEffects, GridEffects
-from tipbench.bench.compare.examples import Examples, JudgedBatch
 from tipbench.bench.compare.html.heat import grid_means, heat_map, heat_scale, slice_means, slice_tables
 from tipbench.bench.compare.html.plots import Bar, Point, effects_plot, interval_plot, scatter_plot
 from tipbench.bench.compare.html.templates import make_environment
 from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
-from tipbench.bench.compare.rows import RowKey
+from tipbench.bench.compare.reliability import JudgedBatch
+from tipbench.bench.compare.texts import TextPage
 from tipbench.statistics.bounded import Interval
-
-_EXPANDED = 3  # rows of the top group whose examples are expanded at first
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Report:
     board: Leaderboard
     batches: Sequence[JudgedBatch]
     alpha: Mapping[str, float | None]  # Krippendorff's, over counted judges, by criterion; empty with fewer than two
-    examples: Mapping[RowKey, Examples]
+    texts: TextPage
     made_at: str
 
     def to_html(self) -> str:
@@ -43,13 +41,16 @@ def as_html(report: Report) -> str:
     return _environment().get_template("report.html").render(**report_values(report), css=css)
 
 
-def report_values(report: Report, runs_of: Callable[[LeaderboardRow], str] | None = None) -> dict[str, Any]:
-    """Return the values that the report's templates need; with `runs_of`, rows link to their runs."""
+def report_values(
+    report: Report,
+    runs_of: Callable[[LeaderboardRow], str] | None = None,
+    run_of: Callable[[str], str] | None = None,
+) -> dict[str, Any]:
+    """Return the values that the report's templates need; with `runs_of` and `run_of`, rows and texts have links."""
     board = report.board
     effects = board.effects if isinstance(board.effects, GridEffects) else None
     return {
         "report": report,
-        "board": board,
         "compared": [row for row in board.rows if row.rank],
         "anything_scored": any(row.composite is not None for row in board.rows),
         "criteria": [name for name in board.scores if name != "composite" and name not in board.flags],
@@ -66,10 +67,25 @@ def report_values(report: Report, runs_of: Callable[[LeaderboardRow], str] | Non
         },
         "points": _points(board),
         "effects": effects,
-        "opened": {row.key for row in (board.top or board.rows[:1])[:_EXPANDED]},
+        "texts": report.texts,
+        "texts_filter": "",  # a page that can filter texts has its form here, and the way to more of them
+        "texts_more": "",
+        **row_values(board, runs_of, run_of),
+    }
+
+
+def row_values(
+    board: Leaderboard,
+    runs_of: Callable[[LeaderboardRow], str] | None = None,
+    run_of: Callable[[str], str] | None = None,
+) -> dict[str, Any]:
+    """Return the values that templates need to show rows and texts of a leaderboard."""
+    return {
+        "board": board,
         "label": lambda row: row_label(board, row),
         "prompt": lambda row: prompt_label(board, row),
         "runs_of": runs_of,
+        "run_of": run_of,
     }
 
 
@@ -90,14 +106,14 @@ def _two_sizes(plot: Callable[..., str], *figures: Any) -> Markup:
 def _interval_bars(board: Leaderboard) -> list[Bar]:
     return [
         Bar(
-            label=f"{number}. {row_label(board, row)}",
+            label=row_label(board, row),
             mean=row.composite,
             interval=row.intervals.get("composite"),
             possible=row.extremes if row.extremes.high - row.extremes.low > 1e-9 else None,
             emphasis=_is_top(row),
             remark="● top" if _is_top(row) else "",
         )
-        for number, row in enumerate(board.rows, 1)
+        for row in board.rows
     ]
 
 

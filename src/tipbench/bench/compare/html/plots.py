@@ -36,7 +36,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Point:
-    """A row as a point of the scatter plot, with the row's number in the tables."""
+    """A row as a point of the scatter plot, with the number that labels it there and in the table."""
 
     number: int
     label: str
