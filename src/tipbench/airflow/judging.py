@@ -150,7 +150,7 @@ def _open_batch(bench: Bench, judge: JudgeName) -> StoredRun | None:
 
 def _new_batch(bench: Bench, judge: JudgeName) -> StoredRun | None:
     try:
-        made = bench.new_batch(judge, EVERYTHING if bench.options.judge else ONE_SITTING, keep_file=True)
+        made = bench.new_batch(judge, EVERYTHING if bench.options.judge else ONE_SITTING, "page")
     except NothingPending:
         return None
     return find_batch(bench.store, bench.experiment, made.file["batch"])

@@ -27,7 +27,7 @@ from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import SUPERSEDED, iter_cells, stored_runs, supersede_duplicates
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import EngineError, InvalidInput, NothingStored, ScoresRefused
-from tipbench.core.paths import journal_folder, judged_folder, snapshot_folder
+from tipbench.core.paths import journal_folder, judged_folder, server_folder, snapshot_folder
 from tipbench.core.settings import Settings
 from tipbench.core.version import __version__
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tipbench.bench.compare.leaderboard import Leaderboard
     from tipbench.bench.engines.catalog import Engines
     from tipbench.bench.judge.apply import Applied, ApplyOptions
-    from tipbench.bench.judge.export import Exported
+    from tipbench.bench.judge.export import Exported, StoredFor
     from tipbench.bench.judge.judges.interface import Judge, JudgeName
     from tipbench.bench.judge.sample import BatchSize
     from tipbench.bench.judge.status import JudgeStatus
@@ -278,13 +278,18 @@ class Bench:
 
         path = Path(path)
         check_export_path(path)
-        exported = self.new_batch(person(judge), size, keep_file=True)
+        of_a_job = path.resolve().is_relative_to(server_folder(self.context.settings.home).resolve())
+        exported = self.new_batch(person(judge), size, "job" if of_a_job else "file")
+        for line in exported.notes:
+            self.context.observer.note(line)
         write_user_file(schema_path(path), json_text(schema(self.rubric, exported.items)))
         write_user_file(path, json_text({"$schema": f"./{schema_path(path).name}", **exported.file}))
         return exported
 
-    def new_batch(self, judge: "JudgeName", size: "BatchSize | None" = None, keep_file: bool = False) -> "Exported":
-        """Record a batch for this judge; with `keep_file`, MLflow stores its file for a judge who fetches it later.
+    def new_batch(
+        self, judge: "JudgeName", size: "BatchSize | None" = None, stored_for: "StoredFor" = "program"
+    ) -> "Exported":
+        """Record a batch for this judge; unless it is for a program, MLflow stores its file too.
 
         Raises NothingPending if there is nothing to judge.
         """
@@ -302,7 +307,7 @@ class Bench:
             self.now_ms,
             size or ONE_SITTING,
             self.anchors,
-            keep_file,
+            stored_for,
         )
 
     def apply(self, scores: str | Path | Mapping[str, Any], how: "ApplyOptions | None" = None) -> "Applied":

@@ -10,7 +10,7 @@ import click
 from tipbench.bench.judge.apply import ApplyOptions
 from tipbench.bench.judge.judges.catalog import CATALOG as JUDGES
 from tipbench.bench.judge.judges.catalog import PERSON, check_judge, person
-from tipbench.bench.judge.sample import EVERYTHING, BatchSize
+from tipbench.bench.judge.sample import EVERYTHING, FEWEST_ITEMS, BatchSize
 from tipbench.cli.console import bench_of, hint, out
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.judge_report import show_applied, show_details, show_exported, show_status
@@ -23,6 +23,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.command(
     epilog="Examples:\n\n\b\n"
     "  tipbench judge --experiment tip-bench-first --export judge.json\n"
+    "  tipbench judge --experiment tip-bench-first --export first.json --items 20\n"
     "  tipbench judge --experiment tip-bench-first --apply judge.json --dry-run\n"
     "  tipbench judge --experiment tip-bench-first --apply judge.json\n"
     "  tipbench judge --experiment tip-bench-first --run lexical\n"
@@ -48,6 +49,13 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N candidates in the batch.")
 @click.option(
+    "--items",
+    type=click.IntRange(min=FEWEST_ITEMS),
+    metavar="N",
+    help="At most N items in the batch, anchors and repeats counted in: 20 take a person about 15 minutes. "
+    "A new judge's first 20 tell how the judge compares with the rubric.",
+)
+@click.option(
     "--apply", "apply", type=_FILE, metavar="FILE", help="Check this filled-in file and write its scores back."
 )
 @click.option("--partial", is_flag=True, help="Apply the cells that are scored completely; the rest stay pending.")
@@ -68,6 +76,7 @@ def command(
     export: Path | None,
     sample: int | None,
     limit: int | None,
+    items: int | None,
     apply: Path | None,
     partial: bool,
     dry_run: bool,
@@ -87,7 +96,7 @@ def command(
     """
     if sum(bool(choice) for choice in (export, apply, run_name, status)) != 1:
         raise click.UsageError("give one of --export FILE, --apply FILE, --run NAME or --status")
-    _check_flags(apply is not None, bool(export or run_name), sample, limit, dry_run, replace, accept_drift)
+    _check_flags(apply is not None, bool(export or run_name), (sample, limit, items), dry_run, replace, accept_drift)
     if partial and not (apply or run_name):
         raise click.UsageError("--partial goes with --apply and --run")
     if verbose and not status:
@@ -96,7 +105,7 @@ def command(
     if run_name:
         check_judge(run_name, Settings())
     apply_options = ApplyOptions(partial, dry_run, replace, _accepted(accept_drift))
-    size = BatchSize(sample, limit)
+    size = BatchSize(sample, limit, items)
     if export:
         person(judge_name or PERSON)
     with bench_of(options) as bench:
@@ -115,7 +124,7 @@ def command(
         if apply:
             applied = bench.apply(apply, apply_options)
         else:
-            size = BatchSize(sample or EVERYTHING.sample, limit)
+            size = BatchSize(sample or EVERYTHING.sample, limit, items)
             applied = bench.judge(run_name or "", judge_name, size, apply_options)
         show_applied(applied, apply_options)
         if not apply_options.dry_run:
@@ -124,11 +133,11 @@ def command(
     return 1 if applied.in_quarantine else 0
 
 
-def _check_flags(applies: bool, makes_batch: bool, sample: Any, limit: Any, *apply_flags: Any) -> None:
+def _check_flags(applies: bool, makes_batch: bool, sizes: tuple[Any, ...], *apply_flags: Any) -> None:
     if any(apply_flags) and not applies:
         raise click.UsageError("--dry-run, --replace and --accept-drift go with --apply")
-    if (sample or limit) and not makes_batch:
-        raise click.UsageError("--sample and --limit go with --export and --run")
+    if any(sizes) and not makes_batch:
+        raise click.UsageError("--sample, --limit and --items go with --export and --run")
 
 
 def _accepted(why: str | None) -> str:

@@ -53,7 +53,7 @@ def show_leaderboard(board: Leaderboard, form: str = "table", verbose: bool = Fa
     elif board.rows:
         out.print(_small_table(board))
         if said := hidden_provisional(board):
-            out.print(printable(said), soft_wrap=not FITS_WIDTH)
+            out.print(printable(said), soft_wrap=True)
         out.print("More: --verbose (criteria, effects, caveats), --format html (with the texts).", style="dim")
 
 

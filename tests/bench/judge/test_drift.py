@@ -2,13 +2,26 @@
 
 import json
 import random
+from collections.abc import Sequence
 
 import pytest
-from benchmarks.drift import Judge, at_random, batch, faithful, flat, quarantined, shifted
+from benchmarks.drift import Judge, at_random, batch, faithful, flat, items_until_held, quarantined, shifted
 
-from tipbench.bench.judge.drift import ENOUGH_ANCHORS, ENOUGH_REPEATS, AnchorReferences, Drift, assess, read_drift
+from tipbench.bench.judge.drift import (
+    ENOUGH_ANCHORS,
+    ENOUGH_REPEATS,
+    AnchorReferences,
+    Drift,
+    assess,
+    borrowable,
+    is_new,
+    read_drift,
+)
 from tipbench.bench.judge.sample import ANCHORS
+from tipbench.bench.records import Batch, Verdict
 from tipbench.bench.suites.load import load_suite
+from tipbench.bench.tracking.batches import AppliedBatch
+from tipbench.bench.tracking.interface import StoredRun
 
 SUITE = load_suite("tip")
 BATCHES = 300
@@ -40,13 +53,17 @@ def test_too_few_anchors_tell_nothing_and_earlier_ones_help_out() -> None:
     assert helped.quarantine
 
 
-def test_a_judge_who_contradicts_itself_is_found_out_by_repeats() -> None:
-    """Anchors as they should be, everything else by the throw of a die."""
-    drawn = random.Random(5)
-    scored = batch(drawn, lambda _, __, worth: worth, SUITE.anchors, SUITE.rubric, ANCHORS)
+def _contradicting(scored: list[Verdict], drawn: random.Random) -> list[Verdict]:
     for verdict in scored:
         if verdict.slot.kind == "repeat":
             verdict.scores.update({name: drawn.choice((1, 5)) for name in verdict.scores})  # type: ignore[attr-defined]
+    return scored
+
+
+def test_a_judge_who_contradicts_itself_is_found_out_by_repeats() -> None:
+    """Anchors as they should be, everything else by the throw of a die."""
+    drawn = random.Random(5)
+    scored = _contradicting(batch(drawn, lambda _, __, worth: worth, SUITE.anchors, SUITE.rubric, ANCHORS), drawn)
     assert (
         "the same item got scores"
         in assess(scored, SUITE.rubric, AnchorReferences((), SUITE.rubric), (), ANCHORS).quarantine
@@ -72,6 +89,47 @@ def test_without_enough_anchors_repeats_tell_who_throws_dice(anchors: int) -> No
     assert {one.repeats.n for one in few.repeats.values()} == {ENOUGH_REPEATS - 1}
     assert read_drift(json.loads(json.dumps(found[0].as_data()))) == found[0]
     assert drift(at_random, 0).repeats == {}
+
+
+def test_a_few_repeats_hold_up_nobody_and_earlier_ones_are_borrowed() -> None:
+    """Two scorings of one text are often a point apart; a mean over two texts says little."""
+    drawn = random.Random(11)
+
+    def scored(judge: Judge, repeats: int) -> list[Verdict]:
+        return batch(drawn, judge, SUITE.anchors, SUITE.rubric, ENOUGH_ANCHORS, repeats)
+
+    def held(verdicts: list[Verdict], earlier: Sequence[list[Verdict]] = ()) -> str:
+        return assess(verdicts, SUITE.rubric, AnchorReferences((), SUITE.rubric), earlier, ANCHORS).quarantine
+
+    assert sum(bool(held(scored(faithful, 2))) for _ in range(200)) <= 8
+    few, others = (_contradicting(scored(lambda _, __, worth: worth, 2), drawn) for _ in range(2))
+    many = _contradicting(scored(lambda _, __, worth: worth, ENOUGH_REPEATS - 2), drawn)
+    assert held(few, [others]) == ""
+    assert "the same item got scores" in held(few, [many])
+
+
+def test_a_judge_who_drifts_after_the_first_batch_is_found_in_small_batches() -> None:
+    for items in (20, 80):
+        needed = items_until_held(SUITE, shifted("tone"), items, 60, 21)
+        assert needed[len(needed) // 2] <= 80
+        assert needed[int(0.95 * len(needed))] <= 160
+
+
+def test_what_was_scored_before_a_hold_is_not_borrowed() -> None:
+    """Otherwise a judge who read the rubric again would be put on hold for what was scored before."""
+
+    def applied(quarantine: str = "", accepted: str = "") -> AppliedBatch:
+        tags = {"tipbench.provisional": "false", "tipbench.quarantine": quarantine}
+        run = StoredRun("r", "", 0, "", tags | {"tipbench.drift_accepted": accepted}, {}, {}, {}, "e")
+        verdicts = tuple(batch(random.Random(1), faithful, SUITE.anchors, SUITE.rubric, ENOUGH_ANCHORS))
+        return AppliedBatch(run, Batch("b", "ana", False, 0, "", 0, "", ()), verdicts, 0, {}, quarantine, accepted)
+
+    counted, held, accepted = applied(), applied("tone: far"), applied("tone: far", "lena: fine")
+    assert borrowable([counted, counted]) == [counted.verdicts] * 2
+    assert borrowable([counted, held]) == []
+    assert borrowable([counted, held, counted]) == [counted.verdicts]
+    assert borrowable([counted, accepted]) == [accepted.verdicts, counted.verdicts]
+    assert [is_new(one) for one in ([], [counted], [counted, held], [counted, accepted])] == [True, False, True, False]
 
 
 def test_what_an_earlier_version_stored_is_read() -> None:

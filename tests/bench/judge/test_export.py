@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.integration.filling import filled
 from tipbench.bench.bench import Bench
+from tipbench.bench.judge.drift import ENOUGH_ANCHORS
 from tipbench.bench.judge.export import Exported, export_batch
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.sample import ANCHORS, REPEATS, BatchSize
@@ -20,6 +23,7 @@ from tipbench.bench.tracking.batches import batch_runs, read_batch
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import stored_runs
 from tipbench.core.errors import InvalidInput
+from tipbench.core.paths import server_folder
 
 SUITE = load_suite("tip")
 RUBRIC = SUITE.rubric
@@ -33,6 +37,14 @@ def _export(work: Bench, experiment: Experiment, judge: str = "ana", seed: int =
 
 def _batch(work: Bench, experiment: Experiment) -> Batch:
     return read_batch(work.store, batch_runs(work.store, experiment)[-1])
+
+
+def _anchors(batch: Batch) -> set[str]:
+    return {slot.of for slot in batch.slots if slot.kind == "anchor"}
+
+
+def _runs(batch: Batch) -> set[str]:
+    return {slot.run_id for slot in batch.slots if slot.run_id}
 
 
 def _kinds(batch: Batch) -> Counter[str]:
@@ -151,6 +163,68 @@ def test_a_limit_takes_whole_cells_and_others_next_time(work: Bench, experiment:
     assert exported.anchors == 6
     with pytest.raises(InvalidInput, match="--limit 1 leaves no room"):
         _export(work, experiment, sample=2, limit=1)
+
+
+def test_the_first_20_items_have_12_anchors_and_the_next_3_others(work: Bench, experiment: Experiment) -> None:
+    first = _export(work, experiment, sample=1, items=20)
+    seen = _batch(work, experiment)
+    assert _kinds(seen) == {"candidate": 6, "anchor": ENOUGH_ANCHORS, "repeat": 2}
+    assert len({slot.run_id for slot in seen.slots if slot.run_id}) == 6
+    with Bench("x", context=work.context) as bench:
+        applied = bench.apply(filled(first.file))
+        assert (applied.counted, applied.drift.assessable) == (True, True)
+        _export(work, experiment, items=20)
+        second = _batch(work, experiment)
+        assert _kinds(second) == {"candidate": 15, "anchor": 3, "repeat": 1}, "whole cells"
+        assert not _anchors(seen) & _anchors(second), "none that the judge has seen"
+        _export(work, experiment, "ben", sample=1, items=20)
+        third = _batch(work, experiment)
+        assert _kinds(third)["anchor"] == ENOUGH_ANCHORS, "another judge is new"
+        assert not _runs(third) & _runs(seen), "what waits for any judge goes first"
+
+
+def test_few_pending_texts_make_a_smaller_first_batch(work: Bench, experiment: Experiment) -> None:
+    exported = _export(work, experiment, sample=1, limit=3, items=20)
+    assert (exported.candidates, exported.anchors, exported.repeats) == (3, 6, 1)
+
+
+def test_later_batches_sample_as_many_of_each_cell_as_the_first(
+    work: Bench, collected: Callable[..., Experiment]
+) -> None:
+    """Otherwise what is left would seem to fit into two hours with more of each cell."""
+    collected(models="scripted/a,scripted/b,scripted/c,scripted/d", n_scenarios=0)
+    with Bench("x", context=work.context) as bench:
+        for _ in range(2):
+            exported = bench.new_batch(JudgeName("ana"), BatchSize(items=80))
+            assert exported.sample == 1
+            bench.apply(filled(exported.file))
+
+
+def test_what_is_in_a_file_is_left_out_of_the_next_until_nothing_else_waits(
+    work: Bench, experiment: Experiment
+) -> None:
+    def export(name: str) -> tuple[Exported, set[str]]:
+        with Bench("x", context=work.context) as bench:
+            exported = bench.export(work.context.settings.home / name, "ana", BatchSize(1, items=20))
+        return exported, _runs(_batch(work, experiment))
+
+    work.context.settings.home.mkdir(exist_ok=True)
+    (first, one), (second, two), (third, three) = export("1.json"), export("2.json"), export("3.json")
+    assert first.notes == ()
+    assert not one & two
+    assert len(second.notes) == 1
+    assert re.fullmatch(
+        r"An earlier file for judge 'ana' is still open: 20 items, exported on 1970-01-01 00:\d\d UTC. "
+        "Its texts are not in the new batch.",
+        second.notes[0],
+    )
+    assert three <= one | two
+    assert len(third.notes) == 2
+    assert third.notes[0].endswith("because nothing else waits: apply only one of them.")
+    job = server_folder(work.context.settings.home) / "jobs" / "1"
+    job.mkdir(parents=True)
+    of_a_job = export(str(job / "judge.json"))[0]
+    assert len(of_a_job.notes) == len(export("4.json")[0].notes) == 3, "what a job writes is nobody's open file"
 
 
 def test_private_anchors_go_first(work: Bench, experiment: Experiment) -> None:

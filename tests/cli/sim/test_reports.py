@@ -38,7 +38,7 @@ def test_a_run_fits_into_the_terminal(console: Console, curve: int) -> None:
     assert "0.200 ±0.010" in tables[1]
     assert "60.0" in tables[1]
     assert len(tables[1].split()[-1]) >= curve
-    assert "2 personas, seeds 10000–10029, 300 decisions a life, 10 tips to choose from" in "".join(lines)
+    assert "2 personas, seeds 10000–10029, 300 decisions per life, 10 tips to choose from" in "".join(lines)
     assert sum("chaotic °" in line for line in lines) == 1
 
 

@@ -32,16 +32,20 @@ class FakeDesk(JudgingDesk):
         self.judge = judge
         self.candidates = candidates
         self.changes: list[tuple[str, Mapping[str, Any]]] = []
+        self.is_new = False
+        self.exported = False  # the open batches are in files
         self.asked: list[str | None] = []
+        self.sizes: list[int | None] = []
         self.applied = applied()
         self._lock = Lock()
 
     def waiting(self, judge: str, wanted: str | None = None) -> Waiting:
         lying = [sheet for sheet in self.sheets.values() if not sheet.handed_in and judge == self.judge]
-        return Waiting([_open(sheet) for sheet in lying], self.candidates)
+        return Waiting([_open(sheet, self.exported) for sheet in lying], self.candidates, self.is_new)
 
-    def next_batch(self, judge: str, experiment: str | None = None) -> OpenBatch | None:
+    def next_batch(self, judge: str, experiment: str | None = None, items: int | None = None) -> OpenBatch | None:
         self.asked.append(experiment)
+        self.sizes.append(items)
         return next(iter(self.waiting(judge).open), None)
 
     def sheet(self, batch: str, judge: str) -> Sheet:
@@ -79,8 +83,8 @@ class FakeDesk(JudgingDesk):
         return [list(item.given.scores.values()) for item in self.sheets[batch].items]
 
 
-def _open(sheet: Sheet) -> OpenBatch:
-    return OpenBatch(sheet.batch, len(sheet.items), sheet.done, 0)
+def _open(sheet: Sheet, exported: bool = False) -> OpenBatch:
+    return OpenBatch(sheet.batch, len(sheet.items), sheet.done, 0, exported)
 
 
 def tip_sheet(count: int = 4, texts: Sequence[str] = (), answered: bool = True) -> Sheet:

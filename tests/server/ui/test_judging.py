@@ -8,7 +8,8 @@ import pytest
 from tests.server.ui.asgi_client import Client
 from tests.server.ui.fake_desk import FakeDesk, applied, tip_sheet
 from tests.server.ui.judging_server import Session, make_app
-from tipbench.server.ui.judging import approximate_duration
+from tipbench.server.ui.judging import approximate_duration, sizes_for
+from tipbench.server.views.judging import Waiting
 from tipbench.server.views.sheet import MAX_NOTE_LENGTH, Given, Sheet
 from tipbench.web.tokens import Visitor
 
@@ -42,14 +43,53 @@ def test_what_waits_says_how_far_it_is_and_how_long_it_takes() -> None:
     sheet = tip_sheet(3)
     sheet = replace(sheet, items=[replace(sheet.items[0], given=DONE), *sheet.items[1:]])
     text = _client(FakeDesk(sheet, candidates=60)).get("/judging").text
-    assert "Go on: 1 of 3 items scored" in text
+    assert "Continue: 1 of 3 items scored" in text
     assert 'href="/judging/b1"' in text
     assert "60 more texts wait for a judge" in text
-    assert "About 45 min." in text
-    assert "They come once the open batch is handed in." in text
+    assert "About 45 min. Hand in the open batch first" in text
     assert "Start the next batch" not in text, "it would open the one that is open"
-    assert "Start the next batch" in _client(FakeDesk(candidates=60)).get("/judging").text
-    assert "in batches of about two hours" in _client(FakeDesk(candidates=400)).get("/judging").text
+    assert "About 6 h in all." in _client(FakeDesk(candidates=480)).get("/judging").text
+
+
+@pytest.mark.parametrize(
+    ("candidates", "is_new", "sizes"),
+    [
+        (480, False, [(20, 20, "15 min"), (40, 40, "30 min"), (80, 80, "1 h"), (160, 160, "2 h")]),
+        (32, False, [(20, 20, "15 min"), (40, 40, "30 min")]),
+        (16, False, [(20, 20, "15 min")]),
+        (3, False, [(20, 3, "2 min")]),
+        (480, True, [(20, 20, "15 min")]),
+        (3, True, [(20, 10, "8 min")]),
+    ],
+)
+def test_sizes_go_up_to_what_waits(candidates: int, is_new: bool, sizes: list[tuple[int, int, str]]) -> None:
+    assert sizes_for(Waiting([], candidates, is_new)) == sizes
+
+
+def test_a_judge_chooses_a_size_and_a_new_one_sees_why_the_batch_is_small() -> None:
+    desk = FakeDesk(candidates=480)
+    client = _client(desk)
+    assert 'value="160"' in client.get("/judging").text
+    client.post("/judging", data={"csrf": "token-1", "items": "80"})
+    client.post("/judging", data={"csrf": "token-1"})
+    assert client.post("/judging", data={"csrf": "token-1", "items": "7"}).status_code == 422
+    assert desk.sizes == [80, 20]
+    desk.is_new = True
+    text = client.get("/judging").text
+    assert "you see how your scores compare with the rubric, before you spend more time" in text
+    assert "Start the next batch: 20 items" in text
+    assert 'value="160"' not in text
+
+
+def test_a_batch_in_a_file_is_called_that_and_can_be_judged_here() -> None:
+    desk = FakeDesk(tip_sheet(3), candidates=60)
+    desk.exported = True
+    text = _client(desk).get("/judging").text
+    assert "Exported to a file on 1970-01-01 00:00 UTC: 3 items" in text
+    assert "<code>tipbench judge --apply FILE</code>" in text
+    assert re.search(r'href="/judging/b1">\s*Judge these here instead', text)
+    assert "A batch is open" not in text
+    assert "Start the next batch" in text
 
 
 @pytest.mark.parametrize(
@@ -63,7 +103,7 @@ def test_starting_leads_to_the_batch() -> None:
     desk = FakeDesk(tip_sheet())
     answer = _client(desk).post("/judging", data={"csrf": "token-1"})
     assert (answer.status_code, answer.headers["location"]) == (303, "/judging/b1")
-    assert "was left there" in _client(FakeDesk()).post("/judging", data={"csrf": "token-1"}).text
+    assert "Nothing is left to judge" in _client(FakeDesk()).post("/judging", data={"csrf": "token-1"}).text
 
 
 def test_starting_needs_the_session_s_token() -> None:
@@ -182,19 +222,25 @@ def test_handing_in_leads_to_the_report_and_so_does_coming_back() -> None:
     assert client.get("/judging/b1").headers["location"] == "/judging/b1/report"
     text = client.get("/judging/b1/report").text
     assert "The scores of 60 texts count." in text
-    assert 'class="tag counts"' in text
+    assert 'class="card outcome counts"' in text
+    assert "You and the rubric agree." in text
+    assert "Nothing else waits for you." in text
     assert "Undo" not in text
 
 
-def test_the_report_of_a_batch_in_quarantine() -> None:
+def test_the_report_of_a_batch_on_hold() -> None:
     desk = FakeDesk(_scored(tip_sheet(2)))
     client = _client(desk)
     client.post("/judging/b1/submit", headers=HEADERS)
     desk.applied = applied(1, quarantine="relevance: <b>far</b>; tone: off")
+    desk.candidates = 480
     text = client.get("/judging/b1/report").text
-    assert 'class="tag in-quarantine"' in text
+    assert 'class="card outcome in-quarantine"' in text
+    assert "quarantine" not in re.sub(r'class="[^"]*"', "", text)
     assert "<li>Relevance: &lt;b&gt;far&lt;/b&gt;.</li><li>Tone: off.</li>" in text
+    assert "What the rubric says about tone" in text
     assert "+0.54 to +1.03" in text
+    assert 'action="/judging"' in text, "the next batch starts from here"
     assert "slot0" not in text
 
 

@@ -39,6 +39,10 @@ def score_all(desk: JudgingDesk, batch: str, judge: str = "person") -> dict[str,
     return scored
 
 
+def _runs(desk: JudgingDesk, batch: str) -> set[str]:
+    return {slot.run_id for slot in desk._batches.find(batch, None).batch.slots if slot.run_id}
+
+
 def test_what_waits_is_exported_once_and_gone_on_with(desk: JudgingDesk) -> None:
     before = desk.waiting("person")
     assert before.open == [] or not before.open
@@ -214,11 +218,61 @@ def test_a_second_judge_is_asked_only_by_name_of_the_experiment(desk: JudgingDes
     assert [one.done for one in desk.waiting("anna").open] == [0]
 
 
-def test_a_batch_of_the_command_line_is_gone_on_with(desk: JudgingDesk, address: str, tmp_path: Any) -> None:
+def test_a_batch_in_a_file_is_not_offered_again_until_the_judge_takes_it_over(
+    desk: JudgingDesk, address: str, tmp_path: Any
+) -> None:
+    file = tmp_path / "judge.json"
+    at = ("judge", "--experiment", EXPERIMENT, "--mlflow-url", address)
+    assert tipbench(*at, "--export", str(file), "--items", "20").status == 0
+    in_file = json.loads(file.read_text())
+    waiting = desk.waiting("person")
+    assert [(one.batch, one.items, one.exported) for one in waiting.open] == [(in_file["batch"], 20, True)]
+    assert waiting.candidates == 26, "of 32"
+    other = desk.next_batch("person", items=40)
+    assert other is not None
+    assert other.batch != in_file["batch"]
+    assert not _runs(desk, in_file["batch"]) & _runs(desk, other.batch)
+    slot = in_file["items"][0]["slot"]
+    desk.save(in_file["batch"], "person", slot, {"note": "here instead"})
+    assert not any(one.exported for one in desk.waiting("person").open)
+    score_all(desk, in_file["batch"])
+    assert desk.submit(in_file["batch"], "person").counted
+    for item in in_file["items"]:
+        item["scores"] = dict.fromkeys(item["scores"], 3)
+    file.write_text(json.dumps(in_file))
+    again = tipbench(*at, "--apply", str(file))
+    assert again.status == 2, "what was scored here is not overwritten by the file"
+    assert "have other scores by 'person' already; nothing was written" in again.err
+
+
+def test_a_lost_file_blocks_nothing(desk: JudgingDesk, address: str, tmp_path: Any) -> None:
     file = tmp_path / "judge.json"
     exported = tipbench("judge", "--experiment", EXPERIMENT, "--mlflow-url", address, "--export", str(file))
     assert exported.status == 0, exported.err
-    assert started(desk) == json.loads(file.read_text())["batch"]
+    assert desk.waiting("person").candidates == 0
+    assert started(desk) == json.loads(file.read_text())["batch"], "nothing else waits"
+
+
+def test_a_new_judge_gets_a_small_first_batch_and_is_new_again_after_a_hold(desk: JudgingDesk) -> None:
+    def next_batch(items: int = 20) -> str:
+        found = desk.next_batch("person", items=items)
+        assert found is not None
+        return found.batch
+
+    assert desk.waiting("person").is_new
+    first = next_batch()
+    score_all(desk, first)
+    applied = desk.submit(first, "person")
+    assert (applied.candidates, applied.drift.anchors, applied.drift.borrowed) == (6, 12, 0)
+    assert not desk.waiting("person").is_new
+    second = next_batch()
+    for item in filled(desk.file(second, "person"))["items"]:
+        wrong = {name: 6 - score for name, score in item["scores"].items()}
+        desk.save(second, "person", item["slot"], {"scores": wrong})
+    held = desk.submit(second, "person")
+    assert (held.candidates, held.drift.anchors, held.drift.borrowed, held.in_quarantine) == (16, 15, 12, True)
+    assert desk.waiting("person").is_new
+    assert desk.waiting("person").candidates == 26, "what is on hold waits again"
 
 
 def test_of_two_exports_the_one_that_was_begun_is_gone_on_with(desk: JudgingDesk, address: str, tmp_path: Any) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tipbench.bench.judge.drift import AnchorReferences, Drift, assess, read_drift
+from tipbench.bench.judge.drift import AnchorReferences, Drift, assess, borrowable, read_drift
 from tipbench.bench.judge.sample import ANCHORS
 from tipbench.bench.judge.settle import Settled, settle
 from tipbench.bench.judge.verify import verify
@@ -104,7 +104,7 @@ def apply_file(
             f"{replaced} candidates of batch {batch.id} have other scores by '{batch.judge}' already; nothing was "
             "written. --replace replaces them; the old scores stay in the history"
         )
-    earlier = [other.verdicts for other in reversed(others) if other.batch.id != batch.id and other.counted]
+    earlier = borrowable([other for other in others if other.batch.id != batch.id])
     references = AnchorReferences(private, rubric)
     if references.count_unknown(verdicts) and not (batch.provisional or options.accept_drift):
         raise InvalidInput(

@@ -6,11 +6,12 @@ from typing import Any
 
 from tipbench.bench.records import GoldItem, Slot, Verdict
 from tipbench.bench.suites.rubric import Criterion, Rubric, Tolerances
+from tipbench.bench.tracking.batches import AppliedBatch
 from tipbench.core.identity import text_digest
 from tipbench.statistics.drift import Consistency, Kappa, Offset, consistency, kappa, offset
 
 ENOUGH_ANCHORS = 12  # with fewer, drift from the anchors is not assessed; docs/decisions/0013
-ENOUGH_REPEATS = 8  # needed if repeats alone decide whether a batch counts
+ENOUGH_REPEATS = 8  # with fewer, repeats don't decide whether a batch counts
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,26 @@ class AnchorReferences:
         return slot.reference or self._private.get((slot.of, slot.digest), {})
 
 
+def borrowable(batches: Sequence[AppliedBatch]) -> list[Sequence[Verdict]]:
+    """Return what can be borrowed from a judge's batches, which are in the order in which they were applied.
+
+    That is the verdicts that count, newest first. A batch on hold ends the search: whoever scored before it has
+    drifted, or has read the rubric again since.
+    """
+    found: list[Sequence[Verdict]] = []
+    for one in reversed(batches):
+        if one.quarantine and not one.accepted:
+            break
+        if one.counted:
+            found.append(one.verdicts)
+    return found
+
+
+def is_new(batches: Sequence[AppliedBatch]) -> bool:
+    """Return whether a judge's next batch has to bring its own anchors, because too few can be borrowed."""
+    return sum(v.slot.kind == "anchor" for verdicts in borrowable(batches) for v in verdicts) < ENOUGH_ANCHORS
+
+
 def assess(
     verdicts: Sequence[Verdict],
     rubric: Rubric,
@@ -109,13 +130,15 @@ def assess(
 ) -> Drift:
     """Return a batch's drift.
 
-    If it has fewer than `wanted` anchors, borrow more from the judge's `earlier` batches, which are newest first.
+    If it has fewer than `wanted` anchors, or too few repeats, borrow more from the judge's `earlier` batches, which are
+    newest first.
     """
     pairs = references.pairs(verdicts)
     own = len(pairs)
+    twice = _scored_twice(verdicts)
     for batch in earlier:
         pairs += references.pairs(batch)[: max(0, wanted - len(pairs))]
-    twice = _scored_twice(verdicts)
+        twice += _scored_twice(batch)[: max(0, ENOUGH_REPEATS - len(twice))]
     if len(pairs) < ENOUGH_ANCHORS:
         return Drift(len(pairs), len(pairs) - own, {}, _repeat_drift(twice, rubric))
     criteria = {
@@ -141,14 +164,13 @@ def _repeat_drift(twice: Sequence[tuple[Verdict, Verdict]], rubric: Rubric) -> d
     found = {}
     for name, criterion in rubric.criteria.items() if twice else ():
         repeats = consistency([(first.scores[name], second.scores[name]) for first, second in twice])
-        problems = _inconsistency(repeats, criterion, rubric.tolerances) if len(twice) >= ENOUGH_REPEATS else ()
-        found[name] = RepeatDrift(repeats, tuple(problems))
+        found[name] = RepeatDrift(repeats, tuple(_inconsistency(repeats, criterion, rubric.tolerances)))
     return found
 
 
 def _inconsistency(repeats: Consistency, criterion: Criterion, allowed: Tolerances) -> list[str]:
     limit = allowed.repeats * (criterion.max - criterion.min)
-    if repeats.mean_difference <= limit:
+    if repeats.n < ENOUGH_REPEATS or repeats.mean_difference <= limit:
         return []
     return [f"the same item got scores {repeats.mean_difference:.2f} apart (allowed: {limit:.2f})"]
 

@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from tipbench.bench.judge.drift import is_new
 from tipbench.bench.judge.file import BatchItem, judge_file
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.sample import (
     ONE_SITTING,
     BatchSize,
+    Mix,
     Redactor,
     anchors_for,
+    fitting_mix,
     fitting_sample,
     repeats_for,
     sample_candidates,
@@ -26,16 +29,29 @@ from tipbench.bench.suites.anchors import read_private_anchors
 from tipbench.bench.suites.load import built_in_suites, load_suite
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.address import remembered_suite
-from tipbench.bench.tracking.batches import write_batch
+from tipbench.bench.tracking.batches import (
+    BATCH,
+    FILE,
+    JOB,
+    AppliedBatch,
+    applied_batches,
+    exported_to,
+    open_batches,
+    read_batch,
+    write_batch,
+)
 from tipbench.bench.tracking.interface import Experiment, StoredRun
-from tipbench.bench.tracking.runs import stored_candidates, stored_cell, stored_runs
+from tipbench.bench.tracking.runs import KIND, stored_candidates, stored_cell, stored_runs
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import InvalidInput, NothingPending, SuiteError
 from tipbench.core.identity import text_digest
 from tipbench.core.locks import exclusive
 from tipbench.core.paths import lock_path
 from tipbench.core.settings import Settings
+from tipbench.core.text import counted, utc_minute
 
+# Who fills in a batch. A program's file is not stored in MLflow; one that a job of the server wrote may be for nobody.
+StoredFor = Literal["program", "page", "file", "job"]
 _SLOT_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 _SLOT_LENGTH = 8
 
@@ -74,6 +90,11 @@ def awaits(cell: StoredCell, judge: str, rubric_digest: str) -> bool:
     )
 
 
+def judge_batches(store: RunStore, experiment: Experiment, judge: str, rubric: Rubric) -> list[AppliedBatch]:
+    """Return the batches that this judge scored by this rubric, in the order in which they were applied."""
+    return applied_batches(store, store.runs(experiment, {KIND: BATCH, "tipbench.judge": judge}), rubric.digest)
+
+
 @dataclass(frozen=True)
 class Exported:
     """A batch's file, and what it contains."""
@@ -84,6 +105,7 @@ class Exported:
     repeats: int
     sample: int  # maximum candidates per cell
     left_out: int  # pending candidates that are not in the batch: not sampled, or over the limit
+    notes: tuple[str, ...] = ()  # about the judge's files that are still open
 
     @property
     def items(self) -> int:
@@ -100,11 +122,11 @@ def export_batch(
     now_ms: int,
     size: BatchSize = ONE_SITTING,
     gold: Sequence[GoldItem] = (),
-    keep_file: bool = False,
+    stored_for: StoredFor = "program",
 ) -> Exported:
     """Record a batch in MLflow and return its judge file; raise NothingPending if there is nothing to judge.
 
-    `keep_file` stores the file in MLflow too, for a judge who fetches it later.
+    For a page or a file it is stored in MLflow too, so that it can be judged in the browser.
     """
     finish_applying(store, experiment, now_ms)  # otherwise judged candidates would be exported again
     batch_id, secret = new_id(), new_id()
@@ -115,25 +137,43 @@ def export_batch(
     def is_blind(text: str) -> bool:
         return redactor.redact(text) == text
 
-    pending = _pending_items(store, pending_runs(runs, judge.name, rubric), rubric, redactor)
+    waiting = pending_runs(runs, judge.name, rubric)
+    open_files = _open_files(store, experiment, judge.name, waiting) if stored_for != "program" else ()
+    in_files = {slot.run_id for file in open_files for slot in file.slots}
+    # What the judge has in a file is offered again only when nothing else is left: the file may be lost.
+    offered = [run for run in waiting if run.run_id not in in_files] or waiting
+    pending = _pending_items(store, offered, rubric, redactor)
     if not pending:
         raise NothingPending(
             f"nothing in experiment '{experiment.name}' waits for judge '{judge.name}'; "
             f"'tipbench compare --experiment {experiment.name}' shows where it stands",
             judge.name,
         )
-    sample = size.sample or fitting_sample([len(items) for items in pending.values()])
+    sizes = [stored_cell(run).candidates for run in runs]  # of all cells, so that later batches sample as many of each
+    sample = size.sample or fitting_sample(sizes)
+    usable = [anchor for anchor in gold if is_blind(anchor.candidate)]
+    before = judge_batches(store, experiment, judge.name, rubric)
+    mix = _mix(size, sum(min(sample, len(items)) for items in pending.values()), is_new(before), len(usable))
+    if mix:
+        sample = min(sample, mix.candidates)
     chosen = {
         key: [items[number] for number in sample_candidates(key, seed, len(items), sample)]
         for key, items in pending.items()
     }
-    candidates = take_cells(rng, chosen, size.limit)
+    if mix:
+        unjudged = {run.tags["tipbench.cell_key"] for run in offered if stored_cell(run).awaits_judge(rubric.digest)}
+        candidates = take_cells(rng, chosen, mix.candidates, unjudged)
+    else:
+        candidates = take_cells(rng, chosen, size.limit)
     if not candidates:
         raise InvalidInput(f"--limit {size.limit} leaves no room for a cell's {sample} candidates; raise it")
-    anchors = _anchors(rng, rubric, candidates, [anchor for anchor in gold if is_blind(anchor.candidate)])
-    names = _slot_names(rng, len(candidates) + len(anchors) + repeats_for(len(candidates)))
+    mix = mix or Mix(len(candidates), anchors_for(len(candidates)), repeats_for(len(candidates)))
+    scored = {slot.of for batch in before for slot in batch.batch.slots if slot.kind == "anchor"}
+    anchors = _anchors(rng, rubric, candidates, _by_preference(rng, usable, candidates, scored)[: mix.anchors])
+    repeated = min(mix.repeats, len(candidates))
+    names = _slot_names(rng, len(candidates) + len(anchors) + repeated)
     items = [item._replace(slot=replace(item.slot, slot=name)) for item, name in zip(candidates, names, strict=False)]
-    repeats = [_repeat_of(item) for item in rng.sample(items, repeats_for(len(candidates)))]
+    repeats = [_repeat_of(item) for item in rng.sample(items, repeated)]
     others = [
         item._replace(slot=replace(item.slot, slot=name))
         for item, name in zip([*anchors, *repeats], names[len(candidates) :], strict=True)
@@ -151,9 +191,38 @@ def export_batch(
         slots=tuple(item.slot for item in shuffled),
     )
     file = judge_file(batch, rubric, shuffled)
-    write_batch(store, experiment, batch, rubric.name, rubric.text, file if keep_file else None)
+    kept = file if stored_for != "program" else None
+    exported = stored_for if stored_for in (FILE, JOB) else ""
+    write_batch(store, experiment, batch, rubric.name, rubric.text, kept, exported)
     left_out = sum(len(items) for items in pending.values()) - len(candidates)
-    return Exported(file, len(candidates), len(anchors), len(repeats), sample, left_out)
+    notes = _open_file_notes(open_files, offered_again=offered is waiting)
+    return Exported(file, len(candidates), len(anchors), len(repeats), sample, left_out, notes)
+
+
+def _mix(size: BatchSize, waiting: int, new: bool, usable_anchors: int) -> Mix | None:
+    """Return what a batch of so many items consists of; None if its size is given otherwise."""
+    if size.items is None:
+        return None
+    return fitting_mix(size.items, min(waiting, size.limit or waiting), new, usable_anchors)
+
+
+def _open_files(store: RunStore, experiment: Experiment, judge: str, waiting: Sequence[StoredRun]) -> tuple[Batch, ...]:
+    """Return the judge's batches that were exported to files and can still be applied."""
+    batches = [read_batch(store, run) for run in open_batches(store, experiment, judge) if exported_to(run) == FILE]
+    run_ids = {run.run_id for run in waiting}
+    return tuple(one for one in batches if {slot.run_id for slot in one.slots if slot.run_id} <= run_ids)
+
+
+def _open_file_notes(files: Sequence[Batch], offered_again: bool) -> tuple[str, ...]:
+    if offered_again:
+        rest = "Its texts are in the new batch too, because nothing else waits: apply only one of them."
+    else:
+        rest = "Its texts are not in the new batch."
+    return tuple(
+        f"An earlier file for judge '{one.judge}' is still open: {counted(len(one.slots), 'item')}, exported on "
+        f"{utc_minute(one.created_ms)}. {rest}"
+        for one in files
+    )
 
 
 def _pending_items(
@@ -173,20 +242,26 @@ def _pending_items(
     return found
 
 
-def _anchors(
-    rng: random.Random, rubric: Rubric, candidates: Sequence[BatchItem], gold: Sequence[GoldItem]
-) -> list[BatchItem]:
-    """Return as many anchors as suit the batch, preferring a team's own and those of the batch's scenarios.
-
-    An anchor has no answer around it, so its "contract" flag is copied from a random candidate of the batch.
-    """
+def _by_preference(
+    rng: random.Random, gold: Sequence[GoldItem], candidates: Sequence[BatchItem], scored: set[str]
+) -> list[GoldItem]:
+    """Return the anchors in random order, preferring a team's own, unseen ones, and those of the batch's scenarios."""
     scenarios = {item.scenario for item in candidates}
     order = list(gold)
     rng.shuffle(order)
-    order.sort(key=lambda anchor: (not anchor.private, anchor.scenario not in scenarios))
+    return sorted(order, key=lambda one: (not one.private, one.id in scored, one.scenario not in scenarios))
+
+
+def _anchors(
+    rng: random.Random, rubric: Rubric, candidates: Sequence[BatchItem], gold: Iterable[GoldItem]
+) -> list[BatchItem]:
+    """Return the anchors as items of the batch.
+
+    An anchor has no answer around it, so its "contract" flag is copied from a random candidate of the batch.
+    """
     contract = next((name for name, flag in rubric.flags.items() if flag.check == "contract"), "")
     items = []
-    for anchor in order[: anchors_for(len(candidates))]:
+    for anchor in gold:
         borrowed = rng.choice(candidates).slot.flags
         flags = rubric.checked_flags(anchor.candidate, format_ok=borrowed.get(contract, True))
         slot = Slot(

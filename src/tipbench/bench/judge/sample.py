@@ -2,13 +2,17 @@
 
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from tipbench.bench.judge.drift import ENOUGH_ANCHORS
 from tipbench.bench.records import SECONDS_A_JUDGEMENT
 
 ANCHORS = 16  # per batch; docs/decisions/0013 says how much drift they can detect
 REPEATS = 8
+FIRST_BATCH = 20  # items: the smallest batch with enough anchors
+FEWEST_ITEMS = 5
+SIZES = (FIRST_BATCH, 40, 80, 160)  # items that the judging page offers: from 15 minutes to two hours
 _SITTING_S = 2 * 3600
 _FEWEST_ANCHORS = 4
 _Item = TypeVar("_Item")
@@ -36,6 +40,15 @@ class BatchSize(NamedTuple):
 
     sample: int | None = None  # candidates per cell; None for as many as can be judged in two hours
     limit: int | None = None  # candidates in total
+    items: int | None = None  # in total, anchors and repeats counted in
+
+
+class Mix(NamedTuple):
+    """What a batch consists of."""
+
+    candidates: int
+    anchors: int
+    repeats: int
 
 
 ONE_SITTING = BatchSize()
@@ -48,6 +61,28 @@ def anchors_for(candidates: int) -> int:
 
 def repeats_for(candidates: int) -> int:
     return min(REPEATS, candidates // 3)
+
+
+def mix_for(items: int, is_new: bool, usable_anchors: int = ANCHORS) -> Mix:
+    """Split a batch of this many items.
+
+    A judge who is new to the rubric gets three anchors in five items, until there are enough to assess drift. Later at
+    most a fifth of the items are anchors and repeats, because the drift check borrows from earlier batches.
+    """
+    if is_new:
+        repeats = min(REPEATS, items // 10)
+        anchors = min(ENOUGH_ANCHORS, 3 * items // 5, usable_anchors)
+    else:
+        repeats = min(REPEATS, items // 20)
+        anchors = min(ANCHORS, items // 5 - items // 20, usable_anchors)
+    return Mix(items - anchors - repeats, anchors, repeats)
+
+
+def fitting_mix(items: int, candidates: int, is_new: bool, usable_anchors: int = ANCHORS) -> Mix:
+    """Split a batch of this many items; if there are fewer candidates than it has room for, a smaller batch."""
+    while mix_for(items, is_new, usable_anchors).candidates > candidates:
+        items -= 1
+    return mix_for(items, is_new, usable_anchors)
 
 
 def seconds_for(items: int) -> int:
@@ -70,11 +105,14 @@ def sample_candidates(key: str, seed: int, count: int, sample: int) -> list[int]
     return sorted(random.Random(f"{seed}/{key}").sample(range(count), min(sample, count)))
 
 
-def take_cells(rng: random.Random, cells: Mapping[str, Sequence[_Item]], limit: int | None) -> list[_Item]:
-    """Draw whole cells up to the limit; a cell that no longer fits is left for the next batch."""
+def take_cells(
+    rng: random.Random, cells: Mapping[str, Sequence[_Item]], limit: int | None, first: Collection[str] = ()
+) -> list[_Item]:
+    """Draw whole cells up to the limit, those in `first` before others; a cell that no longer fits is left out."""
     order = sorted(cells)
     if limit is not None:
         rng.shuffle(order)
+        order.sort(key=lambda key: key not in first)
     taken: list[_Item] = []
     for key in order:
         if limit is None or len(taken) + len(cells[key]) <= limit:

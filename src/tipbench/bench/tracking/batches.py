@@ -24,6 +24,8 @@ _SCORES = "tipbench.scores"
 _QUARANTINE = "tipbench.quarantine"  # why the batch does not count; empty if it does
 _ACCEPTED = "tipbench.drift_accepted"  # who accepted the batch despite its drift, and why
 _KAPPAS = "tipbench.kappas"  # the judge's agreement with the anchors, by criterion
+_EXPORTED = "tipbench.exported"  # FILE, JOB, or missing
+FILE, JOB = "file", "job"
 _SETTLED = "tipbench.settled"  # "false" from the time scores are stored until all runs reflect them
 
 
@@ -64,10 +66,12 @@ def write_batch(
     rubric_name: str,
     rubric_text: str,
     file: Mapping[str, Any] | None = None,
+    exported: str = "",
 ) -> None:
     """Record the batch, after which its file can be applied.
 
-    If `file`, the judge's file, is stored with it, the batch can be judged wherever MLflow can be reached.
+    If `file`, the judge's file, is stored with it, the batch can be judged wherever MLflow can be reached. `exported`
+    is FILE if the judge has it as a file, JOB if a job of the server wrote one that nobody asked for.
     """
     slots = [
         {
@@ -99,6 +103,7 @@ def write_batch(
                 "tipbench.rubric": rubric_name,
                 "tipbench.rubric_digest": batch.rubric_digest,
                 "tipbench.applied": "false",
+                **({_EXPORTED: exported} if exported else {}),
                 "mlflow.source.name": "tipbench",
             },
             metrics={"batch/slots": len(slots)},
@@ -221,6 +226,16 @@ def batch_file(store: RunStore, run: StoredRun) -> dict[str, Any]:
 
 def has_file(run: StoredRun) -> bool:
     return texts.note_key(_FILE) in run.tags
+
+
+def exported_to(run: StoredRun) -> str:
+    """Return FILE or JOB if the batch was exported to a file, else ""; earlier versions did not record it."""
+    return run.tags.get(_EXPORTED, "")
+
+
+def open_batches(store: RunStore, experiment: Experiment, judge: str) -> list[StoredRun]:
+    """Return the judge's batches that were not applied."""
+    return store.runs(experiment, {KIND: BATCH, "tipbench.judge": judge, "tipbench.applied": "false"})
 
 
 def is_applied(run: StoredRun) -> bool:

@@ -182,7 +182,7 @@ def headline(plan: Mapping[str, Any], personas: int) -> str:
     parts = (
         counted(personas, "persona"),
         f"seed {first}" if count == 1 else f"seeds {first}–{first + count - 1}",
-        f"{counted(plan['steps'], 'decision')} a life",
+        f"{counted(plan['steps'], 'decision')} per life",
         f"{counted(plan['offered'], 'tip')} to choose from",
     )
     return f"World '{plan['world']['name']}': {', '.join(parts)}"
@@ -255,7 +255,7 @@ def _figures(metrics: Mapping[str, Any]) -> Mapping[str, str]:
 
 def _legend(plan: Mapping[str, Any]) -> list[str]:
     return [
-        "reward: a decision, with its 95 % interval over seeds; total: over a life; regret: against an oracle that "
+        "reward: per decision, with its 95 % interval over seeds; total: over a life; regret: against an oracle that "
         "knows the persona; done, no: tips completed and dismissed; time: the reward from the first decision "
         f"to number {plan['steps']}, on one scale for each persona; ° a control, with whom no policy can do better "
         "than another."

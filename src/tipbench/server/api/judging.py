@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tipbench.bench.judge.apply import Applied
 from tipbench.bench.judge.judges.webhook import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from tipbench.bench.judge.sample import FEWEST_ITEMS
 from tipbench.core.untrusted import printable
 from tipbench.server.api.parts import Parts
 from tipbench.server.views.judging import OpenBatch, Saved
@@ -37,6 +38,9 @@ class Wanted(BaseModel):
 
     experiment: str | None = Field(None, max_length=500, description="Only for admins: the experiment to judge.")
     judge: str | None = Field(None, max_length=40, description="Only for admins: the judge whose batch it is.")
+    items: int | None = Field(
+        None, ge=FEWEST_ITEMS, le=10_000, description="Maximum size of a new batch, anchors and repeats included."
+    )
 
 
 class Next(BaseModel):
@@ -82,7 +86,7 @@ def router(parts: Parts) -> APIRouter:
             raise HTTPException(
                 403, "only admins can choose this, because an experiment's name might reveal what is judged"
             )
-        return Next(batch=desk.next_batch(wanted.judge or visitor.name, wanted.experiment))
+        return Next(batch=desk.next_batch(wanted.judge or visitor.name, wanted.experiment, wanted.items))
 
     @judging.get("/batches/{batch}", summary="Get a batch as a judge file, with the scores given so far")
     def file(request: Request, batch: str) -> dict[str, Any]:

@@ -3,25 +3,34 @@
 They are blind: no page, URL or header names a model, prompt, experiment or run.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from tipbench.bench.judge.sample import seconds_for
+from tipbench.bench.judge.sample import FIRST_BATCH, SIZES, fitting_mix, mix_for, seconds_for
+from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import json_text
 from tipbench.server.ui import urls
+from tipbench.server.ui.forms import only
 from tipbench.server.ui.judging_report import given_data, judging_report, sheet_data, steps, unscored
 from tipbench.server.ui.pages import Parts, page
 from tipbench.server.ui.rubric_markdown import rubric_html
+from tipbench.server.views.judging import Waiting
 from tipbench.server.views.sheet import MAX_NOTE_LENGTH, Change
 from tipbench.web.authentication import signed_in
 from tipbench.web.login import CsrfForm
 
 MENU = (urls.JUDGING, "Judging")
 
-_SESSION_S = 2 * 3600
+
+class Size(NamedTuple):
+    """A batch size to choose."""
+
+    value: int
+    items: int  # fewer than `value` if fewer candidates wait
+    takes: str
 
 
 class Judging:
@@ -34,13 +43,15 @@ class Judging:
     def waiting(self, request: Request, experiment: str | None = None) -> Response:
         return self._waiting(request, experiment)
 
-    def start(self, request: Request, _form: CsrfForm, experiment: str | None = None) -> Response:
+    def start(self, request: Request, form: CsrfForm, experiment: str | None = None) -> Response:
         """Open the next batch. Only an admin can choose the experiment."""
         visitor = signed_in(request)
-        batch = self._desk.next_batch(visitor.name, experiment if visitor.is_admin else None)
+        items = only(form, "items") or str(FIRST_BATCH)
+        if items not in map(str, SIZES):
+            raise InvalidInput(f"a batch has {', '.join(map(str, SIZES))} items; choose one of these sizes")
+        batch = self._desk.next_batch(visitor.name, experiment if visitor.is_admin else None, int(items))
         if batch is None:
-            notice = "Nothing to judge was left there: all of it is judged."
-            return self._waiting(request, experiment, notice)
+            return self._waiting(request, experiment, "Nothing is left to judge: all texts have scores by now.")
         return RedirectResponse(batch_path(batch.batch), 303)
 
     def batch(self, request: Request, batch: str) -> Response:
@@ -81,21 +92,18 @@ class Judging:
         return RedirectResponse(batch_path(batch, "report"), 303)
 
     def report(self, request: Request, batch: str) -> Response:
-        applied = self._desk.report(batch, signed_in(request).name)
-        return self._render(request, "judging_report.html", report=judging_report(applied))
+        judge = signed_in(request).name
+        applied = self._desk.report(batch, judge)
+        report = judging_report(applied, self._desk.sheet(batch, judge).criteria)
+        waiting = self._desk.waiting(judge)
+        return self._render(request, "judging_report.html", report=report, waiting=waiting, sizes=sizes_for(waiting))
 
     def _waiting(self, request: Request, experiment: str | None, notice: str = "") -> Response:
         visitor = signed_in(request)
         waiting = self._desk.waiting(visitor.name, experiment if visitor.is_admin else None)
-        seconds = seconds_for(waiting.candidates)
-        return self._render(
-            request,
-            "judging.html",
-            waiting=waiting,
-            notice=notice,
-            takes=approximate_duration(seconds),
-            several=seconds > _SESSION_S,
-        )
+        takes = approximate_duration(seconds_for(waiting.candidates))
+        sizes = sizes_for(waiting)
+        return self._render(request, "judging.html", waiting=waiting, notice=notice, takes=takes, sizes=sizes)
 
     def _render(self, request: Request, template: str, **values: Any) -> Response:
         response = page(request, self._parts, template, batch_path=batch_path, **values)
@@ -118,6 +126,16 @@ def router(parts: Parts) -> APIRouter:
 
 def batch_path(batch: str, *below: str) -> str:
     return "/".join(["/judging", *(quote(part, safe="") for part in (batch, *below))])
+
+
+def sizes_for(waiting: Waiting) -> list[Size]:
+    """Return the sizes to choose from, the smallest first; the first batch of a new judge has one size."""
+    found: list[Size] = []
+    for value in (FIRST_BATCH,) if waiting.is_new else SIZES:
+        if not found or mix_for(found[-1].value, is_new=False).candidates < waiting.candidates:
+            items = sum(fitting_mix(value, waiting.candidates, waiting.is_new))
+            found.append(Size(value, items, approximate_duration(seconds_for(items))))
+    return found
 
 
 def approximate_duration(seconds: float) -> str:

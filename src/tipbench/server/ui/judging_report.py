@@ -7,9 +7,10 @@ from markupsafe import Markup
 
 from tipbench.bench.judge.apply import Applied
 from tipbench.bench.judge.drift import ENOUGH_ANCHORS, CriterionDrift, Drift
+from tipbench.core.text import counted
 from tipbench.core.untrusted import printable
 from tipbench.server.ui.rubric_markdown import rubric_html
-from tipbench.server.views.sheet import Given, Sheet, SheetItem
+from tipbench.server.views.sheet import Given, Sheet, SheetCriterion, SheetItem, first_sentence
 
 TEXT_LIMIT = 20_000  # characters of a scenario or candidate; a model can write a megabyte
 
@@ -22,6 +23,7 @@ class Level(NamedTuple):
 
     score: int
     text: Markup
+    short: Markup  # the first sentence
 
 
 class Choice(NamedTuple):
@@ -51,13 +53,21 @@ def steps(sheet: Sheet) -> list[Step]:
             title(one.name),
             [Choice(score, str(score)) for score in range(one.low, one.high + 1)],
             rubric_html(one.text),
-            [Level(score, rubric_html(text)) for score, text in sorted(one.levels.items(), reverse=True)],
+            levels(one),
         )
         for one in sheet.criteria
     ]
     answers = [Choice(1, "Yes"), Choice(0, "No")]
     flags = [Step("flags", one.name, title(one.name), answers, rubric_html(one.text), []) for one in sheet.flags]
     return criteria + flags
+
+
+def levels(criterion: SheetCriterion) -> list[Level]:
+    """Return what the rubric says about each score, the highest first."""
+    return [
+        Level(score, rubric_html(text), rubric_html(first_sentence(text)))
+        for score, text in sorted(criterion.levels.items(), reverse=True)
+    ]
 
 
 def title(name: str) -> str:
@@ -114,40 +124,97 @@ class CriterionReport(NamedTuple):
     problems: Sequence[str]
 
 
+class Difference(NamedTuple):
+    """Where the judge and the rubric differ, with the rubric's own words."""
+
+    title: str
+    text: str
+    levels: Sequence[Level]
+
+
 class JudgingReport(NamedTuple):
     """Everything that the page shows of a batch that was handed in."""
 
     state: str  # "counts", "in quarantine", "accepted" or "provisional", as in the leaderboard's report
-    headline: str
+    headline: str  # how the judge compares with the rubric
+    outcome: str  # whether the scores count
+    then: str  # what to do
+    differences: Sequence[Difference]
     why: Sequence[str]
-    then: str
     basis: str
     criteria: Sequence[CriterionReport]
     more: Sequence[str]
 
 
-def judging_report(applied: Applied) -> JudgingReport:
-    state, headline = _state(applied)
+def judging_report(applied: Applied, criteria: Sequence[SheetCriterion] = ()) -> JudgingReport:
+    """Report on a batch; `criteria` are those of the rubric that it was judged by."""
+    state = _state(applied)
+    by_name = {one.name: one for one in criteria}
+    differences = [
+        Difference(title(name), text, levels(by_name[name]) if name in by_name else ())
+        for name, found in applied.drift.criteria.items()
+        if (text := _difference(name, found))
+    ]
     return JudgingReport(
         state=state,
-        headline=headline,
+        headline=_headline(applied, differences),
+        outcome=_outcome(applied, state, bool(differences)),
+        then=_then(state, differences),
+        differences=differences,
         why=_why(applied),
-        then=_then(state),
         basis=_basis(applied),
         criteria=[_criterion(name, found) for name, found in applied.drift.criteria.items()],
         more=_more(applied),
     )
 
 
-def _state(applied: Applied) -> tuple[str, str]:
-    texts = "1 text" if applied.candidates == 1 else f"{applied.candidates} texts"
+def _state(applied: Applied) -> str:
     if applied.provisional:
-        return "provisional", f"The scores of {texts} are kept as provisional ones."
+        return "provisional"
     if applied.accepted:
-        return "accepted", f"The scores of {texts} count: the batch was accepted."
-    if applied.quarantine:
-        return "in quarantine", f"The scores of {texts} are kept, but they do not count."
-    return "counts", f"The scores of {texts} count."
+        return "accepted"
+    return "in quarantine" if applied.quarantine else "counts"
+
+
+def _difference(name: str, found: CriterionDrift) -> str:
+    """Return a sentence on how the judge differs from the rubric; empty if no difference is clear."""
+    off, criterion = found.offset, title(name).lower()
+    if not off.low <= 0 <= off.high or any(problem.startswith("scores are") for problem in found.problems):
+        direction = "higher" if off.mean > 0 else "lower"
+        return f"You score {criterion} about {abs(off.mean):.1f} points {direction} than the rubric’s reference texts."
+    if not found.problems:
+        return ""
+    if any(problem.startswith("the same item") for problem in found.problems) and found.repeats:
+        return (
+            f"You scored the same text twice, and your scores for {criterion} were "
+            f"{found.repeats.mean_difference:.1f} points apart on average."
+        )
+    return f"You and the rubric often disagree on which texts are better in {criterion}."
+
+
+def _headline(applied: Applied, differences: Sequence[Difference]) -> str:
+    if len(differences) == 1:
+        return differences[0].text
+    if differences:
+        *others, last = [one.title.lower() for one in differences]
+        return f"You and the rubric differ on {', '.join(others)} and {last}."
+    if applied.drift.assessable:
+        return "You and the rubric agree."
+    if applied.in_quarantine:
+        return "Your scores of the same texts are too far apart."
+    return "Thank you, your scores are in."
+
+
+def _outcome(applied: Applied, state: str, differs: bool) -> str:
+    texts = counted(applied.candidates, "text")
+    if state == "provisional":
+        return f"The scores of {texts} are stored as provisional: they are shown and don’t count."
+    if state == "accepted":
+        return f"The scores of {texts} count: the batch was accepted."
+    if state == "in quarantine":
+        return f"Nothing is lost: the scores of {texts} are stored. They are on hold and don’t count for now."
+    within = "That is within what the rubric allows: the" if differs else "The"
+    return f"{within} scores of {texts} count."
 
 
 def _why(applied: Applied) -> list[str]:
@@ -161,28 +228,28 @@ def _sentence(problem: str) -> str:
     return f"{title(name)}: {rest}." if colon else f"{problem}."
 
 
-def _then(state: str) -> str:
+def _then(state: str, differences: Sequence[Difference]) -> str:
     if state == "in quarantine":
         return (
-            "Read the rubric again where the table says so. Then start the next batch: the texts wait for you once "
-            "more. Or whoever runs the bench accepts this batch as it is, with a reason that is kept with it."
+            "Read the rubric’s words again, then judge the next batch: the texts of this one come back later. If you "
+            "think that you are right, tell whoever runs the bench; they can let this batch count, with a reason."
         )
-    return "Nothing is left to do for this batch. See whether another one waits."
+    return "Read the rubric’s words below before you go on." if differences and state == "counts" else ""
 
 
 def _basis(applied: Applied) -> str:
     drift = applied.drift
     if not drift.assessable:
-        some = "no anchor" if not drift.anchors else "1 anchor" if drift.anchors == 1 else f"{drift.anchors} anchors"
+        some = "no reference text" if not drift.anchors else counted(drift.anchors, "reference text")
         counts = "" if applied.in_quarantine else " The batch counts all the same."
         return (
-            f"Drift is not assessable: {some}, texts whose scores are known, among those you judged, and "
-            f"{ENOUGH_ANCHORS} are needed to tell.{_twice(drift)}{counts}"
+            f"How you compare with the rubric is not known yet: you scored {some}, and {ENOUGH_ANCHORS} are needed. "
+            f"Their scores are known; they are mixed in unmarked.{_twice(drift)}{counts}"
         )
     borrowed = f", {drift.borrowed} of them in earlier batches" if drift.borrowed else ""
     return (
-        "Among the texts were anchors, whose scores are known, and some texts came twice. This compares your scores "
-        f"with those of {drift.anchors} anchors{borrowed}, and with your own."
+        "Some texts were reference texts, whose scores are known, and some came twice. Your scores are compared with "
+        f"those of {drift.anchors} reference texts{borrowed}, and with your own."
     )
 
 
@@ -212,13 +279,11 @@ def _criterion(name: str, found: CriterionDrift) -> CriterionReport:
 def _meaning(found: CriterionDrift) -> str:
     off = found.offset
     if off.low <= 0 <= off.high:
-        lean = "No leaning can be told"
+        lean = "No clear offset"
     else:
-        lean = (
-            f"You score {abs(off.mean):.2f} points {'milder' if off.mean > 0 else 'stricter'} than the anchors' scores"
-        )
+        lean = f"You score {abs(off.mean):.2f} points {'higher' if off.mean > 0 else 'lower'} than the reference texts"
     if found.kappa.value is None:
-        agree = "agreement can't be told, since all scores are the same"
+        agree = "agreement can't be computed, since all scores are the same"
     elif found.kappa.low <= 0:
         agree = "your order of the texts may agree with theirs by chance alone"
     elif found.kappa.value >= 0.8:
@@ -231,9 +296,9 @@ def _meaning(found: CriterionDrift) -> str:
 def _more(applied: Applied) -> list[str]:
     remarks = []
     if applied.overruled:
-        flags = "1 item" if applied.overruled == 1 else f"{applied.overruled} items"
-        remarks.append(f"You saw a flag otherwise than code in {flags}.")
+        remarks.append(f"You overruled a flag that code had checked in {counted(applied.overruled, 'item')}.")
     if applied.replaced:
-        texts = "1 text" if applied.replaced == 1 else f"{applied.replaced} texts"
-        remarks.append(f"{texts} had other scores by you before, which stay in the history.")
+        remarks.append(
+            f"{counted(applied.replaced, 'text')} had other scores by you before, which stay in the history."
+        )
     return remarks

@@ -11,7 +11,18 @@ from tipbench.bench.compare.snapshot import rubric_of
 from tipbench.bench.judge.export import awaits
 from tipbench.bench.records import Batch, StoredCell
 from tipbench.bench.suites.rubric import Rubric, parse_rubric
-from tipbench.bench.tracking.batches import BATCH, AppliedBatch, applied_batch, batch_file, has_file, read_batch
+from tipbench.bench.tracking.batches import (
+    BATCH,
+    FILE,
+    JOB,
+    AppliedBatch,
+    applied_batch,
+    batch_file,
+    exported_to,
+    has_file,
+    open_batches,
+    read_batch,
+)
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import KIND, stored_rubric
 from tipbench.bench.tracking.store import RunStore
@@ -73,6 +84,7 @@ class OpenedBatch:
     batch: Batch
     rubric: Rubric
     file: Mapping[str, Any]
+    exported: str = ""  # FILE, JOB, or "" if it was made for the page
 
     @property
     def checked(self) -> dict[str, Mapping[str, bool]]:
@@ -117,14 +129,16 @@ class Batches:
         """Return the judge's batches that can be continued.
 
         Of batches that share a run, only the one with the most complete items is returned, else the newest. A batch
-        with complete items stays open when one of its runs is deleted, because the scores of the others count.
+        with complete items stays open when one of its runs is deleted, because the scores of the others count. What a
+        job exported is left out until something is given here: nobody chose its size.
         """
         found = entry.cached(f"open batches of {judge}", lambda: self._not_applied(judge, experiment))
         waiting = {cell.run_id for cell in pending(entry, judge)}
         existing = {cell.run_id for cell in entry.snapshot.cells}
         taken: set[str] = set()
         open_ones = []
-        for one in sorted(found, key=lambda one: (self.done(one), one.batch.created_ms), reverse=True):
+        asked_for = [one for one in found if one.exported != JOB or self._drafts.read(one.batch.id)]
+        for one in sorted(asked_for, key=lambda one: (self.done(one), one.batch.created_ms), reverse=True):
             own = {slot.run_id for slot in one.batch.slots if slot.run_id}
             if self.done(one):
                 own &= existing
@@ -135,8 +149,11 @@ class Batches:
 
     def _not_applied(self, judge: str, experiment: Experiment) -> list[OpenedBatch]:
         store = self._stores.store()
-        wanted = {KIND: BATCH, "tipbench.judge": judge, "tipbench.applied": "false"}
-        return [self._open(store, experiment, run) for run in store.runs(experiment, wanted) if has_file(run)]
+        return [self._open(store, experiment, run) for run in open_batches(store, experiment, judge) if has_file(run)]
+
+    def is_in_file(self, opened: OpenedBatch) -> bool:
+        """Return whether the judge has the batch as a file and has given nothing here."""
+        return opened.exported == FILE and not self._drafts.read(opened.batch.id)
 
     def done(self, opened: OpenedBatch) -> int:
         """Return the number of items that are scored completely."""
@@ -172,7 +189,8 @@ class Batches:
         batch_id = run.tags["tipbench.batch"]
         if opened := self._opened.get(batch_id):
             return opened
-        opened = OpenedBatch(experiment, read_batch(store, run), self.rubric(run), batch_file(store, run))
+        parts = (read_batch(store, run), self.rubric(run), batch_file(store, run), exported_to(run))
+        opened = OpenedBatch(experiment, *parts)
         return self._opened.add(batch_id, opened)
 
 

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 from tipbench.bench.bench import Bench
 from tipbench.bench.compare.snapshot import rubric_of
 from tipbench.bench.judge.apply import Applied, ApplyOptions, applied_report
+from tipbench.bench.judge.drift import is_new
+from tipbench.bench.judge.export import judge_batches
 from tipbench.bench.judge.judges.catalog import person
 from tipbench.bench.judge.judges.webhook import batch_key, is_fresh, verify_signature
-from tipbench.bench.judge.sample import fitting_sample
+from tipbench.bench.judge.sample import BatchSize, fitting_sample
 from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.judge.verify import read_judge_data
 from tipbench.bench.suites.rubric import Rubric
@@ -48,6 +50,7 @@ class OpenBatch:
     items: int
     done: int  # completely scored items
     created_ms: int
+    exported: bool = False  # to a file, and nothing was given here
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Waiting:
 
     open: Sequence[OpenBatch]
     candidates: int  # outside open batches, as many as new batches would include
+    is_new: bool = False  # the next batch is a small one with many anchors: the judge has too few that count
 
 
 @dataclass(frozen=True)
@@ -89,31 +93,35 @@ class JudgingDesk:
     def waiting(self, judge: str, wanted: str | None = None) -> Waiting:
         """Return what waits in all experiments, or in the wanted one, including what others have scored there."""
         found: list[OpenBatch] = []
-        candidates = 0
+        candidates, new = 0, False
         for one in self._experiments_for(judge, wanted):
             found += map(self._summary, one.opened)
-            sizes = [cell.candidates for cell in pending(one.entry, judge, one.opened, unjudged=wanted is None)]
-            sample = fitting_sample(sizes)  # a batch leaves out the rest, so the estimated time must, too
-            candidates += sum(min(sample, size) for size in sizes)
-        return Waiting(sorted(found, key=lambda one: (-one.done, -one.created_ms)), candidates)
+            cells = pending(one.entry, judge, one.opened, unjudged=wanted is None)
+            if cells:
+                sample = fitting_sample([cell.candidates for cell in one.entry.snapshot.cells])  # as a batch does
+                candidates += sum(min(sample, cell.candidates) for cell in cells)
+                new = self._is_new(judge, one)  # of the newest experiment, which is next
+        return Waiting(sorted(found, key=lambda one: (-one.done, -one.created_ms)), candidates, new)
 
-    def next_batch(self, judge: str, experiment: str | None = None) -> OpenBatch | None:
+    def next_batch(self, judge: str, experiment: str | None = None, items: int | None = None) -> OpenBatch | None:
         """Return an open batch to continue, else a new one of what is pending; None if nothing is.
 
-        If an experiment is named, the batch includes what others have already scored, for a second opinion.
+        If an experiment is named, the batch includes what others have already scored, for a second opinion. `items` is
+        the size of a new batch. One that the judge has as a file is returned if there is nothing else.
         """
         with self._export_lock:
             chosen = self._experiments_for(judge, experiment)
             if experiment is not None and not chosen:
                 raise NotFound(f"there is no experiment '{experiment}' here")
-            open_ones = [self._summary(batch) for one in chosen for batch in one.opened]
+            summaries = [self._summary(batch) for one in chosen for batch in one.opened]
+            open_ones = [one for one in summaries if not one.exported]
             if open_ones:
                 return max(open_ones, key=lambda one: (one.done, one.created_ms))
             for one in reversed(chosen):  # newest first
-                if pending(one.entry, judge, unjudged=experiment is None):
+                if pending(one.entry, judge, one.opened, unjudged=experiment is None):
                     with suppress(NothingPending):  # somebody was faster than our snapshot
-                        return self._export(one.experiment, rubric_of(one.entry.snapshot), judge)
-        return None
+                        return self._export(one.experiment, rubric_of(one.entry.snapshot), judge, items)
+        return max(summaries, key=lambda one: one.created_ms, default=None)
 
     def sheet(self, batch: str, judge: str) -> Sheet:
         opened = self._batches.find(batch, judge)
@@ -204,9 +212,14 @@ class JudgingDesk:
         finally:
             self._snapshots.invalidate(experiment.id)
 
-    def _export(self, experiment: Experiment, rubric: Rubric, judge: str) -> OpenBatch:
+    def _is_new(self, judge: str, one: _JudgeExperiment) -> bool:
+        store, rubric = self._stores.store(), rubric_of(one.entry.snapshot)
+        name = f"whether {judge} is new"
+        return one.entry.cached(name, lambda: is_new(judge_batches(store, one.experiment, judge, rubric)))
+
+    def _export(self, experiment: Experiment, rubric: Rubric, judge: str, items: int | None) -> OpenBatch:
         bench = self._bench(experiment, rubric)
-        exported = bench.new_batch(person(judge), keep_file=True)
+        exported = bench.new_batch(person(judge), BatchSize(items=items), "page")
         self._snapshots.invalidate(experiment.id)
         return OpenBatch(exported.file["batch"], exported.items, 0, bench.now_ms)
 
@@ -230,7 +243,8 @@ class JudgingDesk:
 
     def _summary(self, opened: OpenedBatch) -> OpenBatch:
         batch = opened.batch
-        return OpenBatch(batch.id, len(batch.slots), self._batches.done(opened), batch.created_ms)
+        in_file = self._batches.is_in_file(opened)
+        return OpenBatch(batch.id, len(batch.slots), self._batches.done(opened), batch.created_ms, in_file)
 
     def _bench(self, experiment: Experiment, rubric: Rubric) -> Bench:
         """Return the bench for batches by this rubric. A batch without anchors says so in its drift report."""

@@ -107,6 +107,12 @@ def _criterion(name: str, rubric: Rubric, found: Mapping[str, Any]) -> SheetCrit
     return SheetCriterion(name, criterion.min, criterion.max, text, levels)
 
 
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a Markdown text, or its first paragraph if that is shorter."""
+    paragraph = text.strip().partition("\n\n")[0]
+    return re.split(r"(?<=[.!?])\s", paragraph, maxsplit=1)[0]
+
+
 def _item(item: Mapping[str, Any], rubric: Rubric, fields: Fields) -> SheetItem:
     checked = dict(item["checked"])
     return SheetItem(item["slot"], item["scenario"], item["candidate"], checked, given(rubric, checked, fields))

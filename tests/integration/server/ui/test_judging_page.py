@@ -21,7 +21,7 @@ def test_thirty_items_by_keyboard_at_full_speed_and_handing_in(browser: Browser)
         expect(room.at("#pace")).to_have_text("30 of 30 scored")
         room.press("Tab", "Tab", "Enter")
         room.page.wait_for_url("**/judging/b1/report")
-        expect(room.at(".headline")).to_have_text("The scores of 60 texts count.")
+        expect(room.at(".headline")).to_have_text("You and the rubric agree.")
         assert room.troubles == []
 
 
@@ -241,3 +241,38 @@ def test_a_phone(browser: Browser, scheme: str) -> None:
         room.heading("Item 2 of 3")
         assert room.saved()[0] == [4, 3, 5]
         assert room.troubles == []
+
+
+def test_what_each_score_means_is_beside_the_buttons_and_nothing_moves(browser: Browser) -> None:
+    with judging(browser, tip_sheet(20), viewport={"width": 1280, "height": 800}) as room:
+        places = []
+        for criterion in ("relevance", "actionability", "tone"):
+            expect(room.at("#rubric-title")).to_have_text(criterion.capitalize())
+            for level in room.at(f"#meaning-{criterion} .level").all():
+                expect(level).to_be_in_viewport(ratio=1)
+            assert room.at(f"#meaning-{criterion} .level").count() == 5
+            places.append([room.at(part).bounding_box() for part in ("#step-tone", "#next", "#rubric-fold")])
+            room.type("2")
+        expect(room.at("#meaning-tone .level.chosen dt")).to_have_text("2")
+        assert places[0] == places[1] == places[2]
+        assert room.page.evaluate("document.documentElement.scrollHeight") <= 800
+
+
+@pytest.mark.parametrize(("width", "rows"), [(1280, 40), (375, 10)])
+def test_a_strip_of_300_items_is_in_tens_and_shows_the_item_on_show(browser: Browser, width: int, rows: int) -> None:
+    with judging(browser, tip_sheet(300), viewport={"width": width, "height": 800}) as room:
+        strip, marks = room.at("#strip"), room.at("#strip button")
+        before = strip.bounding_box()
+        assert before is not None
+        assert before["height"] <= 80
+        left = strip.evaluate("(strip) => [...strip.querySelectorAll('button')].map((one) => one.offsetLeft)")
+        assert left[:rows] == left[rows : 2 * rows], "rows of whole tens"
+        room.page.evaluate("document.querySelectorAll('#strip button')[249].click()")
+        room.heading("Item 250 of 300")
+        expect(marks.nth(249)).to_be_in_viewport(ratio=0.9)
+        room.type("345")
+        room.saved()
+        room.at("#unscored").click()
+        room.heading("Item 251 of 300")
+        assert strip.bounding_box() == before
+        assert room.page.evaluate("document.documentElement.scrollWidth") <= width

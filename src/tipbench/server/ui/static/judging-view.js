@@ -77,8 +77,9 @@ export class View {
     steps.forEach((step, n) => {
       this.#fieldsets[n].classList.toggle("in-focus", n === this.#session.at);
       at(`about-${step.name}`).hidden = step !== read;
+      at(`meaning-${step.name}`).classList.toggle("shown", step === read);
     });
-    if (read !== this.#read) at("rubric-body").scrollTop = 0;
+    if (read !== this.#read) at("rubric-body").scrollTop = at("meanings").scrollTop = 0;
     this.#read = read;
     at("rubric-title").textContent = read.title;
     this.level(null);
@@ -89,11 +90,13 @@ export class View {
     const { item } = this.#session;
     if (!item) return;
     const chosen = this.#session.value(item, this.#read);
-    for (const level of document.querySelectorAll(`#about-${this.#read.name} .level`)) {
-      const score = Number(level.dataset.score);
-      level.classList.toggle("chosen", score === chosen);
-      level.classList.toggle("pointed", score === pointed);
-      if (score === (pointed ?? chosen)) reveal(level, at("rubric-body"));
+    for (const [part, box] of [["meaning", at("meanings")], ["about", at("rubric-body")]]) {
+      for (const level of document.querySelectorAll(`#${part}-${this.#read.name} .level`)) {
+        const score = Number(level.dataset.score);
+        level.classList.toggle("chosen", score === chosen);
+        level.classList.toggle("pointed", score === pointed);
+        if (score === (pointed ?? chosen)) reveal(level, box);
+      }
     }
   }
 
@@ -133,6 +136,7 @@ export class View {
   progress(words) {
     at("pace").textContent = words;
     at("progress").value = this.#session.done;
+    at("unscored").disabled = this.#session.done === this.#session.items.length;
     if (!this.#session.item) this.#showEnd();
   }
 

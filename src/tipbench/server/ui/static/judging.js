@@ -10,6 +10,7 @@ function listenToButtons(desk) {
     back: () => desk.go(-1),
     next: () => desk.go(1),
     undo: () => desk.undo(),
+    unscored: () => desk.unscored(),
     "help-button": () => desk.help(),
     "finish-back": () => desk.go(-1),
     "first-unscored": () => desk.firstUnscored(),
