@@ -1,17 +1,26 @@
 """The bench as a notebook uses it."""
 
 import re
+import shutil
+import sqlite3
+import time
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tipbench
+from tests.bench.tracking.shared_mlflow import SharedMlflow
 from tipbench import Bench, Context, Observer
 from tipbench.bench.collect.plan import Plan
 from tipbench.bench.judge.apply import ApplyOptions
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.records import Outcome
+from tipbench.bench.suites.load import load_suite
+from tipbench.bench.tracking.descriptions import DESCRIPTION, summary_of, with_summary
+from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import InvalidInput, NothingPending, NothingStored, Problems
 from tipbench.core.settings import Settings
 
@@ -125,3 +134,78 @@ def test_the_package_offers_its_front_doors_and_nothing_else() -> None:
     assert all(getattr(tipbench, name) for name in tipbench.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'Benches'"):
         tipbench.Benches  # noqa: B018
+
+
+class TestAnswerInMlflow:
+    """The experiment's description says what its leaderboard says, for readers of MLflow's own pages."""
+
+    def test_it_follows_the_results(self, bench: Bench) -> None:
+        with bench:
+            bench.collect(**SMALL)
+            assert _described(bench).startswith("No answer yet: nothing is judged.\n\n**Next:** judge 4 cells")
+            bench.judge("lexical")
+            assert _described(bench).startswith("No answer yet: scores come from simple rules")
+            text = bench.experiment.tags[DESCRIPTION]
+            assert "| scripted/ant × v1 |" in text
+            assert bench.compare().answer.says in text
+            later = replace(bench.context, clock=lambda: time.time() + 86_400)
+            with Bench("tip-bench-x", context=later, mlflow_url=bench.options.mlflow_url) as tomorrow:
+                tomorrow.compare()
+            assert bench.experiment.tags[DESCRIPTION] == text, "the same answer is not written again"
+
+    def test_own_words_stay(self, bench: Bench) -> None:
+        with bench:
+            bench.collect(**SMALL)
+            written = bench.experiment.tags[DESCRIPTION]
+            bench.store.describe_experiment(bench.experiment, f"{written}\n\nFor the spring campaign.")
+            bench.judge("lexical")
+            assert _described(bench).startswith("No answer yet: scores come from simple rules")
+            assert bench.experiment.tags[DESCRIPTION].endswith("-->\n\nFor the spring campaign.")
+            bench.store.describe_experiment(bench.experiment, "Only mine.")
+            bench.compare()
+            bench.collect(n_scenarios=3)
+            assert bench.experiment.tags[DESCRIPTION] == "Only mine."
+
+    def test_the_answer_by_another_rubric_is_not_the_experiments(self, bench: Bench, tmp_path: Path) -> None:
+        with bench:
+            bench.collect(**SMALL)
+            bench.judge("lexical")
+        stricter = tmp_path / "stricter"
+        shutil.copytree(load_suite("tip").folder, stricter)
+        rubric = stricter / "rubric.md"
+        rubric.write_text(rubric.read_text().replace("# Rubric tip-v1", "# Rubric tip-v1, read more strictly"))
+        url = bench.options.mlflow_url
+        with Bench("tip-bench-x", context=bench.context, mlflow_url=url, suite=str(stricter)) as other:
+            assert other.compare().answer.says == "No answer yet: nothing is judged."
+            assert _described(other).startswith("No answer yet: scores come from simple rules")
+
+    def test_somebody_who_writes_doesnt_hold_up_a_comparison(
+        self, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("tipbench.bench.tracking.store._DESCRIBE_S", 0.1)
+        with bench:
+            bench.collect(**SMALL)
+            bench.store.describe_experiment(bench.experiment, with_summary(None, "Old.") or "")
+            with closing(sqlite3.connect(tmp_path / "m.db")) as other:
+                other.execute("BEGIN IMMEDIATE")
+                started = time.monotonic()
+                assert bench.compare().answer.says == "No answer yet: nothing is judged."
+                assert time.monotonic() - started < 5, "other writes wait a minute"
+            assert _described(bench) == "Old."
+            bench.compare()
+            assert _described(bench).startswith("No answer yet")
+
+    def test_one_who_may_only_read_gets_the_leaderboard(self, tmp_path: Path) -> None:
+        api = SharedMlflow(f"sqlite:///{tmp_path / 'm.db'}")
+        context = Context(Settings({"TIPBENCH_HOME": str(tmp_path / "home")}), store=RunStore(api))
+        with Bench("tip-bench-x", context=context) as bench:
+            bench.collect(**SMALL)
+            bench.store.describe_experiment(bench.experiment, with_summary(None, "Old.") or "")
+            api.refuses_marks = True
+            assert len(bench.compare().rows) == 2
+            assert _described(bench) == "Old."
+        api.close()
+
+
+def _described(bench: Bench) -> str:
+    return summary_of(bench.experiment.tags[DESCRIPTION]) or ""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tipbench.core.untrusted import (
     inert_in_spreadsheets,
     json_text,
+    markdown_text,
     printable,
     restored,
     shown,
@@ -127,3 +128,26 @@ def test_numbers_stay_numbers_in_a_spreadsheet() -> None:
 )
 def test_without_credentials(url: str, shown: str) -> None:
     assert without_credentials(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("At 8:00 - 9:00, 50 % of it.", "At 8:00 - 9:00, 50 % of it."),
+        ("0.38", "0.38"),
+        ("-1.5", "-1.5"),
+        ("<img src=x>&lt;b&gt;", "&lt;img src=x&gt;&amp;lt;b&amp;gt;"),  # some renderers know no backslash before <
+        ("![x](y) [x]: y", "!\\[x\\](y) \\[x\\]: y"),
+        ("https://x.example www.x.example", "https&#58;//x.example www&#46;x.example"),
+        ("@octocat a@b.example", "&#64;octocat a&#64;b.example"),
+        ("**a** _b_ `c` ~~d~~", "\\*\\*a\\*\\* \\_b\\_ \\`c\\` \\~\\~d\\~\\~"),
+        ("a | b\n\n# c", "a \\| b # c"),
+        ("# a", "\\# a"),
+        ("- a", "\\- a"),
+        ("12. a", "12\\. a"),
+        ("---", "-\\--"),
+        ("===", "\\==="),
+    ],
+)
+def test_text_in_markdown_is_text(text: str, escaped: str) -> None:
+    assert markdown_text(text) == escaped

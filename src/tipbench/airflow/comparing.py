@@ -19,7 +19,8 @@ def compare_all(planned: Mapping[str, Any], settings: Settings, say: Callable[[s
     options, suite = planned_request(planned)
     with shared_bench(options, settings, TaskLog(say)) as bench:
         snapshot = bench.snapshot()
-    board = leaderboard_of(snapshot, suite.rubric)
+        board = leaderboard_of(snapshot, suite.rubric)
+        bench.publish_answer(snapshot, board)
     say(as_markdown(board))
     models = [ModelInfo(**one) for one in planned["infos"]]
     missing = _missing(models, Grid(options, suite, models), snapshot)

@@ -10,7 +10,7 @@ Imports that only some methods need are inside them: comparing needs no engines,
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +26,7 @@ from tipbench.bench.tracking.address import open_store, remember_experiment
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import SUPERSEDED, iter_cells, stored_runs, supersede_duplicates
 from tipbench.bench.tracking.store import RunStore
-from tipbench.core.errors import EngineError, InvalidInput, NothingStored, ScoresRefused
+from tipbench.core.errors import EngineError, InvalidInput, NothingStored, ScoresRefused, TipbenchError
 from tipbench.core.paths import journal_folder, judged_folder, server_folder, snapshot_folder
 from tipbench.core.settings import Settings
 from tipbench.core.version import __version__
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tipbench.bench.records import GoldItem
     from tipbench.bench.suites.suite import Suite
 
+_MAX_PUBLISHED = 2_000  # cells of a grid: for more, a collection would need much memory only to publish the answer
 _REFUSED_SCORES = "judged.json"  # in a batch's run: a judge's scores that could not be applied
 
 
@@ -142,7 +143,10 @@ class Bench:
                 plan = self._plan(suite, models, retry_failed, store)
                 if share is None:
                     remember_experiment(settings, self.options.experiment, store.address, str(suite.folder))
-                return self._generate(suite, plan, engines, keep_up=share is not None)
+                collected = self._generate(suite, plan, engines, keep_up=share is not None)
+        if share is None and plan.to_do and not collected.undelivered and plan.cells <= _MAX_PUBLISHED:
+            self._publish_new_answer()
+        return collected
 
     def start_over(self, models: Sequence[ModelInfo], before_ms: int | None = None) -> int:
         """Supersede the stored runs of this grid with their scores: they stay in MLflow but no longer count.
@@ -322,7 +326,10 @@ class Bench:
         experiment, anchors, settings = self.experiment, self.anchors, self.context.settings
         with exclusive_judging(self.store.address, experiment.name, settings, self.context.observer.waiting):
             data = dict(scores) if isinstance(scores, Mapping) else read_judge_file(Path(scores))
-            return apply_file(self.store, experiment, data, self.now_ms, how or DEFAULT_OPTIONS, anchors)
+            applied = apply_file(self.store, experiment, data, self.now_ms, how or DEFAULT_OPTIONS, anchors)
+        if applied.changed and not (how and how.dry_run):
+            self._publish_new_answer()
+        return applied
 
     def judge(
         self,
@@ -409,7 +416,24 @@ class Bench:
         from tipbench.bench.compare.leaderboard import leaderboard_of  # brings numpy
 
         snapshot = self.snapshot(refresh)
-        return leaderboard_of(snapshot, self.rubric_for(snapshot))
+        board = leaderboard_of(snapshot, self.rubric_for(snapshot))
+        self.publish_answer(snapshot, board)
+        return board
+
+    def publish_answer(self, snapshot: Snapshot, board: "Leaderboard") -> None:
+        """Bring the experiment's description in MLflow up to date with this board's answer, if MLflow takes it."""
+        from tipbench.bench.report import describe_experiment
+        from tipbench.core.text import utc_minute
+
+        describe_experiment(self.store, snapshot, board, utc_minute(self.context.clock() * 1000))
+
+    def _publish_new_answer(self) -> None:
+        """Publish the answer after results have changed. They are stored, so no problem here is the caller's."""
+        from tipbench.bench.compare.leaderboard import leaderboard_of
+
+        with suppress(TipbenchError):
+            snapshot = self.snapshot()
+            self.publish_answer(snapshot, leaderboard_of(snapshot, rubric_of(snapshot)))
 
     def report(self) -> "Report":
         """Return the leaderboard with its evidence: judges, drift, texts. `as_html` renders it as a page."""

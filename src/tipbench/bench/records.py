@@ -96,8 +96,9 @@ class Cell:
 
     @property
     def label(self) -> str:
+        """Its name for people: what differs from one cell to the next comes first, because tables cut long names."""
         again = f" #{self.repeat + 1}" if self.repeat else ""
-        return f"{self.model.name} × {self.prompt} × {self.scenario.id}{again}"
+        return f"{self.scenario.id}{again} · {self.model.name} × {self.prompt}"
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,8 @@ def command(
         snapshot = bench.snapshot(refresh)
         rubric = bench.rubric_for(snapshot)
         board = leaderboard_of(snapshot, rubric, provisional)
+        if not provisional:
+            bench.publish_answer(snapshot, board)
         before = _rows_of(bench, against, rubric, refresh) if against else None
         check_result = _check(board, named, min_gain or 0.0, against, before) if named else None
         if by:

@@ -18,6 +18,8 @@ _ESCAPED = re.compile(r"\\(\\|u[0-9a-f]{4})")
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
 )
+_MARKUP = re.compile(r"[\\|\[\]*_`~]|\A(?:[#=]|--|[+-](?= |\Z)|\d+[.)](?= |\Z))")
+_HTML_OR_LINK = re.compile(r"@|:(?=//)|(?<=www)\.", re.IGNORECASE)
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
 
 
@@ -80,8 +82,13 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Escape text for one line of Markdown, tables included: it can't form links, images, markup or cell borders."""
-    return re.sub(r"([\\|<>\[\]*_`])", r"\\\1", printable(" ".join(text.split())))
+    """Escape text for one line of Markdown, tables included: it can't form links, images, markup or cell borders.
+
+    What begins HTML or a bare link becomes an entity: some renderers, such as that of MLflow's pages, know no backslash
+    there.
+    """
+    line = _MARKUP.sub(lambda m: f"{m[0][:-1]}\\{m[0][-1]}", printable(" ".join(text.split())).replace("&", "&amp;"))
+    return _HTML_OR_LINK.sub(lambda match: f"&#{ord(match[0])};", line.replace("<", "&lt;").replace(">", "&gt;"))
 
 
 def json_text(data: Any, indent: int | None = 2) -> str:

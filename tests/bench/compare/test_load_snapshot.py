@@ -12,7 +12,7 @@ from tests.bench.compare.conftest import NAME, a_cell_draft, apply_batch, patien
 from tests.bench.tracking.records_made import RUBRIC, an_answer
 from tests.bench.tracking.shared_mlflow import SharedMlflow
 from tipbench.bench.compare.snapshot import Snapshot, load_snapshot, rubric_of
-from tipbench.bench.tracking.batches import accept_drift, batch_runs
+from tipbench.bench.tracking.batches import accept_drift, applied_batches, batch_runs
 from tipbench.bench.tracking.embedded import EmbeddedMlflow
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import KIND, SUPERSEDED, stored_cell, stored_runs, supersede_duplicates
@@ -80,7 +80,8 @@ def first(store: RunStore, experiment: Experiment) -> StoredRun:
 
 
 def _accept(store: RunStore, experiment: Experiment) -> None:
-    accept_drift(store, batch_runs(store, experiment)[0], "ana: it is fine")
+    [applied] = applied_batches(store, batch_runs(store, experiment), RUBRIC.digest)
+    accept_drift(store, applied, "ana: it is fine")
 
 
 WRITES: dict[str, Callable[[RunStore, Experiment], object]] = {

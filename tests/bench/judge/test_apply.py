@@ -1,6 +1,7 @@
 """Scores are written all or nothing, once; those of several judges stand side by side."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from tipbench.bench.judge.export import export_batch, pending_runs
 from tipbench.bench.judge.judges.interface import Judge, JudgeName
 from tipbench.bench.judge.judges.lexical import LexicalJudge
 from tipbench.bench.judge.sample import BatchSize
+from tipbench.bench.judge.settle import changes_for
 from tipbench.bench.judge.verify import read_judge_file
 from tipbench.bench.report import current_rubric
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.bench.tracking.batches import applied_batches, batch_runs
-from tipbench.bench.tracking.interface import Experiment
+from tipbench.bench.tracking.descriptions import DESCRIPTION, summary_of
+from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import stored_cell, stored_runs
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import InvalidInput, JudgeFailed, StoredDataDamaged, TrackingError
@@ -467,3 +470,66 @@ def test_the_file_is_read_as_it_was_written(work: Bench, experiment: Experiment,
     file = filled(_export(work, experiment))
     path.write_text(json_text({"$schema": "./judge.schema.json", **file}), encoding="utf-8")
     assert _apply(work, experiment, read_judge_file(path)).counted
+
+
+class TestDescriptions:
+    """What MLflow's pages show of a run follows its scores."""
+
+    def test_scores_that_come_and_change_are_described(self, work: Bench, experiment: Experiment) -> None:
+        assert {_summary(run) for run in stored_runs(work.store, experiment)} == {"**Not judged yet**: 5 candidates."}
+        file = filled(_export(work, experiment, "ana"))
+        _apply(work, experiment, file)
+        runs = stored_runs(work.store, experiment)
+        for run in runs:
+            assert _summary(run).startswith(f"**Composite {run.metrics['composite']:.2f}** on a scale from 2 to 17")
+            assert "**Candidates**\n\n1. " in run.tags[DESCRIPTION]
+        steps = [run.steps for run in runs]
+        assert not _apply(work, experiment, file).changed, "the same again writes nothing"
+        assert [run.steps for run in stored_runs(work.store, experiment)] == steps
+        _apply(work, experiment, filled(_export(work, experiment, "ben")))
+        assert all("judged by ana and ben." in _summary(run) for run in stored_runs(work.store, experiment))
+        [batch, _] = batch_runs(work.store, experiment)
+        assert _summary(batch).startswith("**Judged by ana** on 1970-01-01: 60 candidates, mean composite ")
+
+    def test_own_words_stay_and_an_earlier_versions_runs_get_their_scores(
+        self, work: Bench, experiment: Experiment
+    ) -> None:
+        store = work.store
+        first, second, third, *_ = stored_runs(store, experiment)
+        store.extend_run(first, {DESCRIPTION: f"Odd!\n\n{first.tags[DESCRIPTION]}\n\nAsk Lena."})
+        store.extend_run(second, {DESCRIPTION: "All my own words."})
+        before = store.runs(experiment, {})
+        without = {run.run_id: run for run in before}
+        without[third.run_id] = replace(
+            third, tags={key: value for key, value in third.tags.items() if key != DESCRIPTION}
+        )
+        _apply(work, experiment, filled(_export(work, experiment)))
+        after = {run.run_id: run.tags[DESCRIPTION] for run in stored_runs(store, experiment)}
+        assert after[first.run_id].startswith("Odd!\n\n**Composite")
+        assert after[first.run_id].endswith("\n\nAsk Lena.")
+        assert after[second.run_id] == "All my own words."
+        changes, _, _ = changes_for(
+            without, applied_batches(store, batch_runs(store, experiment), RUBRIC.digest), RUBRIC
+        )
+        [described] = [change.tags[DESCRIPTION] for change in changes if change.run.run_id == third.run_id]
+        assert described.startswith("**Composite")
+        assert "Candidates" not in described
+
+    def test_scores_on_hold_are_shown_as_such(self, work: Bench, experiment: Experiment) -> None:
+        file = filled(_export(work, experiment, anchors=True))
+        for item in file["items"]:
+            item["scores"] = dict.fromkeys(item["scores"], 5)
+        _apply(work, experiment, file)
+        run = stored_runs(work.store, experiment)[0]
+        assert _summary(run).startswith("**Not judged yet**: these scores don't count.")
+        assert "| ana (on hold) | 5.00 |" in _summary(run)
+        [batch] = batch_runs(work.store, experiment)
+        assert "The scores are **on hold**, so they don't count" in _summary(batch)
+        _apply(work, experiment, file, accept_drift="ben: <all> were good")
+        [batch] = batch_runs(work.store, experiment)
+        assert _summary(batch).endswith("accepted: ben: &lt;all&gt; were good.")
+        assert _summary(stored_runs(work.store, experiment)[0]).startswith("**Composite ")
+
+
+def _summary(run: StoredRun) -> str:
+    return summary_of(run.tags[DESCRIPTION]) or ""

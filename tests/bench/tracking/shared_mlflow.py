@@ -36,11 +36,11 @@ class SharedMlflow(EmbeddedMlflow):
         self.during_search()
         return iter(found)
 
-    def tag_experiment(self, experiment_id: str, key: str, value: str) -> None:
+    def tag_experiment(self, experiment_id: str, key: str, value: str, timeout_s: float | None = None) -> None:
         if self.refuses_marks:
             raise TrackingError("read only")
         self.marks_set += 1
-        super().tag_experiment(experiment_id, key, value)
+        super().tag_experiment(experiment_id, key, value, timeout_s)
 
     def create_run(self, experiment_id: str, name: str, started_ms: int, tags: Mapping[str, str]) -> tuple[str, str]:
         self._write()

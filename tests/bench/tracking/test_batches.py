@@ -57,7 +57,8 @@ def test_a_summary_tells_what_a_comparison_needs(store: RunStore, experiment: Ex
     told = {"tone": 0.25, "relevance": None}
     expected = BatchSummary(run.run_id, "b-1", "person:anna", "rubric-digest", 9_000, False, told)
     assert summaries(store, batch_runs(store, experiment)) == (expected,)
-    accept_drift(store, run, "anna: all the same")
+    [applied] = applied_batches(store, batch_runs(store, experiment), "rubric-digest")
+    accept_drift(store, applied, "anna: all the same")
     assert summaries(store, batch_runs(store, experiment)) == (replace(expected, counted=True),)
 
 
@@ -110,7 +111,7 @@ def test_scores_in_quarantine_count_once_somebody_accepts_them(store: RunStore, 
     write_verdicts(store, find_batch(store, experiment, "b-1"), VERDICTS, {}, "tone: too high", "", 9_000)
     [found] = applied_batches(store, batch_runs(store, experiment), "rubric-digest")
     assert not found.counted
-    accept_drift(store, found.run, "ana: the rubric was unclear")
+    accept_drift(store, found, "ana: the rubric was unclear")
     [found] = applied_batches(store, batch_runs(store, experiment), "rubric-digest")
     assert (found.counted, found.quarantine, found.accepted) == (True, "tone: too high", "ana: the rubric was unclear")
 

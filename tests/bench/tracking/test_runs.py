@@ -85,7 +85,7 @@ def test_what_shapes_an_answer_can_be_seen_on_its_run(store: RunStore, experimen
         "tipbench.rubric_digest": RUBRIC.digest,
         "tipbench.schema": "1",
         "tipbench.version": "0.1.0",
-        "mlflow.runName": "qwen2.5:0.5b × v3-few-shot × maya-morning #2",
+        "mlflow.runName": "maya-morning #2 · qwen2.5:0.5b × v3-few-shot",
     }
     assert wanted.items() <= run.tags.items()
 

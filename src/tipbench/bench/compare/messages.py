@@ -1,5 +1,6 @@
 """A leaderboard in sentences, the same on the terminal, in Markdown and in the report; and its data formats."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -16,6 +17,8 @@ from tipbench.statistics.top_group import units_to_separate
 
 _MAX_NAMED = 4  # rows named in a sentence
 _MANY_SCENARIOS = 1_000
+_MAX_DESCRIBED = 5  # rows in the experiment's description
+_IN_CODE = re.compile(r"[\w ./:,'=>-]+")  # a command that means nothing else in Markdown
 _COUNTS = ("scored", "judged", "pending", "failed", "missing", "empty")
 
 
@@ -359,6 +362,31 @@ def as_markdown(board: Leaderboard) -> str:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, *([""] if says else []), *(f"- {markdown_text(text)}" for text in says)])
+
+
+def as_description(board: Leaderboard) -> str:
+    """Return the answer, the next step and the first rows as Markdown, for the experiment's page in MLflow."""
+    answer = board.answer
+    step = markdown_text(answer.next.text)
+    if command := answer.next.command:
+        step += f": `{command}`" if _IN_CODE.fullmatch(command) else f": {markdown_text(command)}"
+    lines = [
+        markdown_text(answer.says),
+        "",
+        f"**Next:** {step}",
+        "",
+        "| may be the best | model × prompt | composite | 95 % | judged | pending | failed |".replace(" |", "&emsp;|"),
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in board.rows[:_MAX_DESCRIBED]:
+        interval = row.intervals.get("composite")
+        figures = [figure(row.composite), range_text(*interval) if interval else "–"]
+        figures += [str(count) for count in (row.judged, row.pending, row.failed)]
+        lines.append(f"| {' | '.join([mark(row), markdown_text(row_label(board, row)), *figures])} |")
+    more = len(board.rows) - _MAX_DESCRIBED
+    if more > 0:
+        lines += ["", f"{more} more {plural('variant', more)}: `tipbench compare`"]
+    return "\n".join(lines)
 
 
 def mark(row: LeaderboardRow) -> str:

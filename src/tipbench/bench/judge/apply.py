@@ -135,7 +135,7 @@ def apply_file(
         if not same:
             write_verdicts(store, run, verdicts, drift.as_data(), drift.quarantine, accepted, now_ms)
         elif current and accepted != current.accepted:
-            accept_drift(store, run, accepted)
+            accept_drift(store, current, accepted)
             applied = replace(applied, changed=True)
         settled = settle(store, experiment, rubric, now_ms)
     return replace(applied, settled=settled, changed=applied.changed or settled.runs > 0)

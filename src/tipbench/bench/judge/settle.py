@@ -20,6 +20,7 @@ from tipbench.bench.tracking.batches import (
     mark_settled,
     unsettled_batches,
 )
+from tipbench.bench.tracking.descriptions import DESCRIPTION, JudgeScores, cell_summary, with_summary
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import CELL, JUDGED_BY, JUDGED_RUBRIC, KIND, PENDING, judge_tag, stored_rubric
 from tipbench.bench.tracking.store import RunChange, RunStore
@@ -255,13 +256,21 @@ def _desired(
 ) -> tuple[dict[str, str], dict[str, float]]:
     tags: dict[str, str] = {}
     metrics: dict[str, float] = {}
+    judges = []
     for opinion, scores in opinions:
-        metrics |= {f"judge/{opinion.judge}/{name}": value for name, value in _means(scores, rubric).items()}
+        means = _means(scores, rubric)
+        judges.append(JudgeScores(opinion.judge, means, opinion.provisional, opinion.counted))
+        metrics |= {f"judge/{opinion.judge}/{name}": value for name, value in means.items()}
         batch = opinion.batches[run.run_id]
         tags |= judge_tag(JudgeNote(opinion.judge, rubric.digest, batch, opinion.provisional, opinion.counted))
     counted = [opinion.judge for opinion, _ in opinions if opinion.counted]
+    combined = _means(_on_scale(agreed, rubric), rubric) if agreed else {}
+    scale = rubric.lowest()["composite"], rubric.highest_composite()
+    description = with_summary(run.tags.get(DESCRIPTION), cell_summary(rubric.score_names, scale, combined, judges))
+    if description is not None:
+        tags[DESCRIPTION] = description
     if agreed:
-        metrics |= _means(_on_scale(agreed, rubric), rubric)
+        metrics |= combined
         tags |= {PENDING: "false", JUDGED_RUBRIC: rubric.digest, JUDGED_BY: ", ".join(counted)}
     else:
         tags[PENDING] = "true"

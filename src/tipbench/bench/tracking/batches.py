@@ -11,6 +11,13 @@ from typing import Any
 
 from tipbench.bench.records import Batch, Slot, Verdict
 from tipbench.bench.tracking import texts
+from tipbench.bench.tracking.descriptions import (
+    DESCRIPTION,
+    batch_description,
+    batch_name,
+    batch_summary,
+    with_summary,
+)
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import KIND, SCHEMA
 from tipbench.bench.tracking.store import RunDraft, RunStore
@@ -90,7 +97,7 @@ def write_batch(
     store.write_run(
         experiment,
         RunDraft(
-            name=f"batch {batch.id} for {batch.judge}",
+            name=batch_name(batch),
             started_ms=batch.created_ms,
             ended_ms=batch.created_ms,
             tags={
@@ -105,6 +112,7 @@ def write_batch(
                 "tipbench.applied": "false",
                 **({_EXPORTED: exported} if exported else {}),
                 "mlflow.source.name": "tipbench",
+                DESCRIPTION: batch_description(batch, rubric_name),
             },
             metrics={"batch/slots": len(slots)},
             texts={
@@ -269,12 +277,24 @@ def write_verdicts(
         _ACCEPTED: accepted,
         _KAPPAS: json_text(_kappas(drift), indent=None),
         _SETTLED: "false",
+        **_description(run, verdicts, at_ms, quarantine, accepted),
     }
     store.extend_run(run, tags, new_texts={name: text}, at_ms=at_ms)
 
 
-def accept_drift(store: RunStore, run: StoredRun, accepted: str) -> None:
-    store.extend_run(run, {_ACCEPTED: accepted, _SETTLED: "false"})
+def accept_drift(store: RunStore, batch: AppliedBatch, accepted: str) -> None:
+    described = _description(batch.run, batch.verdicts, batch.applied_ms, batch.quarantine, accepted)
+    store.extend_run(batch.run, {_ACCEPTED: accepted, _SETTLED: "false", **described})
+
+
+def _description(
+    run: StoredRun, verdicts: Sequence[Verdict], applied_ms: int, quarantine: str, accepted: str
+) -> dict[str, str]:
+    """Return the tag that brings the description of a batch's run up to date; nothing if somebody edited it."""
+    provisional = run.tags["tipbench.provisional"] == "true"
+    summary = batch_summary(run.tags["tipbench.judge"], verdicts, applied_ms, provisional, (quarantine, accepted))
+    description = with_summary(run.tags.get(DESCRIPTION), summary)
+    return {} if description is None else {DESCRIPTION: description}
 
 
 def is_settled(run: StoredRun) -> bool:

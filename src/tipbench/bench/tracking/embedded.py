@@ -93,9 +93,9 @@ class EmbeddedMlflow:
         with self._translated():
             self._mlflow_store().restore_experiment(experiment_id)
 
-    def tag_experiment(self, experiment_id: str, key: str, value: str) -> None:
+    def tag_experiment(self, experiment_id: str, key: str, value: str, timeout_s: float | None = None) -> None:
         with self._translated():
-            self._tables().tag_experiment(experiment_id, key, value)
+            self._tables().tag_experiment(experiment_id, key, value, timeout_s)
 
     def untag_experiment(self, experiment_id: str, key: str) -> None:
         with self._translated():

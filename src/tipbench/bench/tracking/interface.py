@@ -80,7 +80,9 @@ class MlflowApi(Protocol):
 
     def restore_experiment(self, experiment_id: str) -> None: ...
 
-    def tag_experiment(self, experiment_id: str, key: str, value: str) -> None: ...
+    def tag_experiment(self, experiment_id: str, key: str, value: str, timeout_s: float | None = None) -> None:
+        """Set a tag; raise TrackingUnreachable if it takes longer than `timeout_s`, where that can be limited."""
+        ...
 
     def untag_experiment(self, experiment_id: str, key: str) -> None:
         """Remove a tag. Some implementations raise an error if there is no such tag."""

@@ -84,8 +84,9 @@ class MlflowClient:
     def restore_experiment(self, experiment_id: str) -> None:
         self._post("experiments/restore", {"experiment_id": experiment_id})
 
-    def tag_experiment(self, experiment_id: str, key: str, value: str) -> None:
-        self._post("experiments/set-experiment-tag", {"experiment_id": experiment_id, "key": key, "value": value})
+    def tag_experiment(self, experiment_id: str, key: str, value: str, timeout_s: float | None = None) -> None:
+        body = {"experiment_id": experiment_id, "key": key, "value": value}
+        self._json(self._send("POST", f"{_API}/experiments/set-experiment-tag", timeout_s=timeout_s, json=body))
 
     def untag_experiment(self, experiment_id: str, key: str) -> None:
         self._post("experiments/delete-experiment-tag", {"experiment_id": experiment_id, "key": key})
@@ -179,9 +180,17 @@ class MlflowClient:
             if not token:
                 return
 
-    def _send(self, method: str, path: str, max_bytes: int = _MAX_JSON_BYTES, **arguments: Any) -> httpx.Response:
+    def _send(
+        self,
+        method: str,
+        path: str,
+        max_bytes: int = _MAX_JSON_BYTES,
+        timeout_s: float | None = None,
+        **arguments: Any,
+    ) -> httpx.Response:
+        limits: Any = {"max_bytes": max_bytes, "total_timeout_s": timeout_s or _WITHIN_S}
         try:
-            return fetch(self._http, method, path, max_bytes=max_bytes, total_timeout_s=_WITHIN_S, **arguments)
+            return fetch(self._http, method, path, **limits, **arguments)
         except UnusableAnswer as error:
             raise TrackingError(f"MLflow at {self.address} {error}; is it an MLflow server?") from error
         except httpx.RequestError as error:

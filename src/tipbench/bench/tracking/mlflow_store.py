@@ -59,7 +59,13 @@ class MlflowStore:
     def restore_experiment(self, experiment_id: str) -> None:
         self._store.restore_experiment(experiment_id)
 
-    def tag_experiment(self, experiment_id: str, key: str, value: str) -> None:
+    def tag_experiment(
+        self,
+        experiment_id: str,
+        key: str,
+        value: str,
+        timeout_s: float | None = None,  # noqa: ARG002 - MLflow has its own
+    ) -> None:
         self._store.set_experiment_tag(experiment_id, self._mlflow.entities.ExperimentTag(key, value))
 
     def untag_experiment(self, experiment_id: str, key: str) -> None:

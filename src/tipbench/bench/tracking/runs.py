@@ -16,6 +16,7 @@ from tipbench.bench.records import (
     StoredCandidates,
     StoredCell,
 )
+from tipbench.bench.tracking.descriptions import DESCRIPTION, cell_description
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.store import DONE, RunDraft, RunStore
 from tipbench.core.errors import StoredDataDamaged
@@ -75,6 +76,7 @@ def cell_draft(
         "tipbench.rubric": rubric.name,
         "tipbench.rubric_digest": rubric.digest,
         "mlflow.source.name": "tipbench",
+        DESCRIPTION: cell_description(outcome, rubric),
     }
     if cell.scenario.cluster:
         tags["tipbench.cluster"] = cell.scenario.cluster
@@ -147,7 +149,7 @@ def supersede_duplicates(store: RunStore, experiment: Experiment) -> int:
 
 def iter_cells(store: RunStore, experiment: Experiment) -> Iterator[StoredCell]:
     """Yield the cells as they are read, in constant memory; several may have the same key."""
-    for run in store.iter_runs(experiment, {KIND: CELL}):
+    for run in store.iter_runs(experiment, {KIND: CELL}, brief=True):
         if run.status in DONE and SUPERSEDED not in run.tags:
             yield stored_cell(run)
 

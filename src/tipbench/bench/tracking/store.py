@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tipbench.bench.tracking import texts
+from tipbench.bench.tracking.descriptions import DESCRIPTION
 from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, MlflowApi, StoredRun
 from tipbench.bench.tracking.write_markers import WriteMarkers, writers
 from tipbench.core.errors import InvalidInput, TrackingError, TrackingUnreachable
@@ -18,6 +19,7 @@ _TAGS_PER_BATCH = 90  # MLflow accepts 100
 _BYTES_PER_BATCH = 900_000  # MLflow accepts 1 MB
 _IDS_AT_ONCE = 200  # of runs, in one search
 _MAX_VALUE_LENGTH = 5_000  # of a tag or param other than our texts; MLflow would truncate it silently
+_DESCRIBE_S = 2.0  # how long a description may hold up a command
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,14 @@ class RunStore:
 
     def experiments(self, prefix: str) -> list[Experiment]:
         return sorted(self._api.list_experiments(prefix), key=lambda e: (e.created_ms, len(e.id), e.id))
+
+    def describe_experiment(self, experiment: Experiment, description: str) -> None:
+        """Set the description that MLflow shows. It is no part of the results, so it needs no write marker.
+
+        Raises TrackingUnreachable if others keep the store busy for some seconds.
+        """
+        tags = _checked_values({DESCRIPTION: description})
+        self._api.tag_experiment(experiment.id, DESCRIPTION, tags[DESCRIPTION], timeout_s=_DESCRIBE_S)
 
     def delete_experiment(self, experiment: Experiment) -> None:
         with self._markers.writing(experiment.id):

@@ -58,6 +58,7 @@ class SqliteTables:
 
     def __init__(self, path: Path, artifacts: Path, busy_s: float = COMMAND_BUSY_S) -> None:
         self._artifacts = artifacts
+        self._busy_s = busy_s
         self._lock = ConnectionLock(path, busy_s)
         self._connection = connect(path, busy_s)
 
@@ -87,9 +88,9 @@ class SqliteTables:
                 run(_insert("experiment_tags"), (key, value, number))
         return self.find_experiment(name)
 
-    def tag_experiment(self, experiment_id: str, key: str, value: str) -> None:
-        with self.transaction() as run:
-            statement = f"{_insert('experiment_tags')} ON CONFLICT DO UPDATE SET value = excluded.value"
+    def tag_experiment(self, experiment_id: str, key: str, value: str, timeout_s: float | None = None) -> None:
+        statement = f"{_insert('experiment_tags')} ON CONFLICT DO UPDATE SET value = excluded.value"
+        with self._waiting_at_most(timeout_s), self.transaction() as run:
             run(statement, (key, value, int(experiment_id)))
 
     def untag_experiment(self, experiment_id: str, key: str) -> None:
@@ -217,6 +218,19 @@ class SqliteTables:
     def _read(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _waiting_at_most(self, timeout_s: float | None) -> Iterator[None]:
+        """Wait for other writers no longer than this in the block; None: as long as elsewhere."""
+        if timeout_s is None:
+            yield
+            return
+        with self._lock.with_timeout(timeout_s):
+            self._connection.execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")
+            try:
+                yield
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout = {round(self._busy_s * 1000)}")
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:

@@ -13,6 +13,7 @@ from tipbench.bench.records import StoredCell
 from tipbench.bench.report import Evidence, load_evidence
 from tipbench.bench.suites.load import built_in_prefixes
 from tipbench.bench.tracking.batches import applied_batches, batch_runs
+from tipbench.bench.tracking.descriptions import DESCRIPTION
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates
 from tipbench.bench.tracking.store import RunStore
@@ -27,6 +28,8 @@ from tipbench.server.views.store_provider import StoreProvider
 
 STATES = ("judged", "pending", "failed", "empty")
 MAX_RUNS_PER_PAGE = 500
+
+_NOT_SHOWN = ("artifact:", "tipbench.text:", DESCRIPTION)  # tags that repeat what a run's page shows
 
 
 @dataclass(frozen=True)
@@ -244,6 +247,6 @@ def _detail(
         candidates=written.texts if written else (),
         scenario=written.scenario if written else "",
         params=dict(run.params),
-        tags={key: value for key, value in run.tags.items() if not key.startswith(("artifact:", "tipbench.text:"))},
+        tags={key: value for key, value in run.tags.items() if not key.startswith(_NOT_SHOWN)},
         scores=sorted(scores, key=lambda one: (one.candidate, one.judge)),
     )
