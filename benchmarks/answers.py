@@ -3,9 +3,9 @@
     python -m benchmarks.answers                     # answers at 80 columns, checked against the JSON
     python -m benchmarks.answers --pictures FOLDER   # and in a browser: 1280 and 375 px, light and dark, checked by axe
 
-Texts and scores are made up, everything else is real: experiments are collected, judged blind and compared by `tipbench`.
-Promises: terminal and JSON give the same answer; the first screen holds the answer and the first row; axe finds no serious
-fault. A minute, with pictures three.
+Texts and scores are made up, everything else is real: experiments are collected, judged blind and compared by tipbench.
+Promises: terminal and JSON give the same answer; the first screen holds the answer and the first row; axe finds no
+serious fault. A minute, with pictures four.
 """
 
 import argparse
@@ -19,11 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.parts.scratch import scratch_folders
-from benchmarks.parts.table import out
 from tests.axe import serious_faults
 from tests.browser import opened_browser
 from tests.integration.serving import TOKEN, serving
+
+from benchmarks.parts.scratch import scratch_folders
+from benchmarks.parts.table import out
 from tipbench.bench.bench import Bench
 from tipbench.bench.judge.apply import ApplyOptions
 from tipbench.bench.judge.judges.interface import JudgeName
@@ -31,7 +32,7 @@ from tipbench.bench.suites.load import load_suite
 from tipbench.server.ui import urls
 
 _TIPS = {  # made-up tips by how good they are
-    5: ("Ring {0} now, before anything else: it takes five minutes and unblocks the rest.", "Set a 20 minute timer and finish {0} first."),
+    5: ("Do {0} now, before anything else: it unblocks the rest.", "Set a 20 minute timer and finish {0} first."),
     4: ("Do {0} in the next free half hour.", "Hand {0} to a colleague before noon."),
     3: ("Make {0} your priority today.", "Group {0} with your other calls."),
     2: ("Remember to prioritise {0}.", "Stay focused on {0}."),
@@ -126,7 +127,7 @@ KINDS = (
     Kind("on-hold", {"ant": 5, "bee": 3}, judge=_on_hold),
     Kind("disagreeing", {"ant": 4, "bee": 3, "cat": 2}, judge=_disagreeing),
     Kind("provisional", {"ant": 5, "bee": 3}, judge=_by_rules),
-    Kind("200-rows", {f"model-{number:02}": 1 + number % 5 for number in range(67)}, prompts="v1,v2-mentor,v3-few-shot", noise=1.0),
+    Kind("200-rows", {f"m{number:02}": 1 + number % 5 for number in range(67)}, prompts="v1,v2-mentor,v3-few-shot"),
 )  # fmt: skip
 
 

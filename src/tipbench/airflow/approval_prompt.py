@@ -23,9 +23,10 @@ def question_of(exported: Mapping[str, Any], mlflow_url: str) -> str:
     apply = f"tipbench judge --experiment={experiment} --mlflow-url={store} --apply judge.json"
     return (
         f"Batch {_code_span(exported['batch'])} is for judge {_code_span(exported['judge'])}. It can be scored on the "
-        f"judging page of `tipbench serve`, or as a file: fill in [judge.json from MLflow](<{_escape_url(exported['link'])}>) "
-        f"and pass it to {_code_span(apply)}, or paste it here. This run checks for the scores every five "
-        "minutes; responding makes it check at once. If it prompts again after a response, this task's log says why."
+        f"judging page of `tipbench serve`, or as a file: fill in [judge.json from MLflow]"
+        f"(<{_escape_url(exported['link'])}>) and pass it to {_code_span(apply)}, or paste it here. This run checks "
+        "for the scores every five minutes; responding makes it check at once. If it prompts again after a response, "
+        "this task's log says why."
     )
 
 

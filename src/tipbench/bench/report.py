@@ -16,7 +16,7 @@ from tipbench.bench.tracking.descriptions import DESCRIPTION, summary_of, with_s
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import stored_candidates, stored_rubric, stored_runs
 from tipbench.bench.tracking.store import RunStore
-from tipbench.core.errors import StoredDataDamaged, TipbenchError
+from tipbench.core.errors import TipbenchError
 from tipbench.core.identity import text_digest
 
 if TYPE_CHECKING:

@@ -170,9 +170,8 @@ class AirflowApi:
         detail = _detail(response)
         if detail is None:
             raise AirflowError(
-                f"{self.address} answered {status}, which is not an answer from Airflow; does {URL.name} name Airflow's "
-                "API "
-                f"server? It said: {printable(response.text[:2_000], 200)!r}"
+                f"{self.address} answered {status}, which is not an answer from Airflow; does {URL.name} name "
+                f"Airflow's API server? It said: {printable(response.text[:2_000], 200)!r}"
             )
         kinds: dict[int, type[Exception]] = {400: InvalidInput, 404: NotFound, 409: AirflowConflict, 422: InvalidInput}
         raise kinds.get(status, AirflowError)(f"Airflow at {self.address} refused ({status}): {detail}")
