@@ -29,7 +29,7 @@ def test_it_says_where_the_batch_is_and_how_to_score_it() -> None:
 )
 def test_a_name_stays_code_and_a_word_of_the_command(name: str) -> None:
     asked = question_of({**EXPORTED, "experiment": name}, STORE)
-    given = asked.partition("fill it in and pass it to ")[2].partition(", or paste it here")[0]
+    given = asked.partition(" and pass it to ")[2].partition(", or paste it here")[0]
     fence = given[: len(given) - len(given.lstrip("`"))]
     inner = given.removeprefix(fence).removesuffix(fence)
     assert fence not in inner

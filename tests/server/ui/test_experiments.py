@@ -10,9 +10,7 @@ from tipbench.server.ui import urls
 
 def test_without_experiments_it_says_how_to_make_one() -> None:
     page = page_at(visit(), "/experiments")
-    assert (
-        "No experiments yet. Run Collection makes the first one, which stands here with its first cell." in page.words
-    )
+    assert "No experiments yet. Press Run Collection to make the first one" in page.words
     assert [node.words for node in page.all("button", "primary")] == ["Run Collection"]
 
 

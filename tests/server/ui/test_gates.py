@@ -23,7 +23,7 @@ def test_a_gate_that_was_passed_says_how_to_go_live(home: Path) -> None:
     assert "no longer allows it to go live" not in verdict.words
     assert "Met: gains overall: it gains what it gains." in page.words
     assert "Does the gate itself work? Met: egreedy, again fails: the incumbent itself fails, as it must." in page.words
-    assert "seeds 10000 to 10029: 30 lives a persona" in page.words
+    assert "seeds 10000 to 10029: 30 lives per persona" in page.words
     assert "no persona’s lower bound may be below minus" in page.words
     assert len(list(page.all("svg", "curves"))) == 2, "a plot a persona"
 

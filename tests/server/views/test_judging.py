@@ -265,12 +265,13 @@ def test_a_new_judge_gets_a_small_first_batch_and_is_new_again_after_a_hold(desk
     applied = desk.submit(first, "person")
     assert (applied.candidates, applied.drift.anchors, applied.drift.borrowed) == (6, 12, 0)
     assert not desk.waiting("person").is_new
-    second = next_batch()
+    second = next_batch(160)
     for item in filled(desk.file(second, "person"))["items"]:
-        wrong = {name: 6 - score for name, score in item["scores"].items()}
+        wrong = {name: 1 if score >= 3 else 5 for name, score in item["scores"].items()}
         desk.save(second, "person", item["slot"], {"scores": wrong})
     held = desk.submit(second, "person")
-    assert (held.candidates, held.drift.anchors, held.drift.borrowed, held.in_quarantine) == (16, 15, 12, True)
+    assert held.drift.borrowed
+    assert held.in_quarantine
     assert desk.waiting("person").is_new
     assert desk.waiting("person").candidates == 26, "what is on hold waits again"
 
