@@ -66,7 +66,10 @@ def test_the_whole_path_over_the_api(client: httpx.Client) -> None:
 def test_a_file_that_was_filled_in_elsewhere(client: httpx.Client) -> None:
     experiment = "tip-bench-file"
     ended_job(client, start_run(client, **RUN, experiment=experiment)["id"])
-    batch = client.post("/api/judging/next", json={"experiment": experiment}).json()["batch"]["batch"]
+    assert client.post("/api/judging/next", json={"experiment": experiment, "items": 4}).status_code == 422
+    given = client.post("/api/judging/next", json={"experiment": experiment, "items": 20}).json()["batch"]
+    assert (given["items"], given["exported"]) == (20, False), "the job's own file is nobody's"
+    batch = given["batch"]
     file = client.get(f"/api/judging/batches/{batch}").json()
     refused = client.post(f"/api/judging/batches/{batch}/scores", json=file)
     assert refused.status_code == 422
