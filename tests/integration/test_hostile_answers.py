@@ -10,6 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.axe import serious_faults
 from tests.browser import opened_browser
 from tests.integration import hostile_answers as hostile
 from tests.integration.command import tipbench
@@ -141,6 +142,17 @@ def test_every_page_shows_hostile_texts_as_text(bench: Bench, browser: Browser, 
     ):
         assert is_shown(text, texts), text[:200]
     assert is_shown(hostile.FAILURE[:100], shown[f"/jobs/{bench.job['id']}"])
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (375, True)], ids=["wide-light", "phone-dark"])
+def test_no_page_has_a_serious_fault(bench: Bench, browser: Browser, width: int, dark: bool) -> None:
+    with touring(browser, bench.served, TOKEN, width, dark=dark) as tourist:
+        found = tourist.faults_by_kind("/")
+        for path in (urls.RECOMMENDER, urls.SIMULATIONS, f"/judging/{bench.batch}"):
+            assert tourist.page.goto(path)
+            found[path] = serious_faults(tourist.page)
+    assert len(found) > 12
+    assert {kind: faults for kind, faults in found.items() if faults} == {}
 
 
 @both_widths

@@ -1,5 +1,6 @@
 """Goes through the server's pages in a real browser and looks at each whether it is still the page it should be."""
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,10 +10,13 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Error, Page, expect
 
+from tests.axe import serious_faults
 from tests.browser import Watched
 from tests.integration.serving import Served
 
 _PATIENCE_S = 5.0
+_ID = re.compile(r"/[0-9a-f]{8,}|/[0-9a-f-]{20,}")
+_FILE = re.compile(r"\.\w+$")  # to be kept, no page
 # What hostile texts do where they run is to set `hacked`, of their own window or of the one around it.
 _REPORTS = """
 Object.defineProperty(window, "hacked", {set: (by) => report(`hacked by ${by}`)});
@@ -51,9 +55,12 @@ class Seen(NamedTuple):
 class Tourist:
     """Somebody who looks at every page. Without the policy, nothing but escaping is between a text and the page."""
 
-    def __init__(self, browser: Browser, url: str, width: int, policy: bool) -> None:
+    def __init__(self, browser: Browser, url: str, width: int, policy: bool, dark: bool = False) -> None:
         self.context = browser.new_context(
-            base_url=url, viewport={"width": width, "height": 900}, bypass_csp=not policy
+            base_url=url,
+            viewport={"width": width, "height": 900},
+            bypass_csp=not policy,
+            color_scheme="dark" if dark else "light",
         )
         self.page: Page = self.context.new_page()
         self._origin = url
@@ -121,6 +128,20 @@ class Tourist:
             waiting += new
         return shown
 
+    def faults_by_kind(self, start: str) -> dict[str, list[str]]:
+        """What axe finds on one page of each kind: of those that differ in their query or id alone, the first."""
+        found: dict[str, list[str]] = {}
+        waiting = [start]
+        while waiting:
+            path = waiting.pop(0)
+            kind = _ID.sub("/…", path.partition("?")[0])
+            if kind in found or _FILE.search(kind):
+                continue
+            links = self.visit(path).links
+            found[kind] = serious_faults(self.page)
+            waiting += [one for one in map(self._path, links) if one]
+        return found
+
     def _path(self, link: str) -> str | None:
         """Of a page of ours, without the place on it."""
         parts = urlsplit(link)
@@ -129,9 +150,11 @@ class Tourist:
 
 
 @contextmanager
-def touring(browser: Browser, served: Served, token: str, width: int, policy: bool = True) -> Iterator[Tourist]:
+def touring(
+    browser: Browser, served: Served, token: str, width: int, policy: bool = True, dark: bool = False
+) -> Iterator[Tourist]:
     """Logged in; at the end once more without any trouble, since scripts may come late."""
-    tourist = Tourist(browser, served.url, width, policy)
+    tourist = Tourist(browser, served.url, width, policy, dark)
     try:
         tourist.log_in(token)
         yield tourist

@@ -1,6 +1,7 @@
 """The template environment of all pages: text from others is escaped, and its invisible characters are shown."""
 
 from typing import Any, NamedTuple
+from unicodedata import combining
 
 from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -12,6 +13,7 @@ from tipbench.core.text import plural, size, utc_minute
 from tipbench.core.untrusted import printable
 from tipbench.statistics.bounded import Interval
 
+_FITS, _FITS_LINES = 500, 5  # characters and line breaks that fit a text's box
 TEXT_LIMIT = 4_000  # characters of one candidate, note or reason; a model can write a megabyte
 
 
@@ -20,6 +22,11 @@ class Cut(NamedTuple):
 
     text: str
     left_out: int
+
+    @property
+    def may_scroll(self) -> bool:
+        """Whether the text may not fit its box, which then must be reachable by keyboard."""
+        return len(self.text) > _FITS or self.text.count("\n") > _FITS_LINES or any(map(combining, self.text))
 
 
 def make_environment(*first: BaseLoader) -> Environment:
