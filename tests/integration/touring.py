@@ -38,6 +38,8 @@ _LOOK = """
     alive: [...alive.map((one) => one.outerHTML.slice(0, 200)), ...(comments.nextNode() ? ["a comment"] : [])],
     landmarks: {header: count("body > header"), nav: count("body > header nav"), main: count("body > main")},
     wider: document.documentElement.scrollWidth - innerWidth,
+    stretched: [...document.querySelectorAll("svg rect[width]")].filter((one) => one.getClientRects().length &&
+      Math.abs(one.getBBox().width - Number(one.getAttribute("width"))) > 0.5).map((one) => one.outerHTML),
     text: document.body.innerText,
     links: [...document.links].map((link) => link.href),
   };
@@ -98,6 +100,7 @@ class Tourist:
 
     def _checked(self, found: Mapping[str, Any], problems: list[str]) -> Seen:
         problems += [f"alive: {element}" for element in found["alive"]]
+        problems += [f"drawn with another width than it has: {element}" for element in found["stretched"][:3]]
         if found["wider"] > 0:
             problems.append(f"{found['wider']} px too wide")
         self.expect_no_trouble(problems)
