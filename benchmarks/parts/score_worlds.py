@@ -45,6 +45,7 @@ class World:
     empty: float = 0.0  # the share of answers that score 2 because nothing in them is usable
     other_chances: Floats | None = None  # of every other row
     promised: bool = True
+    candidates: int = _CANDIDATES  # of a cell that are scored
     upwards: bool = True  # where there is room for a gap; otherwise the worse rows are moved
 
     @cached_property
@@ -87,7 +88,7 @@ class World:
 
         scores = np.empty((grids, rows, personas, TIMES))
         behind = together() + shifts[..., np.newaxis, np.newaxis]
-        candidates = behind[..., np.newaxis] + normal(parts.by_candidate, rows, personas, TIMES, _CANDIDATES)
+        candidates = behind[..., np.newaxis] + normal(parts.by_candidate, rows, personas, TIMES, self.candidates)
         for start, limits in enumerate((self._limits, self._other_limits)):
             scores[:, start::2] = LOWEST + np.searchsorted(limits, candidates[:, start::2]).mean(axis=-1)
         if self.empty:

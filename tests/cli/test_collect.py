@@ -35,7 +35,9 @@ def test_fresh_starts_over_beside_the_old_results(words: tuple[str, ...], tmp_pa
 
 def test_retry_failed_repeats_failures_and_only_them(words: tuple[str, ...], tmp_path: Path) -> None:
     script = tmp_path / "moody.yaml"
-    script.write_text('parameters: 1000000\nrules: [{when: "Marek", fail: "the runner died"}]')
+    script.write_text(
+        'parameters: 1000000\nrules: [{when: "Marek", fail: "the runner died"}, {when: "Noor", fail: "died too"}]'
+    )
     collect = ("collect", "--models", f"scripted/{script}", "--n-scenarios", "3", "--prompts", "v1", *words)
     assert tipbench(*collect).status == 1
     assert _cells(words) == {"judged": 0, "pending": 1, "failed": 2, "missing": 0}

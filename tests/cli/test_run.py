@@ -31,7 +31,9 @@ def told(folder: Path) -> Progress:
 
 def test_the_progress_file_says_what_came_of_it(words: tuple[str, ...], tmp_path: Path) -> None:
     script = tmp_path / "moody.yaml"
-    script.write_text('parameters: 1000000\nrules: [{when: "Marek", fail: "the runner died"}]')
+    script.write_text(
+        'parameters: 1000000\nrules: [{when: "Marek", fail: "the runner died"}, {when: "Noor", fail: "died too"}]'
+    )
     file = tmp_path / "judge.json"
     asked = (*words, "--models", f"scripted/{script}", "--n-scenarios", "3", "--export", str(file))
     done = tipbench(*asked)

@@ -29,7 +29,11 @@ class Options(BaseModel):
     )
     prompts: str = Field("v1,v2-mentor,v3-few-shot", description="Prompt versions, comma-separated.")
     n_tips: int = Field(5, ge=1, le=MAX_TIPS, description="Candidates to generate per scenario.")
-    n_scenarios: int = Field(0, ge=0, description="Use only the first N scenarios (0 = all).")
+    n_scenarios: int = Field(
+        0,
+        ge=0,
+        description="Use only N scenarios, taken in turn from the suite's clusters, such as personas (0 = all).",
+    )
     temperature: float = Field(0.7, ge=0, le=5, description="Generation temperature.")
     experiment: str = Field("tip-bench-auto", min_length=1, max_length=200, description="MLflow experiment name.")
     max_model_b: float = Field(

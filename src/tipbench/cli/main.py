@@ -18,6 +18,7 @@ COMMANDS = {
     "judge": ("judge", "Have candidates judged blind: export, apply, or run a judge; phase B."),
     "compare": ("compare", "See which model and prompt is best: the leaderboard; phase C."),
     "run": ("run", "All three phases in one go."),
+    "decide": ("decide", "Decide between rows with the fewest judgements, in rounds."),
     "serve": ("serve", "Start the admin server: run, judge and compare in a browser or over an API."),
     "recommend": ("recommend.command", "Choose which tip a user sees now: the recommender, its policies and rewards."),
     "sim": ("sim.command", "Try a policy on simulated users, and test whether it may go live."),

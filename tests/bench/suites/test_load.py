@@ -8,6 +8,7 @@ import pytest
 from tipbench.bench.suites.load import built_in_suites, load_suite
 from tipbench.bench.suites.rubric import parse_rubric
 from tipbench.core.errors import InvalidInput, SuiteError
+from tipbench.core.identity import text_digest
 
 SUITE = """\
 schema: 1
@@ -263,6 +264,23 @@ def test_the_built_in_suites_load() -> None:
     assert "tip" in built_in_suites()
     for name in built_in_suites():
         assert load_suite(name).name == name
+
+
+def test_a_suite_based_on_another_takes_what_it_lacks_from_there(tmp_path: Path) -> None:
+    folder = Path(written(tmp_path))
+    tip = load_suite("tip")
+    (folder / "rubric.md").unlink()
+    (folder / "suite.yaml").write_text(FILES["suite.yaml"].replace("schema: 1", "schema: 1\nbased_on: tip"))
+    found = load_suite(str(folder))
+    assert found.rubric.digest == tip.rubric.digest
+    assert found.prompts["v1"].digest == text_digest(FILES["prompts/v1.md"]), "its own goes before"
+    assert found.prompts["v2-mentor"].digest == tip.prompts["v2-mentor"].digest
+
+    (folder / "suite.yaml").write_text(FILES["suite.yaml"].replace("schema: 1", "schema: 1\nbased_on: tips"))
+    with pytest.raises(
+        SuiteError, match=r"suite\.yaml:2: based_on: there is no built-in suite 'tips' \(there are tip, "
+    ):
+        load_suite(str(folder))
 
 
 def test_a_stored_rubric_is_read_back_the_same(tmp_path: Path) -> None:

@@ -13,12 +13,6 @@ def test_a_prompt_that_is_not_there_is_answered_with_those_that_are() -> None:
         SUITE.prompt("v9")
 
 
-def test_zero_scenarios_means_all_and_a_number_the_first_ones() -> None:
-    assert SUITE.first_scenarios(0) == SUITE.scenarios
-    assert SUITE.first_scenarios(3) == SUITE.scenarios[:3]
-    assert SUITE.first_scenarios(8) == SUITE.scenarios
-
-
 def test_more_scenarios_than_there_are_is_refused() -> None:
     with pytest.raises(InvalidInput, match="--n-scenarios 9 is more than suite 'tip' has: 8"):
         SUITE.first_scenarios(9)

@@ -1,5 +1,6 @@
 """A loaded suite: everything specific to a task, which the code itself must not know."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,12 +50,25 @@ class Suite:
         return self.prompts[version]
 
     def first_scenarios(self, n: int) -> tuple[Scenario, ...]:
-        """Return the first `n` scenarios, or all of them if `n` is 0; raise InvalidInput if there are fewer."""
+        """Return `n` scenarios, or all of them if `n` is 0; raise InvalidInput if there are fewer.
+
+        They are taken in turn from the levels of the suite's cluster, so that 4 scenarios are of 4 personas: scenarios
+        of one cluster are not independent evidence. They are returned in the suite's order.
+        """
         if n > len(self.scenarios):
             raise InvalidInput(
                 f"--n-scenarios {n} is more than suite '{self.name}' has: {len(self.scenarios)} (0 takes all)"
             )
-        return self.scenarios[:n] if n else self.scenarios
+        if not n:
+            return self.scenarios
+        rank: dict[str, int] = {}  # scenario → how many of its cluster come before it
+        seen: Counter[str] = Counter()
+        for scenario in self.scenarios:
+            level = scenario.factors.get(scenario.cluster or "", scenario.id)
+            rank[scenario.id] = seen[level]
+            seen[level] += 1
+        chosen = {one.id for one in sorted(self.scenarios, key=lambda one: rank[one.id])[:n]}
+        return tuple(scenario for scenario in self.scenarios if scenario.id in chosen)
 
     def messages(self, prompt: Prompt, scenario: Scenario, n_tips: int, diversity: bool) -> tuple[Message, ...]:
         """Render the prompt as it is sent. Raises InvalidInput if a template fails."""
