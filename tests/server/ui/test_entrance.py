@@ -7,6 +7,7 @@ from fastapi.responses import Response
 from tests.bench.compare.html.parsed import parsed
 from tests.server.ui.made_panel import ADMIN, CSRF, JUDGE, Arrived
 from tests.server.ui.visits import Guest, by_id, links, visit
+from tipbench.server.ui import urls
 from tipbench.server.ui.entrance import render_error, render_login
 from tipbench.web.tokens import Visitor
 
@@ -15,6 +16,14 @@ from tipbench.web.tokens import Visitor
 def test_the_first_page_is_where_the_visitor_works(visitor: Visitor, place: str) -> None:
     answer = visit(visitor=visitor).get("/")
     assert (answer.status_code, answer.headers["location"]) == (303, place)
+
+
+def test_every_page_leads_to_the_terms() -> None:
+    assert urls.TERMS in links(parsed(visit().get("/judges").text))
+    page = parsed(visit().get(urls.TERMS).text)
+    assert [node.words for node in page.all("h2")] == ["The bench", "The recommender"]
+    for term in ("cell", "anchor", "offset", "κ", "provisional", "on hold (quarantine)"):
+        assert term in [node.words for node in page.all("td")], term
 
 
 def showing(visitor: Visitor | None) -> Guest:

@@ -1,13 +1,15 @@
 """The start page, the login page, and the pages for errors and notices."""
 
 from collections.abc import Sequence
+from importlib.resources import files
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from tipbench.server.mlflow_pages.pages import Notice
 from tipbench.server.ui import urls
-from tipbench.server.ui.pages import Parts, bare_page, visitor_of
+from tipbench.server.ui.pages import Parts, bare_page, page, visitor_of
+from tipbench.server.ui.rubric_markdown import rubric_html
 
 _TITLES = {
     400: "The request can’t be answered",
@@ -22,13 +24,18 @@ _TITLES = {
 }
 
 
-def router(_: Parts) -> APIRouter:
+def router(parts: Parts) -> APIRouter:
     pages = APIRouter(include_in_schema=False)
 
     @pages.get("/")
     async def first(request: Request) -> Response:
         visitor = visitor_of(request)
         return RedirectResponse(urls.EXPERIMENTS if visitor and visitor.is_admin else urls.JUDGING, 303)
+
+    @pages.get(urls.TERMS)
+    def terms(request: Request) -> Response:
+        text = (files("tipbench.server.ui") / "terms.md").read_text("utf-8")
+        return page(request, parts, "terms.html", terms=rubric_html(text.partition("\n")[2], heading_offset=0))
 
     return pages
 
