@@ -113,7 +113,7 @@ def test_the_whole_path_with_every_task_on_another_disk(workers: Workers) -> Non
     assert is_scored(planned, exported, settings)
     compared = compare_all(planned, workers.settings("four"), workers.said.append)
     assert compared["missing"] == {}
-    assert compared["in_short"].startswith("Too few scenarios to compare 2 variants: you have 2, ")
+    assert compared["in_short"].startswith("Too few personas to compare 2 variants: you have 2, ")
     assert "| scripted/a" in workers.said[-1], "the leaderboard is in the log"
 
 

@@ -9,7 +9,8 @@
 Imports that only some methods need are inside them: comparing needs no engines, collecting no numpy.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from tipbench.bench.collect.plan import Collected, Plan
     from tipbench.bench.compare.html.page import Report
     from tipbench.bench.compare.leaderboard import Leaderboard
+    from tipbench.bench.decide.rounds import Round
     from tipbench.bench.engines.catalog import Engines
     from tipbench.bench.judge.apply import Applied, ApplyOptions
     from tipbench.bench.judge.export import Exported, StoredFor
@@ -113,12 +115,14 @@ class Bench:
         fresh: bool = False,
         wait: bool = True,
         share: Share | None = None,
+        only: Collection[tuple[str, str, str]] | None = None,
         **options: Any,
     ) -> "Collected":
         """Generate and store every missing cell: (model × prompt × scenario), repeated as the options say.
 
         `retry_failed` also retries cells that failed before; `fresh` first supersedes all stored cells of this grid.
         Without `wait`, raise LockTaken if another process collects this experiment or uses the same engine.
+        `only` restricts it to some cells: model, prompt and scenario.
         """
         from tipbench.bench.collect.loop import exclusive_collection
         from tipbench.bench.engines.catalog import open_engines
@@ -140,7 +144,7 @@ class Bench:
                     self._note(
                         f"{count} stored cells no longer count: they stay in MLflow, tagged tipbench.superseded."
                     )
-                plan = self._plan(suite, models, retry_failed, store)
+                plan = self._plan(suite, models, retry_failed, store, only)
                 if share is None:
                     remember_experiment(settings, self.options.experiment, store.address, str(suite.folder))
                 collected = self._generate(suite, plan, engines, keep_up=share is not None)
@@ -187,7 +191,14 @@ class Bench:
         check_memory = settings.is_true("TIPBENCH_MEMORY_CHECK")
         return admit(options.model_names, engines.of, options.max_model_b, check_memory)
 
-    def _plan(self, suite: "Suite", models: Sequence[ModelInfo], retry_failed: bool, store: RunStore | None) -> "Plan":
+    def _plan(
+        self,
+        suite: "Suite",
+        models: Sequence[ModelInfo],
+        retry_failed: bool,
+        store: RunStore | None,
+        only: Collection[tuple[str, str, str]] | None = None,
+    ) -> "Plan":
         """Plan the cells that are missing from the experiment; without a store, all cells."""
         from tipbench.bench.collect.grid import Grid
         from tipbench.bench.collect.plan import make_plan
@@ -203,7 +214,7 @@ class Bench:
                 f"such as --experiment {suite.experiment_prefix}1"
             )
         stored = iter_cells(store, experiment) if store and experiment else ()
-        return make_plan(models, Grid(self.options, suite, models), stored, retry_failed)
+        return make_plan(models, Grid(self.options, suite, models, only), stored, retry_failed, only is None)
 
     def _deliver_left_behind(self) -> None:
         """Store answers that an earlier collection of this experiment generated but could not deliver."""
@@ -408,6 +419,100 @@ class Bench:
             raise ScoresRefused(f"{error}\nThe judge's answer was saved in {where}") from error
         backup.unlink(missing_ok=True)
         return applied
+
+    # Deciding
+
+    def decide(
+        self,
+        judge: "str | Judge | None" = None,
+        *,
+        claim: str = "pool",
+        good_enough: float = 0.15,
+        budget: int | None = None,
+        **options: Any,
+    ) -> "Round":
+        """Decide between the rows of models × prompts in rounds, and return where the decision stands.
+
+        Called again, it goes on where it was. With an automatic judge, it goes on until the decision is made, the pool
+        is used up, or judges were given `budget` items. Without one, it generates what the next rounds need.
+        """
+        from tipbench.bench.decide.rounds import start_decision
+        from tipbench.bench.tracking.batches import OF_DECISION
+
+        suite = self.set_options(**options)
+        self._open_store(create=True)
+        tags = {"tipbench.suite": suite.name, "tipbench.version": __version__, OF_DECISION: "rounds"}
+        experiment = self.store.ensure_experiment(self.options.experiment, tags)
+        if OF_DECISION not in experiment.tags:
+            raise InvalidInput(
+                f"experiment '{experiment.name}' was not made for a decision; choose a new one, such as --experiment "
+                f"{suite.experiment_prefix}1"
+            )
+        rows = tuple((model, prompt) for model in self.options.model_names for prompt in self.options.prompt_names)
+        plan = {
+            "id": self.context.new_id(),
+            "created_ms": self.now_ms,
+            "secret": self.context.new_id(),
+            "rows": rows,
+            "claim": claim,
+            "good_enough": good_enough,
+            "rubric_digest": suite.rubric.digest,
+        }
+        start_decision(self.store, experiment, suite, plan, random.Random(f"{self.options.seed}/{plan['secret']}"))
+        while True:
+            found = self._next_round()
+            if judge is None or found.verdict.is_decided or self._exceeds(found, budget):
+                return found
+            if not self._judge_round(judge, found):
+                return found
+
+    def _next_round(self) -> "Round":
+        """Look at the decision, and generate what its next rounds need."""
+        found = self.look()
+        while not found.verdict.is_decided and found.verdict.state.missing:
+            stored = {(cell.model, cell.prompt, cell.scenario) for cell in found.cells.values() if cell.failure is None}
+            missing = found.wanted_cells - stored
+            if not missing:
+                break
+            self.collect(only=missing, retry_failed=True)
+            found = self.look()
+            if found.failed:
+                raise EngineError(
+                    f"{len(found.failed)} cells that are to be judged next got no answer, the first with: "
+                    f"{found.failed[0].failure}; run the same command again to retry them"
+                )
+        return found
+
+    def look(self) -> "Round":
+        """Return where the decision of this experiment stands, by the scores so far."""
+        from tipbench.bench.decide.rounds import look
+        from tipbench.bench.judge.export import exclusive_judging
+
+        with exclusive_judging(
+            self.store.address, self.options.experiment, self.context.settings, self.context.observer.waiting
+        ):
+            return look(self.store, self.experiment, self.suite.rubric, self.now_ms)
+
+    @staticmethod
+    def _exceeds(found: "Round", budget: int | None) -> bool:
+        return budget is not None and found.spent + len(found.to_judge) > budget
+
+    def _judge_round(self, judge: "str | Judge", found: "Round") -> bool:
+        """Have an automatic judge score the next batch, or its open one; return whether there was anything to score."""
+        from tipbench.bench.judge.sample import BatchSize
+        from tipbench.bench.tracking.batches import batch_file
+
+        with self.open_judge(judge) as opened:
+            left = [run for run in found.open_batches if run.tags.get("tipbench.judge") == opened.identity.name]
+            if left:
+                file = batch_file(self.store, left[0])
+            elif not found.to_judge:
+                return False
+            else:
+                size = BatchSize(only=found.to_judge, decision=found.plan.id)
+                file = self.new_batch(opened.identity, size, "page").file
+            self._apply_judged(_score(opened, file))
+        return True
 
     # Comparing
 

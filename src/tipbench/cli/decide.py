@@ -1,25 +1,44 @@
 """`tipbench decide`: from nothing to a decision between rows, in rounds."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tipbench.cli.console import print_answer
+from tipbench.cli.console import bench_of, hint, note, out, print_answer
+from tipbench.cli.flags import config_flag, gather, option_flags
+from tipbench.cli.progress import CollectingObserver
+from tipbench.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from tipbench.bench.bench import Bench
+    from tipbench.bench.decide.rounds import Round
+    from tipbench.bench.decide.verdict import Verdict
+    from tipbench.bench.options import Options
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
+_POOL = "tip-pool"
+_KEYS = (
+    "models", "prompts", "experiment", "n_tips", "diversity", "temperature", "seed", "max_tokens", "max_model_b",
+    "unload", "concurrency", "suite", "ollama_url", "mlflow_url",
+)  # fmt: skip
 
 
 @click.command(
     epilog="Examples:\n\n\b\n"
-    "  tipbench decide --replay scores.csv\n"
-    "  tipbench decide --replay scores.csv --seed 1 --good-enough 0 --claim new --format json\n\n"
-    "The CSV file has the columns row, item, score and, optionally, cluster: of a cluster's items, one is drawn.\n\n"
+    "  tipbench decide --models qwen2.5:0.5b,gemma3:1b --prompts v1,v3-few-shot --experiment tip-pool-first\n"
+    "  tipbench decide --models qwen2.5:0.5b,gemma3:1b --judge command --good-enough 0 --claim new\n"
+    "  tipbench decide --replay scores.csv --seed 1 --format json\n\n"
+    "The same command again goes on where it was: it applies the filled-in file and writes the next one. A file for "
+    "--replay has the columns row, item, score and, optionally, cluster.\n\n"
     "Exit status: 0 decided, 1 open, 2 refused."
 )
+@option_flags(*_KEYS)
+@config_flag
 @click.option(
-    "--replay", "replayed", type=_FILE, metavar="FILE", required=True, help="Decide from this matrix of scores."
+    "--judge", metavar="NAME", help="An automatic judge: command, webhook or model.  [default: a file for you]"
 )
+@click.option("--export", type=_FILE, metavar="FILE", help="The file for the judge.  [default: EXPERIMENT-decide.json]")
 @click.option(
     "--claim",
     type=click.Choice(["pool", "new"]),
@@ -33,28 +52,59 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     metavar="X",
     help="Stop when picking the leader is expected to lose at most X points; 0: go on to proof.  [default: 0.15]",
 )
-@click.option("--budget", type=click.IntRange(min=1), metavar="N", help="Stop after N judgements.")
+@click.option("--budget", type=click.IntRange(min=1), metavar="N", help="Stop after N judgements, anchors included.")
 @click.option(
-    "--seed", type=click.IntRange(min=0), metavar="N", help="Shuffle the items.  [default: their order in the file]"
+    "--minutes", type=click.FloatRange(min=1), metavar="M", help="Stop after M minutes of judging, at 45 s a judgement."
 )
-@click.option("--scale", metavar="LO,HI", help="Lowest and highest possible score.  [default: those in the file]")
+@click.option("--replay", "replayed", type=_FILE, metavar="FILE", help="Decide from this CSV file of scores instead.")
+@click.option("--scale", metavar="LO,HI", help="For --replay: lowest and highest score.  [default: those in the file]")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", help="[default: table]")
-def command(replayed: Path, scale: str | None, form: str, **given: Any) -> int:
-    """Decide which row is the best with the fewest judgements, in rounds.
+def command(
+    judge: str | None,
+    export: Path | None,
+    replayed: Path | None,
+    scale: str | None,
+    form: str,
+    config: Path | None,
+    minutes: float | None,
+    budget: int | None,
+    **given: Any,
+) -> int:
+    """Decide which model with which prompt is the best, with the fewest judgements.
 
-    Every row left is judged on the same items. After each round, rows that are shown not to be the best are out and are
-    judged no more. The claim holds however often you look.
+    Every row that is left is judged on the same scenarios, in rounds. Rows that are shown not to be the best are out:
+    they are neither generated nor judged any more. The claim holds however often you look.
     """
-    from tipbench.bench.decide.replay import replay
-    from tipbench.bench.decide.verdict import Verdict, table
-    from tipbench.core.untrusted import json_text
+    rules = {"claim": given.pop("claim"), "good_enough": given.pop("good_enough")}
+    budget = _budget(budget, minutes)
+    if replayed:
+        from tipbench.bench.decide.replay import replay
 
-    verdict: Verdict = replay(replayed, scale=_scale(scale), **given)
-    if form == "json":
-        click.echo(json_text(verdict.as_data()))
-    else:
-        _show(verdict, table(verdict))
-    return 0 if verdict.is_decided else 1
+        verdict = replay(replayed, seed=given["seed"], scale=_scale(scale), budget=budget, **rules)
+        return _show(verdict, form, f"{verdict.state.judgements:,} judgements on {verdict.state.items} items.")
+    if scale:
+        raise click.UsageError("--scale goes with --replay")
+    options = gather({"suite": _POOL, **{key: value for key, value in given.items() if value is not None}}, config)
+    observer = CollectingObserver()
+    with bench_of(options, observer) as bench:
+        bench.set_options()
+        file = export or Path(f"{bench.options.experiment.replace('/', '-')}-decide.json")
+        if judge is None:
+            _apply(bench, file)
+        with observer.displayed():
+            found = bench.decide(judge, budget=budget, **rules)
+        waits = "" if judge or found.verdict.is_decided else _export(bench, found, file, budget)
+    status = _show(found.verdict, form, f"{found.spent:,} items judged so far, anchors and repeats included.")
+    if waits:
+        (note if form == "json" else out.print)(waits)
+    return status
+
+
+def _budget(budget: int | None, minutes: float | None) -> int | None:
+    from tipbench.bench.records import SECONDS_A_JUDGEMENT
+
+    by_time = None if minutes is None else int(minutes * 60 / SECONDS_A_JUDGEMENT)
+    return min((one for one in (budget, by_time) if one is not None), default=None)
 
 
 def _scale(text: str | None) -> tuple[float, float] | None:
@@ -71,17 +121,60 @@ def _scale(text: str | None) -> tuple[float, float] | None:
     return low, high
 
 
-def _show(verdict: Any, lines: Any) -> None:
-    from tipbench.cli.console import out
-    from tipbench.cli.leaderboard import empty_table
-    from tipbench.core.untrusted import printable
+def _apply(bench: "Bench", file: Path) -> None:
+    """Apply the judge's file if it is there and filled in, and move it out of the way of the next one."""
+    if not file.exists():
+        return
+    from tipbench.bench.judge.verify import read_judge_file
 
-    print_answer(verdict.says, verdict.next)
-    shown = empty_table("")
-    for name, right in (("row", False), ("mean", True), ("judged", True), ("state", False)):
-        shown.add_column(name, justify="right" if right else "left", overflow="fold")
-    for line in lines:
-        shown.add_row(*map(printable, line))
-    out.print(shown)
-    state = verdict.state
-    out.print(f"{state.judgements:,} judgements on {state.items} items.", style="dim")
+    items = read_judge_file(file).get("items", [])
+    left = sum(any(score is None for score in item.get("scores", {}).values()) for item in items)
+    if left:
+        raise InvalidInput(
+            f"{file} is not filled in: {left} of {len(items)} items have no scores yet; score them first"
+        )
+    applied = bench.apply(file)
+    done = file.with_name(f"{file.stem}-{applied.batch[:8]}-applied.json")
+    file.replace(done)
+    note(f"{applied.in_short}; the file is now {done.name}.")
+
+
+def _export(bench: "Bench", found: "Round", file: Path, budget: int | None) -> str:
+    """Write the next batch to a file for a person, and return what to do with it."""
+    if found.verdict.stopped:
+        return ""
+    if budget is not None and found.spent + len(found.to_judge) > budget:
+        return f"The budget of {budget:,} judgements is used up; a larger one goes on from here."
+    if not found.to_judge:
+        return f"{len(found.open_batches)} batches of this decision are with a judge and not applied yet."
+    from tipbench.bench.judge.sample import BatchSize, seconds_for
+    from tipbench.core.text import duration
+
+    exported = bench.export(file, size=BatchSize(only=found.to_judge, decision=found.plan.id))
+    return (
+        f"{exported.items} items wait in {file}, about {duration(seconds_for(exported.items))}. Fill in 'scores', then "
+        f"run the same command again: {_again(bench.options)}"
+    )
+
+
+def _again(options: "Options") -> str:
+    return hint("decide", options, "--models", options.models, "--prompts", options.prompts)
+
+
+def _show(verdict: "Verdict", form: str, spent: str) -> int:
+    from tipbench.bench.decide.verdict import table
+    from tipbench.cli.leaderboard import empty_table
+    from tipbench.core.untrusted import json_text, printable
+
+    if form == "json":
+        click.echo(json_text(verdict.as_data()))
+    else:
+        print_answer(verdict.says, verdict.next)
+        shown = empty_table("")
+        for name, right in (("row", False), ("mean", True), ("judged", True), ("state", False)):
+            shown.add_column(name, justify="right" if right else "left", overflow="fold")
+        for line in table(verdict):
+            shown.add_row(*map(printable, line))
+        out.print(shown)
+        out.print(spent, style="dim")
+    return 0 if verdict.is_decided else 1

@@ -31,7 +31,7 @@ RUBRIC = SUITE.rubric
 
 def _export(work: Bench, experiment: Experiment, judge: str = "ana", seed: int = 0, **extent: int) -> Exported:
     now = (work.context.new_id, work.now_ms)
-    chosen = BatchSize(**{"sample": 5, **extent})
+    chosen = BatchSize(**{"sample": 5, **extent})  # type: ignore[arg-type]  # none of them is a list of candidates
     return export_batch(work.store, experiment, RUBRIC, JudgeName(judge), seed, *now, chosen, SUITE.anchors)
 
 

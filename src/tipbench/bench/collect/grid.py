@@ -1,7 +1,7 @@
 """The grid: every combination of model, prompt and scenario, model by model, and each cell's identity."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations, product
 
 from tipbench.bench.options import Options
@@ -20,19 +20,31 @@ class Grid:
     Cells are created lazily: a grid of a hundred thousand cells takes no more memory than one of a hundred.
     """
 
-    def __init__(self, options: Options, suite: Suite, models: Sequence[ModelInfo]) -> None:
+    def __init__(
+        self,
+        options: Options,
+        suite: Suite,
+        models: Sequence[ModelInfo],
+        only: Collection[tuple[str, str, str]] | None = None,
+    ) -> None:
+        """`only` restricts the grid to these cells: model, prompt and scenario."""
         self._options = options
         self._suite = suite
         self._models = models
         self._scenarios = suite.first_scenarios(options.n_scenarios)
         self._prompts = [suite.prompt(version) for version in options.prompt_names]
+        self._only = only
         self._check_distinct()
 
     def __len__(self) -> int:
+        if self._only is not None:
+            return sum(1 for _ in self)
         return len(self._models) * len(self._prompts) * len(self._scenarios) * self._options.repeats
 
     def __iter__(self) -> Iterator[Cell]:
         for model, prompt, scenario in product(self._models, self._prompts, self._scenarios):
+            if self._only is not None and (model.name, prompt.version, scenario.id) not in self._only:
+                continue
             messages = self._messages(prompt, scenario)
             for repeat in range(self._options.repeats):
                 yield self._cell(model, prompt, scenario, messages, repeat)

@@ -55,9 +55,16 @@ class _Missing:
 
 
 def make_plan(
-    models: Sequence[ModelInfo], cells: Cells, stored: Iterable[StoredCell], retry_failed: bool = False
+    models: Sequence[ModelInfo],
+    cells: Cells,
+    stored: Iterable[StoredCell],
+    retry_failed: bool = False,
+    whole_grid: bool = True,
 ) -> Plan:
-    """Plan the cells that are not stored: no key is ever answered twice; failures are retried only on request."""
+    """Plan the cells that are not stored: no key is ever answered twice; failures are retried only on request.
+
+    A whole grid has equally many cells of each model, so that they need not be created to be counted.
+    """
     first = next(iter(cells), None)
     times = _Times(first.request.max_tokens if first else 0)
     failed: dict[str, bool] = {}
@@ -65,7 +72,10 @@ def make_plan(
         times.add(cell)
         failed[cell.key] = failed.get(cell.key, True) and cell.failure is not None
     known = {key for key, has_failed in failed.items() if not (retry_failed and has_failed)}
-    wanted = Counter(cell.model.name for cell in cells if cell.key not in known) if known else _count_all(models, cells)
+    if whole_grid and not known:
+        wanted = Counter({model.name: len(cells) // len(models) for model in models})
+    else:
+        wanted = Counter(cell.model.name for cell in cells if cell.key not in known)
     failed_before = (
         sum(failed.get(cell.key, False) for cell in cells if cell.key in known) if any(failed.values()) else 0
     )
@@ -77,11 +87,6 @@ def make_plan(
     )
     measured = bool(to_do) and all(times.of(model) for model in models if wanted[model.name])
     return Plan(tuple(models), to_do, len(cells) - len(to_do), failed_before, seconds, measured)
-
-
-def _count_all(models: Sequence[ModelInfo], cells: Cells) -> Counter[str]:
-    """Count the cells by model without creating them: a grid has equally many for each model."""
-    return Counter({model.name: len(cells) // len(models) for model in models})
 
 
 class _Times:

@@ -51,16 +51,18 @@ class Verdict:
     def says(self) -> str:
         if self.is_proven:
             return _proven(self.pick, len(self.rows), self.rules)
-        leader = f"{self.pick} leads"
         if self.state.items == 0:
             return f"Nothing is judged yet: {len(self.rows)} rows are in."
         loss = "an amount that can't be estimated" if self.expected_loss is None else _points(self.expected_loss)
         if self.is_decided:
             return (
-                f"Take {self.pick}: picking it is expected to lose {loss}, at most the {self._good_enough:g} that were "
-                f"asked for. That it is the best is not proven: {self._rows_left()} may be."
+                f"Take {self.pick}: picking it is expected to lose {loss}. That it is the best is not proven: "
+                f"{self._rows_left()} may be."
             )
-        return f"Undecided: {self._rows_left()} may be the best. {leader}; picking it now loses {loss} on average."
+        return (
+            f"Undecided: {self._rows_left()} may be the best. {self.pick} leads; picking it now is expected to lose "
+            f"{loss}."
+        )
 
     @property
     def next(self) -> str:

@@ -19,6 +19,7 @@ from tipbench.bench.judge.sample import (
     anchors_for,
     fitting_mix,
     fitting_sample,
+    mix_around,
     repeats_for,
     sample_candidates,
     take_cells,
@@ -142,6 +143,9 @@ def export_batch(
     in_files = {slot.run_id for file in open_files for slot in file.slots}
     # What the judge has in a file is offered again only when nothing else is left: the file may be lost.
     offered = [run for run in waiting if run.run_id not in in_files] or waiting
+    if size.only:
+        wanted = {run_id for run_id, _ in size.only}
+        offered = [run for run in runs if run.run_id in wanted]
     pending = _pending_items(store, offered, rubric, redactor)
     if not pending:
         raise NothingPending(
@@ -160,7 +164,11 @@ def export_batch(
         key: [items[number] for number in sample_candidates(key, seed, len(items), sample)]
         for key, items in pending.items()
     }
-    if mix:
+    if size.only:
+        candidates = [
+            item for items in pending.values() for item in items if (item.slot.run_id, item.slot.candidate) in size.only
+        ]
+    elif mix:
         unjudged = {run.tags["tipbench.cell_key"] for run in offered if stored_cell(run).awaits_judge(rubric.digest)}
         candidates = take_cells(rng, chosen, mix.candidates, unjudged)
     else:
@@ -193,7 +201,7 @@ def export_batch(
     file = judge_file(batch, rubric, shuffled)
     kept = file if stored_for != "program" else None
     exported = stored_for if stored_for in (FILE, JOB) else ""
-    write_batch(store, experiment, batch, rubric.name, rubric.text, kept, exported)
+    write_batch(store, experiment, batch, rubric.name, rubric.text, kept, exported, size.decision)
     left_out = sum(len(items) for items in pending.values()) - len(candidates)
     notes = _open_file_notes(open_files, offered_again=offered is waiting)
     return Exported(file, len(candidates), len(anchors), len(repeats), sample, left_out, notes)
@@ -201,6 +209,8 @@ def export_batch(
 
 def _mix(size: BatchSize, waiting: int, new: bool, usable_anchors: int) -> Mix | None:
     """Return what a batch of so many items consists of; None if its size is given otherwise."""
+    if size.only:
+        return mix_around(len(size.only), new, usable_anchors)
     if size.items is None:
         return None
     return fitting_mix(size.items, min(waiting, size.limit or waiting), new, usable_anchors)

@@ -124,5 +124,10 @@ def check_export_path(path: Path) -> None:
     if not path.parent.is_dir():
         raise InvalidInput(f"{path} can't be written: there is no folder {path.parent}")
     schema_file = schema_path(path)
-    if schema_file.is_file() and b'"tipbench-judge/' in read_start(schema_file):
+    if schema_file.is_file() and _is_judge_file(read_start(schema_file)):
         raise InvalidInput(f"{schema_file}, where the schema would be written, is a judge file; export to another file")
+
+
+def _is_judge_file(start: bytes) -> bool:
+    """Return whether a file that starts like this is a judge file; the schema of one names the format too."""
+    return b'"tipbench-judge/' in start and b'"$schema": "https://json-schema.org/' not in start

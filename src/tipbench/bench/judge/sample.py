@@ -41,6 +41,8 @@ class BatchSize(NamedTuple):
     sample: int | None = None  # candidates per cell; None for as many as can be judged in two hours
     limit: int | None = None  # candidates in total
     items: int | None = None  # in total, anchors and repeats counted in
+    only: tuple[tuple[str, int], ...] = ()  # exactly these candidates, of a decision: run and number
+    decision: str = ""  # the decision's id
 
 
 class Mix(NamedTuple):
@@ -76,6 +78,14 @@ def mix_for(items: int, is_new: bool, usable_anchors: int = ANCHORS) -> Mix:
         repeats = min(REPEATS, items // 20)
         anchors = min(ANCHORS, items // 5 - items // 20, usable_anchors)
     return Mix(items - anchors - repeats, anchors, repeats)
+
+
+def mix_around(candidates: int, is_new: bool, usable_anchors: int = ANCHORS) -> Mix:
+    """Return the smallest batch that has room for all these candidates."""
+    items = candidates
+    while mix_for(items, is_new, usable_anchors).candidates < candidates:
+        items += 1
+    return mix_for(items, is_new, usable_anchors)._replace(candidates=candidates)
 
 
 def fitting_mix(items: int, candidates: int, is_new: bool, usable_anchors: int = ANCHORS) -> Mix:

@@ -32,6 +32,7 @@ _QUARANTINE = "tipbench.quarantine"  # why the batch does not count; empty if it
 _ACCEPTED = "tipbench.drift_accepted"  # who accepted the batch despite its drift, and why
 _KAPPAS = "tipbench.kappas"  # the judge's agreement with the anchors, by criterion
 _EXPORTED = "tipbench.exported"  # FILE, JOB, or missing
+OF_DECISION = "tipbench.decision"  # the decision that a batch is for, and on the decision's own run
 FILE, JOB = "file", "job"
 _SETTLED = "tipbench.settled"  # "false" from the time scores are stored until all runs reflect them
 
@@ -74,6 +75,7 @@ def write_batch(
     rubric_text: str,
     file: Mapping[str, Any] | None = None,
     exported: str = "",
+    decision: str = "",
 ) -> None:
     """Record the batch, after which its file can be applied.
 
@@ -111,6 +113,7 @@ def write_batch(
                 "tipbench.rubric_digest": batch.rubric_digest,
                 "tipbench.applied": "false",
                 **({_EXPORTED: exported} if exported else {}),
+                **({OF_DECISION: decision} if decision else {}),
                 "mlflow.source.name": "tipbench",
                 DESCRIPTION: batch_description(batch, rubric_name),
             },

@@ -1,0 +1,84 @@
+"""Converts a decision to an MLflow run, and back.
+
+What was drawn at its start never changes. The account is stored in a file named by a digest of its content, and a tag
+names the current one: so every look that somebody had stays on record, and anybody can compute it again.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tipbench.bench.tracking.batches import OF_DECISION
+from tipbench.bench.tracking.interface import Experiment, StoredRun
+from tipbench.bench.tracking.runs import KIND, SCHEMA
+from tipbench.bench.tracking.store import RunDraft, RunStore
+from tipbench.core.errors import StoredDataDamaged
+from tipbench.core.identity import text_digest
+from tipbench.core.untrusted import json_text
+
+DECISION = "decision"
+_PLAN = "decision.json"
+_ACCOUNT = "tipbench.account"
+
+
+@dataclass(frozen=True)
+class DecisionPlan:
+    """What a decision is about, drawn once at its start."""
+
+    id: str
+    created_ms: int
+    secret: str  # draws the candidates
+    rows: tuple[tuple[str, str], ...]  # model and prompt; the order breaks ties
+    items: tuple[str, ...]  # scenarios in the order in which they are judged, one of each cluster
+    claim: str
+    good_enough: float  # points
+    rubric_digest: str
+
+
+def write_decision(store: RunStore, experiment: Experiment, plan: DecisionPlan) -> None:
+    store.write_run(
+        experiment,
+        RunDraft(
+            name=f"decision between {len(plan.rows)} rows",
+            started_ms=plan.created_ms,
+            ended_ms=plan.created_ms,
+            tags={KIND: DECISION, "tipbench.schema": SCHEMA, OF_DECISION: plan.id, "mlflow.source.name": "tipbench"},
+            params={"claim": plan.claim, "good_enough": str(plan.good_enough), "rows": str(len(plan.rows))},
+            texts={_PLAN: json_text(asdict(plan))},
+        ),
+    )
+
+
+def find_decision(store: RunStore, experiment: Experiment) -> tuple[StoredRun, DecisionPlan] | None:
+    """Return the experiment's decision with its run; None if there is none."""
+    for run in store.runs(experiment, {KIND: DECISION}):
+        try:
+            data = json.loads(store.text(run, _PLAN) or "")
+            rows = tuple((str(model), str(prompt)) for model, prompt in data["rows"])
+            return run, DecisionPlan(**{**data, "rows": rows, "items": tuple(data["items"])})
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoredDataDamaged(f"the decision in run {run.run_id} can't be read: {error!r}") from error
+    return None
+
+
+def read_account(store: RunStore, run: StoredRun) -> dict[str, Any]:
+    """Return the account as it was last looked at; empty before the first look."""
+    name = run.tags.get(_ACCOUNT)
+    if not name:
+        return {}
+    try:
+        found: dict[str, Any] = json.loads(store.text(run, name) or "")
+        return found
+    except ValueError as error:
+        raise StoredDataDamaged(f"{name} of run {run.run_id} can't be read: {error!r}") from error
+
+
+def write_account(
+    store: RunStore, run: StoredRun, account: Mapping[str, Any], metrics: Mapping[str, float], at_ms: int
+) -> None:
+    """Store the account; nothing is written if it is the current one."""
+    text = json_text(account)
+    name = f"account-{text_digest(text)[:12]}.json"
+    if run.tags.get(_ACCOUNT) != name:
+        store.extend_run(run, {_ACCOUNT: name}, metrics, {name: text}, at_ms=at_ms)

@@ -1,0 +1,176 @@
+"""A decision from nothing to its end, with a judge whose preferences are known."""
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.command import tipbench
+from tipbench.bench.bench import Bench
+from tipbench.bench.decide.rounds import Round
+from tipbench.bench.judge.apply import ApplyOptions
+from tipbench.bench.judge.judges.interface import JudgeName
+from tipbench.bench.suites.load import load_suite
+from tipbench.bench.tracking.batches import BATCH, batch_file, find_batch, read_batch
+from tipbench.bench.tracking.decisions import find_decision
+from tipbench.bench.tracking.runs import CELL, KIND
+from tipbench.core.errors import InvalidInput
+
+ANCHORS = {one.candidate: one.scores for one in load_suite("tip-pool").anchors}
+LEVELS = {"good.yaml": 5, "fair.yaml": 4, "poor.yaml": 2}
+
+
+class KnownJudge:
+    """Scores a candidate by the level that it names, with some noise; remembers what it was asked."""
+
+    def __init__(self, name: str = "known", stops_after: int | None = None) -> None:
+        self.identity = JudgeName(name)
+        self.asked: Counter[tuple[str, str]] = Counter()
+        self._stops_after = stops_after
+
+    def score(self, file: dict[str, Any]) -> dict[str, Any]:
+        if self._stops_after is not None:
+            self._stops_after -= 1
+            if self._stops_after < 0:
+                raise KeyboardInterrupt
+        for item in file["items"]:
+            agreed = ANCHORS.get(item["candidate"])
+            for criterion in item["scores"]:
+                item["scores"][criterion] = agreed[criterion] if agreed else self._given(item, criterion)
+            if agreed is None:
+                self.asked[item["scenario"], item["candidate"]] += 1
+        return file
+
+    def _given(self, item: dict[str, Any], criterion: str) -> int:
+        level = int(item["candidate"].rpartition(" ")[2])
+        drawn = random.Random(f"{item['scenario']}/{item['candidate']}/{criterion}")
+        return min(5, max(1, round(level + drawn.gauss(0, 0.7))))
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> str:
+    monkeypatch.chdir(tmp_path)
+    for name, level in LEVELS.items():
+        answer = json.dumps(
+            [f"Take the next step of {name[:4]}, at level {level}", f"Or another one, at level {level}"]
+        )
+        Path(name).write_text(json.dumps({"parameters": 1_000_000, "rules": [{"answer": answer}]}))
+    return ",".join(f"scripted/{name}" for name in LEVELS)
+
+
+def decided(models: str, judge: KnownJudge | None, **more: Any) -> tuple[Round, Bench]:
+    with Bench("tip-pool-x", suite="tip-pool", mlflow_url="sqlite:///m.db") as bench:
+        return bench.decide(judge, models=models, prompts="v1", n_tips=2, **more), bench
+
+
+def test_a_decision_is_made_with_few_judgements_and_can_be_recomputed(models: str) -> None:
+    judge = KnownJudge()
+    found, _ = decided(models, judge, good_enough=0.0)
+    assert found.verdict.is_proven
+    assert found.verdict.pick == "scripted/good.yaml × v1"
+    assert found.verdict.state.judgements < 3 * 60
+    assert sum(judge.asked.values()) <= found.spent
+    assert "are the best on average" in found.verdict.says
+    again, _ = decided(models, KnownJudge("nobody"), good_enough=0.0)
+    assert again.verdict.as_data() == found.verdict.as_data()
+
+
+def test_rows_that_are_out_are_generated_no_more(models: str) -> None:
+    found, _ = decided(models, KnownJudge(), good_enough=0.0)
+    with Bench("tip-pool-x", suite="tip-pool", mlflow_url="sqlite:///m.db") as bench:
+        cells = Counter(run.params["model"] for run in bench.store.runs(bench.experiment, {KIND: CELL}))
+    poor = found.verdict.rows.index("scripted/poor.yaml × v1")
+    out_after = found.verdict.state.out_after[poor]
+    assert out_after is not None
+    assert cells["scripted/poor.yaml"] <= out_after + 12
+    assert cells["scripted/poor.yaml"] < len(found.plan.items)
+
+
+def test_stopped_in_the_middle_it_goes_on_to_the_same_decision(models: str, tmp_path: Path) -> None:
+    whole, _ = decided(models, KnownJudge(), good_enough=0.0)
+    (tmp_path / "m.db").unlink()
+    judge = KnownJudge(stops_after=2)
+    with pytest.raises(KeyboardInterrupt):
+        decided(models, judge, good_enough=0.0)
+    later = KnownJudge()
+    found, _ = decided(models, later, good_enough=0.0)
+    assert found.verdict.pick == whole.verdict.pick
+    assert found.verdict.is_proven
+    assert not judge.asked.keys() & later.asked.keys(), "nothing is judged twice"
+    assert found.verdict.restarts == 0
+
+
+def test_a_first_batch_of_a_new_judge_has_twelve_anchors(models: str) -> None:
+    decided(models, KnownJudge(stops_after=1), good_enough=0.0, budget=20)
+    with Bench("tip-pool-x", suite="tip-pool", mlflow_url="sqlite:///m.db") as bench:
+        (run,) = bench.store.runs(bench.experiment, {KIND: BATCH})
+        kinds = Counter(slot.kind for slot in read_batch(bench.store, run).slots)
+    assert kinds["anchor"] == 12
+    assert kinds["candidate"] == 12
+
+
+def test_a_budget_counts_what_judges_are_given(models: str) -> None:
+    found, _ = decided(models, KnownJudge(), good_enough=0.0, budget=40)
+    assert not found.verdict.is_decided
+    assert 0 < found.spent <= 40
+
+
+def test_a_batch_on_hold_starts_the_account_over(models: str) -> None:
+    found, _ = decided(models, KnownJudge(), good_enough=0.0, budget=60)
+    assert found.verdict.state.items
+    with Bench("tip-pool-x", suite="tip-pool", mlflow_url="sqlite:///m.db") as bench:
+        bench.set_options()
+        decision = find_decision(bench.store, bench.experiment)
+        assert decision is not None
+        first = sorted(bench.store.runs(bench.experiment, {KIND: BATCH}), key=lambda run: run.started_ms)[0]
+        file = find_batch(bench.store, bench.experiment, first.tags["tipbench.batch"])
+        changed = KnownJudge().score(batch_file(bench.store, file))
+        for item in changed["items"]:
+            item["scores"] = dict.fromkeys(item["scores"], 3)
+        bench.apply(changed, ApplyOptions(replace=True))
+        later = bench.look()
+        assert later.verdict.restarts == 1
+        assert later.verdict.rules.wealth == 40
+        assert bench.look().verdict.restarts == 1, "looking again changes nothing"
+
+
+def test_another_decision_needs_another_experiment(models: str) -> None:
+    decided(models, KnownJudge(), budget=30)
+    with pytest.raises(InvalidInput, match="holds a decision with other --claim"):
+        decided(models, KnownJudge(), claim="new")
+    with pytest.raises(InvalidInput, match="holds a decision with other models and prompts"):
+        decided("scripted/good.yaml,scripted/poor.yaml", KnownJudge())
+
+
+def test_an_experiment_that_was_collected_before_is_refused(models: str) -> None:
+    with Bench("tip-pool-x", suite="tip-pool", mlflow_url="sqlite:///m.db") as bench:
+        bench.collect(models=models, prompts="v1", n_scenarios=1)
+    with pytest.raises(InvalidInput, match="'tip-pool-x' was not made for a decision; choose a new one"):
+        decided(models, KnownJudge())
+
+
+def test_as_a_user_types_it(models: str, tmp_path: Path) -> None:
+    """With a file: each call applies the filled-in one, says where the decision stands, and writes the next."""
+    call = ("decide", "--models", models, "--prompts", "v1", "--n-tips", "2", "--experiment", "tip-pool-y")
+    file = tmp_path / "tip-pool-y-decide.json"
+    done = tipbench(*call, "--mlflow-url", "sqlite:///y.db")
+    assert done.status == 1, done.err
+    assert done.out.startswith("Nothing is judged yet: 3 rows are in.")
+    early = tipbench(*call, "--mlflow-url", "sqlite:///y.db")
+    assert early.status == 2
+    assert "is not filled in: 26 of 26 items have no scores yet" in early.err
+    for _ in range(12):
+        file.write_text(json.dumps(KnownJudge().score(json.loads(file.read_text()))))
+        done = tipbench(*call, "--mlflow-url", "sqlite:///y.db")
+        if done.status != 1:
+            break
+    assert done.status == 0, done.err
+    assert done.out.startswith("Take scripted/good.yaml × v1: picking it is expected to lose ")
+    assert not file.exists()
+    compared = tipbench("compare", "--experiment", "tip-pool-y", "--mlflow-url", "sqlite:///y.db")
+    assert "holds a decision in rounds, which 'tipbench decide' shows" in compared.err
+    shown = tipbench(*call, "--mlflow-url", "sqlite:///y.db", "--format", "json")
+    assert json.loads(shown.out)["winner"] == "scripted/good.yaml × v1"
