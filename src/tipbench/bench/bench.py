@@ -495,7 +495,8 @@ class Bench:
 
     @staticmethod
     def _exceeds(found: "Round", budget: int | None) -> bool:
-        return budget is not None and found.spent + len(found.to_judge) > budget
+        """Return whether the next batch, with its anchors and repeats, would exceed the budget."""
+        return budget is not None and found.spent + found.next_items > budget
 
     def _judge_round(self, judge: "str | Judge", found: "Round") -> bool:
         """Have an automatic judge score the next batch, or its open one; return whether there was anything to score."""

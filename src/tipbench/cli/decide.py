@@ -143,16 +143,26 @@ def _export(bench: "Bench", found: "Round", file: Path, budget: int | None) -> s
     """Write the next batch to a file for a person, and return what to do with it."""
     if found.verdict.stopped:
         return ""
-    if budget is not None and found.spent + len(found.to_judge) > budget:
+    if budget is not None and found.spent + found.next_items > budget:
         return f"The budget of {budget:,} judgements is used up; a larger one goes on from here."
-    if not found.to_judge:
-        return f"{len(found.open_batches)} batches of this decision are with a judge and not applied yet."
+    from tipbench.bench.judge.judges.catalog import PERSON
     from tipbench.bench.judge.sample import BatchSize, seconds_for
+    from tipbench.bench.tracking.batches import batch_file
+    from tipbench.core.files import write_user_file
     from tipbench.core.text import duration
+    from tipbench.core.untrusted import json_text
 
-    exported = bench.export(file, size=BatchSize(only=found.to_judge, decision=found.plan.id))
+    own = [run for run in found.open_batches if run.tags.get("tipbench.judge") == PERSON]
+    if own:  # its file is gone, or was never written
+        items = batch_file(bench.store, own[0])
+        write_user_file(file, json_text(items))
+        count = len(items["items"])
+    elif found.to_judge:
+        count = bench.export(file, size=BatchSize(only=found.to_judge, decision=found.plan.id)).items
+    else:
+        return f"Batches of this decision that are with a judge and not applied yet: {len(found.open_batches)}."
     return (
-        f"{exported.items} items wait in {file}, about {duration(seconds_for(exported.items))}. Fill in 'scores', then "
+        f"{count} items wait in {file}, about {duration(seconds_for(count))}. Fill in 'scores', then "
         f"run the same command again: {_again(bench.options)}"
     )
 

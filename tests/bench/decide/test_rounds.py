@@ -104,7 +104,7 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_decision(models: str, tmp_
 
 
 def test_a_first_batch_of_a_new_judge_has_twelve_anchors(models: str) -> None:
-    decided(models, KnownJudge(stops_after=1), good_enough=0.0, budget=20)
+    decided(models, KnownJudge(stops_after=1), good_enough=0.0, budget=30)
     with Bench("tip-pool-x", suite="tip-pool", mlflow_url="sqlite:///m.db") as bench:
         (run,) = bench.store.runs(bench.experiment, {KIND: BATCH})
         kinds = Counter(slot.kind for slot in read_batch(bench.store, run).slots)
@@ -112,10 +112,12 @@ def test_a_first_batch_of_a_new_judge_has_twelve_anchors(models: str) -> None:
     assert kinds["candidate"] == 12
 
 
-def test_a_budget_counts_what_judges_are_given(models: str) -> None:
-    found, _ = decided(models, KnownJudge(), good_enough=0.0, budget=40)
+@pytest.mark.parametrize("budget", [25, 26, 41])
+def test_a_budget_counts_what_judges_are_given(models: str, budget: int) -> None:
+    found, _ = decided(models, KnownJudge(), good_enough=0.0, budget=budget)
     assert not found.verdict.is_decided
-    assert 0 < found.spent <= 40
+    assert found.spent <= budget
+    assert (found.spent > 0) == (budget >= 26)
 
 
 def test_a_batch_on_hold_starts_the_account_over(models: str) -> None:
@@ -159,6 +161,11 @@ def test_as_a_user_types_it(models: str, tmp_path: Path) -> None:
     done = tipbench(*call, "--mlflow-url", "sqlite:///y.db")
     assert done.status == 1, done.err
     assert done.out.startswith("Nothing is judged yet: 3 rows are in.")
+    first = json.loads(file.read_text())["batch"]
+    file.unlink()
+    again = tipbench(*call, "--mlflow-url", "sqlite:///y.db")
+    assert again.status == 1, again.err
+    assert json.loads(file.read_text())["batch"] == first, "a lost file is written again"
     early = tipbench(*call, "--mlflow-url", "sqlite:///y.db")
     assert early.status == 2
     assert "is not filled in: 26 of 26 items have no scores yet" in early.err

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from tipbench.bench.decide.verdict import Verdict, rules_for
+from tipbench.bench.judge.sample import mix_around
 from tipbench.bench.records import StoredCell
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.suites.suite import Suite
@@ -68,6 +69,11 @@ class Round:
         """The candidates to judge next (run and number), without those that a judge has already."""
         drawn = (self._drawn(item, row) for item, row in self.verdict.state.missing)
         return tuple(one for one in drawn if one is not None and one not in self.in_open)
+
+    @property
+    def next_items(self) -> int:
+        """The size of the next batch, with the anchors and repeats that a judge gets who is new at the start."""
+        return sum(mix_around(len(self.to_judge), is_new=not self.spent)) if self.to_judge else 0
 
     def _drawn(self, item: int, row: int) -> tuple[str, int] | None:
         cell = self.cells.get((item, row))
