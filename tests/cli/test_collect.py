@@ -62,3 +62,12 @@ def test_a_config_file_gives_the_options_and_a_flag_goes_before_it(words: tuple[
     config.write_text("models: [scripted/a, scripted/b]\nprompts: v1\nn_scenarios: 2\n")
     done = tipbench("collect", "--config", str(config), "--n-scenarios", "1", "--dry-run", *words)
     assert "2 models × 1 prompts × 1 scenarios × 1 repeats = 2 cells" in done.out
+
+
+def test_a_resumed_experiment_says_which_cells_are_new(words: tuple[str, ...]) -> None:
+    collect = ("collect", "--models", "scripted/a", "--prompts", "v1", *words)
+    assert tipbench(*collect, "--n-scenarios", "2").status == 0
+    more = tipbench(*collect, "--n-scenarios", "4")
+    assert "2 of 4 cells are stored already; new are those of ward-lead-morning, payroll-clerk-morning." in more.err
+    again = tipbench(*collect, "--n-scenarios", "4")
+    assert "4 of 4 cells are stored already." in again.err

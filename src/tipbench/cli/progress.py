@@ -88,7 +88,7 @@ class ProgressBar:
 
     def planned(self, plan: Plan) -> None:
         if plan.stored:
-            self._progress.console.print(f"{plan.stored} of {plan.cells} cells are stored already.", style="dim")
+            self._progress.console.print(plan.what_is_stored, style="dim")
         self._task = self._progress.add_task("collecting", total=len(plan.to_do), counts="")
 
     def done(self, outcome: Outcome) -> None:
@@ -122,7 +122,7 @@ class ProgressLines:
         self._total = len(plan.to_do)
         self._started = time.monotonic()
         if plan.stored:
-            self._print(f"{plan.stored} of {plan.cells} cells are stored already.")
+            self._print(plan.what_is_stored)
 
     def done(self, outcome: Outcome) -> None:
         self._count += 1

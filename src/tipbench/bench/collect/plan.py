@@ -17,6 +17,7 @@ _PROMPT_TOKENS_PER_TOKEN = 3  # a CPU reads a prompt about three times as fast a
 _CHARS_PER_TOKEN = 4
 _BYTES_PER_PARAMETER = 0.6
 _FAILURES_SHOWN = 5
+_NAMED = 6  # scenarios in a sentence
 
 
 class Cells(Sized, Iterable[Cell], Protocol):
@@ -33,6 +34,14 @@ class Plan:
     failed_before: int  # among the stored cells
     seconds: float
     measured: bool  # the estimate is based on earlier cells of all these models
+    new_scenarios: tuple[str, ...] = ()  # that the experiment has no cell of yet, if it has cells of others
+
+    @property
+    def what_is_stored(self) -> str:
+        """Say how many cells are stored already, and which of the others are of scenarios that are new here."""
+        text = f"{self.stored} of {self.cells} cells are stored already"
+        named = ", ".join(self.new_scenarios[:_NAMED]) + (", …" if len(self.new_scenarios) > _NAMED else "")
+        return f"{text}; new are those of {named}." if self.new_scenarios else f"{text}."
 
     @property
     def cells(self) -> int:
@@ -68,8 +77,10 @@ def make_plan(
     first = next(iter(cells), None)
     times = _Times(first.request.max_tokens if first else 0)
     failed: dict[str, bool] = {}
+    seen: set[str] = set()  # scenarios
     for cell in stored:
         times.add(cell)
+        seen.add(cell.scenario)
         failed[cell.key] = failed.get(cell.key, True) and cell.failure is not None
     known = {key for key, has_failed in failed.items() if not (retry_failed and has_failed)}
     if whole_grid and not known:
@@ -86,7 +97,8 @@ def make_plan(
         if first and wanted[model.name]
     )
     measured = bool(to_do) and all(times.of(model) for model in models if wanted[model.name])
-    return Plan(tuple(models), to_do, len(cells) - len(to_do), failed_before, seconds, measured)
+    new = dict.fromkeys(one.scenario.id for one in to_do if one.scenario.id not in seen) if known else {}
+    return Plan(tuple(models), to_do, len(cells) - len(to_do), failed_before, seconds, measured, tuple(new))
 
 
 class _Times:
