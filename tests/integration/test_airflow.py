@@ -190,13 +190,14 @@ def test_over_our_api_judged_on_our_side_with_a_model_that_fails(bench: Bench, c
 def test_a_run_that_is_cancelled_leaves_no_model_loaded(bench: Bench, client: httpx.Client) -> None:
     host = bench.hosts[0]
     host.answered.clear()
-    host.latency_s = 0.3
+    host.latency_s = 1.0  # so long that it can not be finished before it is cancelled
     config = {"models": "ant:1b", "ollama_url": host.url, "unload": "model", "experiment": "tip-bench-cancelled"}
     job = client.post("/api/bench/run", json=config).raise_for_status().json()
     job_when(client, job["id"], lambda job: job["progress"]["done"] > 1)
     assert host.loaded == ["ant:1b"]
     assert client.post(f"/api/jobs/{job['id']}/cancel").status_code == 202
     ended = job_when(client, job["id"], lambda job: job["ended_ms"] is not None)
+    host.latency_s = 0.3
     assert ended["state"] == "cancelled"
     bench.airflow.wait(lambda: host.loaded == [], "told that the task has ended")  # with its next heartbeat
     stored, answered = len(bench.every_cell("tip-bench-cancelled")), host.answered["ant:1b"]

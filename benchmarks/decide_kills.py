@@ -1,0 +1,110 @@
+"""A decision on a real model, killed in the middle: the same decision, and nothing judged twice.
+
+    python -m benchmarks.decide_kills
+
+`tipbench decide` with the embedded model and two prompts, judged by a program with a preference, killed with SIGKILL
+three times at random moments and started again each time. The judge writes down what it was asked. Promises: it ends
+with a decision or a used-up budget, no text is in two batches, and no batch is judged again without a kill. Needs the
+weights of smollm2:135m, which `make setup` installs. Three minutes.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from benchmarks.parts.scratch import scratch_folders
+from benchmarks.parts.table import out
+from tipbench.core.settings import Settings
+
+KILLS = 3
+# The judge knows the anchors, and gives a text the more the longer it is, so that what it prefers is no accident.
+JUDGE = """
+import json, os, sys
+from tipbench.bench.suites.load import load_suite
+known = {one.candidate: one.scores for one in load_suite("tip-pool").anchors}
+file = json.load(sys.stdin)
+asked = [[one["scenario"], one["candidate"]] for one in file["items"] if one["candidate"] not in known]
+with open("asked.jsonl", "a") as log:
+    log.write(json.dumps({"batch": file["batch"], "asked": asked}) + "\\n")
+for item in file["items"]:
+    agreed = known.get(item["candidate"])
+    level = min(5, max(1, len(item["candidate"]) // 30))
+    for name in item["scores"]:
+        item["scores"][name] = agreed[name] if agreed else level
+json.dump(file, sys.stdout)
+"""
+
+
+def main() -> int:
+    """Run the decision with kills; return how many promises were broken."""
+    weights = Settings().home / "weights"
+    with scratch_folders() as make_folder:
+        folder = make_folder()
+        (folder / "judge.py").write_text(JUDGE)
+        home = folder / "home"
+        home.mkdir()
+        (home / "weights").symlink_to(weights)
+        environment = {**os.environ, "TIPBENCH_HOME": str(home), "TIPBENCH_JUDGE_COMMAND": f"{sys.executable} judge.py"}
+        command = [
+            *(
+                sys.executable,
+                "-m",
+                "tipbench",
+                "decide",
+                "--models",
+                "embedded/smollm2:135m",
+                "--prompts",
+                "v1,v3-few-shot",
+            ),
+            *("--n-tips", "2", "--max-tokens", "120", "--experiment", "tip-pool-kills", "--judge", "command"),
+            *("--good-enough", "0.3", "--budget", "200", "--format", "json"),
+        ]
+        drawn = random.Random(1)
+        for number in range(KILLS):
+            _kill_after(command, folder, environment, drawn.uniform(15, 60))
+            out.print(f"killed {number + 1} of {KILLS} times", style="dim")
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        return _check(done, folder)
+
+
+def _kill_after(command: list[str], folder: Path, environment: dict[str, str], seconds: float) -> None:
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if process.poll() is None:
+        process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def _check(done: subprocess.CompletedProcess[str], folder: Path) -> int:
+    broken = []
+    if done.returncode not in (0, 1):
+        out.print(f"BROKEN: it ended with status {done.returncode}: {done.stderr[-500:]}", style="red")
+        return 1
+    found = json.loads(done.stdout)
+    asked = [json.loads(line) for line in (folder / "asked.jsonl").read_text().splitlines()]
+    batches = Counter(one["batch"] for one in asked)
+    texts = Counter(
+        tuple(pair) for one in {one["batch"]: one for one in asked}.values() for pair in set(map(tuple, one["asked"]))
+    )
+    if any(count > 1 for count in texts.values()):
+        broken.append("a text is in two batches")
+    if sum(count - 1 for count in batches.values()) > KILLS:
+        broken.append("a batch was judged again without a kill")
+    out.print(f"{found['says']}\n{found['judgements']} judgements on {found['items']} items in {len(batches)} batches.")
+    for one in broken:
+        out.print(f"BROKEN: {one}", style="red")
+    return len(broken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
