@@ -1,5 +1,6 @@
 """Immutable records that are passed between the stages of the bench."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -246,6 +247,14 @@ class Verdict:
     overruled: tuple[str, ...]
     composite: float
     note: str
+
+
+LEAST_AGREEMENT = 0.4  # α of judges whose scores are worth averaging
+
+
+def experiment_command(experiment: str, command: str, *words: str) -> str:
+    """Return a command on this experiment, as it can be pasted into a shell."""
+    return shlex.join(("tipbench", command, "--experiment", experiment, *words))
 
 
 @dataclass(frozen=True)

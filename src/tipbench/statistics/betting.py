@@ -36,7 +36,7 @@ _PRIOR_ITEMS = 4  # the adaptive bet starts as if it had seen so many items with
 _PRIOR_SQUARES = 0.16
 _PARKED = 1 / 50  # of the loss that is good enough
 _DRAWS = 4_000
-_DIGITS = 9  # of sums: equal ones must not differ by rounding errors
+_DIGITS = 9  # of sums
 
 
 def wealth_for(restarts: int) -> float:
@@ -118,7 +118,6 @@ class _Accounts:
         self._parked = np.zeros(self._rows, dtype=bool)
         self._judged_until = np.zeros(self._rows, dtype=int)  # items that each row's account has taken
         self._rivals: list[NDArray[np.intp]] = []  # of each item: the rival of each row
-        self._loss: float | None = None
         self._missing: tuple[tuple[int, int], ...] = ()
         self._good_enough = False
 
@@ -146,8 +145,16 @@ class _Accounts:
         self._look()
         return True
 
+    def _left(self) -> list[int]:
+        return [row for row in range(self._rows) if self._out_after[row] is None]
+
     def _judged(self) -> list[int]:
-        return [row for row in range(self._rows) if self._out_after[row] is None and not self._parked[row]]
+        return [row for row in self._left() if not self._parked[row]]
+
+    def _sums(self, rows: Sequence[int], items: int) -> Floats:
+        """Return the rows' sums over the first items; equal ones don't differ by rounding errors."""
+        sums: Floats = np.round(self._scores[:items][:, list(rows)].sum(axis=0), _DIGITS)
+        return sums
 
     def _take(self, item: int, judged: Sequence[int]) -> None:
         rivals = self._choose_rivals(item, judged)
@@ -162,7 +169,7 @@ class _Accounts:
         Ties go to the row that comes first.
         """
         sums = np.full(self._rows, -np.inf)
-        sums[list(judged)] = np.round(self._scores[:item][:, list(judged)].sum(axis=0), _DIGITS)
+        sums[list(judged)] = self._sums(judged, item)
         leader = int(sums.argmax())
         sums[leader] = -np.inf
         rivals = np.full(self._rows, leader, dtype=np.intp)
@@ -186,7 +193,7 @@ class _Accounts:
     def _put_out(self, judged: Sequence[int]) -> None:
         wealth = self._bets[self._rules.claim].wealth
         rich = [row for row in judged if wealth[row] >= self._rules.wealth]
-        left = [row for row in range(self._rows) if self._out_after[row] is None]
+        left = self._left()
         if len(rich) < len(left):  # a batch that would put everybody out puts nobody out
             for row in rich:
                 self._out_after[row] = self._taken
@@ -196,7 +203,7 @@ class _Accounts:
     def _look(self) -> None:
         if not self._rules.good_enough:
             return
-        left = [row for row in range(self._rows) if self._out_after[row] is None]
+        left = self._left()
         leader = self._leader(left)
         for row in left:
             if row != leader:
@@ -207,7 +214,7 @@ class _Accounts:
     def _leader(self, rows: Sequence[int]) -> int:
         """Return the row with the highest sum among those that were judged on all items taken."""
         complete = [row for row in rows if self._judged_until[row] == self._taken]
-        return complete[int(self._scores[: self._taken][:, complete].sum(axis=0).argmax())]
+        return complete[int(self._sums(complete, self._taken).argmax())]
 
     def _worth(self, row: int, leader: int) -> float:
         """Return what the chance that the row is better than the leader is worth.
@@ -241,7 +248,7 @@ class _Accounts:
         return expected_loss(draw_means(Paired(units, weights), _DRAWS), complete.index(leader)) + behind
 
     def decision(self) -> Decision:
-        left = [row for row in range(self._rows) if self._out_after[row] is None]
+        left = self._left()
         leader = self._leader(left) if self._taken else 0
         others = [row for row in left if row != leader]
         return Decision(
@@ -301,7 +308,7 @@ class _Bets:
         self._adaptive[rows[certain]] = np.inf
 
 
-def items_to_decide(state: Decision, rules: Rules) -> int | None:
+def judgements_to_decide(state: Decision, rules: Rules) -> int | None:
     """Estimate the judgements that are still needed, if rows stay as far apart and scatter as much as so far.
 
     None if nothing was judged yet, or if that would take more than the pool has.

@@ -16,6 +16,7 @@ from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.tracking.batches import BATCH, batch_file, find_batch, read_batch
 from tipbench.bench.tracking.decisions import find_decision
+from tipbench.bench.tracking.descriptions import DESCRIPTION
 from tipbench.bench.tracking.runs import CELL, KIND
 from tipbench.core.errors import InvalidInput
 
@@ -87,6 +88,13 @@ def test_rows_that_are_out_are_generated_no_more(models: str) -> None:
     assert out_after is not None
     assert cells["scripted/poor.yaml"] <= out_after + 12
     assert cells["scripted/poor.yaml"] < len(found.plan.items)
+
+
+def test_mlflow_gets_no_answer_of_a_test_that_does_not_hold(models: str) -> None:
+    decided(models, KnownJudge(), good_enough=0.0, budget=60)
+    with Bench("tip-pool-x", suite="tip-pool", mlflow_url="sqlite:///m.db") as bench:
+        bench.compare()
+        assert DESCRIPTION not in bench.experiment.tags
 
 
 def test_stopped_in_the_middle_it_goes_on_to_the_same_decision(models: str, tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 Made here once; the terminal, the report, the pages, JSON and the DAG's log all show this one.
 """
 
-import shlex
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from tipbench.bench.compare.comparison import too_few
-from tipbench.bench.compare.leaderboard import LEAST_AGREEMENT, Leaderboard, row_label
+from tipbench.bench.compare.leaderboard import Leaderboard, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
-from tipbench.bench.records import SECONDS_A_JUDGEMENT, NextStep
+from tipbench.bench.records import LEAST_AGREEMENT, SECONDS_A_JUDGEMENT, NextStep, experiment_command
 from tipbench.core.text import duration, plural
 from tipbench.core.untrusted import printable
 from tipbench.statistics.top_group import units_to_separate
@@ -157,7 +156,7 @@ def _next_step(board: Leaderboard, verdict: Verdict) -> NextStep:
     if board.failed and board.failed == cells:
         return NextStep("find out why, then run the same 'tipbench collect' again with --retry-failed")
     if board.judges_disagree:
-        status = _command(board, "judge", "--status")
+        status = experiment_command(board.experiment, "judge", "--status")
         return NextStep("have the judges read the rubric together; see what they disagree on", status)
     if verdict == "winner":
         best = row_label(board, board.top[0])
@@ -165,13 +164,19 @@ def _next_step(board: Leaderboard, verdict: Verdict) -> NextStep:
     if is_practically_equal(board):
         return _choose_by_cost(board)
     if board.provisional and board.has_counted_scores:
-        return NextStep("see the scores that count", _command(board, "compare"))
+        return NextStep("see the scores that count", experiment_command(board.experiment, "compare"))
     if board.quarantined:
         who = " and ".join(board.quarantined)
-        return NextStep(f"see why the scores of {who} are on hold", _command(board, "judge", "--status"))
+        return NextStep(
+            f"see why the scores of {who} are on hold", experiment_command(board.experiment, "judge", "--status")
+        )
     if board.pending:
         waiting = f"judge {board.pending} {plural('cell', board.pending)}, about {_time(board.pending)}"
-        return NextStep(waiting, _command(board, "judge", "--export", "judge.json", "--sample", "1"), board.pending)
+        return NextStep(
+            waiting,
+            experiment_command(board.experiment, "judge", "--export", "judge.json", "--sample", "1"),
+            board.pending,
+        )
     if board.failed:
         failed = f"{board.failed} {plural('cell', board.failed)} failed"
         return NextStep(f"{failed}; run the same 'tipbench collect' again with --retry-failed")
@@ -193,7 +198,9 @@ def _more_scenarios(board: Leaderboard) -> NextStep:
     """More of what evidence comes from, where everything that there is has been judged."""
     compared, comparison = _compared(board), board.comparison
     if compared < 2:
-        return NextStep("collect another model or prompt to compare with", _command(board, "collect", "--help"))
+        return NextStep(
+            "collect another model or prompt to compare with", experiment_command(board.experiment, "collect", "--help")
+        )
     needed = comparison.needed
     lacking = units_to_separate(compared) - comparison.units if not comparison.separable else 0
     more = lacking if lacking > 0 else needed.more_scenarios if needed and needed.more_scenarios else 0
@@ -221,11 +228,7 @@ def _time(judgements: int) -> str:
 
 
 def _report(board: Leaderboard) -> str:
-    return _command(board, "compare", "--format", "html") + " > report.html"
-
-
-def _command(board: Leaderboard, *words: str) -> str:
-    return shlex.join(("tipbench", words[0], "--experiment", board.experiment, *words[1:]))
+    return experiment_command(board.experiment, "compare", "--format", "html") + " > report.html"
 
 
 def as_data(answer: BoardAnswer) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from tipbench.bench.compare.effects import GridEffects, grid_effects
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow, make_leaderboard_rows
 from tipbench.bench.compare.rows import Rows, make_rows
 from tipbench.bench.compare.snapshot import Snapshot
-from tipbench.bench.records import StoredCell
+from tipbench.bench.records import LEAST_AGREEMENT, StoredCell
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.core.identity import SHORT
 from tipbench.statistics.agreement import krippendorff_alpha
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from tipbench.bench.compare.answer import BoardAnswer
 
-LEAST_AGREEMENT = 0.4  # α of judges whose scores are worth averaging
 _ENOUGH_SHARED = 8  # cells that several judges scored, to say whether they agree
 Kappas = Mapping[str, Mapping[str, float | None]]  # judge → criterion → κ with the anchors; empty: not assessable
 

@@ -10,6 +10,8 @@ from tipbench.bench.compare.answer import as_data as answer_data
 from tipbench.bench.compare.effects import FactorEffects, GridEffects, evidence, prompt_sentence
 from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
+from tipbench.bench.records import LEAST_AGREEMENT as LEAST_AGREEMENT  # for templates
+from tipbench.bench.records import experiment_command
 from tipbench.core.text import plural
 from tipbench.core.untrusted import csv_text, json_text, markdown_text
 from tipbench.statistics.planning import POWER
@@ -51,7 +53,7 @@ def hidden_provisional(board: Leaderboard) -> str:
     )
     return (
         f"Not shown: provisional scores by {by}, because counted scores exist. "
-        f"'tipbench compare --experiment {board.experiment} --provisional' shows them."
+        f"'{experiment_command(board.experiment, 'compare', '--provisional')}' shows them."
     )
 
 

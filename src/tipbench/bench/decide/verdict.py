@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tipbench.core.text import counted
-from tipbench.statistics.betting import Claim, Decision, Rules, items_to_decide
+from tipbench.statistics.betting import Claim, Decision, Rules, judgements_to_decide
 
 _LEVEL = "wrong at most 5 times in 100"
 
@@ -45,7 +45,7 @@ class Verdict:
     @property
     def likely_left(self) -> int | None:
         """Judgements that are likely to be needed still; None if that can't be said yet."""
-        return 0 if self.is_decided else items_to_decide(self.state, self.rules)
+        return 0 if self.is_decided else judgements_to_decide(self.state, self.rules)
 
     @property
     def says(self) -> str:

@@ -1,6 +1,5 @@
 """The status of an experiment's judges: whether they can be trusted, their drift over time, and how far they agree."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -9,13 +8,12 @@ from typing import Any
 from tipbench.bench.judge.drift import ENOUGH_ANCHORS
 from tipbench.bench.judge.judges.catalog import CATALOG
 from tipbench.bench.judge.settle import effective_verdicts
-from tipbench.bench.records import SECONDS_A_JUDGEMENT, NextStep, Verdict
+from tipbench.bench.records import LEAST_AGREEMENT, SECONDS_A_JUDGEMENT, NextStep, Verdict, experiment_command
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.batches import AppliedBatch
 from tipbench.core.text import counted, duration
 from tipbench.statistics.agreement import krippendorff_alpha, weighted_kappa
 
-LOW_ALPHA = 0.4  # below this, judges can't be said to mean the same by a criterion
 _CLOSE = 0.5  # share of the tolerance up to which an offset is called close
 _MAX_DISPUTED = 5
 Item = tuple[str, int]
@@ -219,7 +217,7 @@ def _trust(status: JudgeStatus) -> str:
         return "" if _on_hold(status) else "Only rules have scored so far; their scores are shown and never count."
     accepted = [line for line in counting if line.trusted is False and not line.on_hold]
     unknown = [line for line in counting if line.trusted is None]
-    disputed = [name for name, alpha in status.alpha.items() if alpha is not None and alpha < LOW_ALPHA]
+    disputed = [name for name, alpha in status.alpha.items() if alpha is not None and alpha < LEAST_AGREEMENT]
     if accepted:
         return f"Take the scores of {_names(accepted)} with care: they drifted from the anchors and were accepted."
     if disputed:
@@ -239,14 +237,14 @@ def _next_step(status: JudgeStatus, experiment: str) -> NextStep:
         judge = held[0].judge
         again = ("--run", judge) if judge in CATALOG else ("--export", "judge.json", "--judge", judge)
         text = f"have {judge} read the rubric and score again, or accept the scores (--accept-drift)"
-        return NextStep(text, _command(experiment, "judge", *again))
+        return NextStep(text, experiment_command(experiment, "judge", *again))
     if status.pending:
         text = f"judge {counted(status.pending, 'cell')}, about {duration(status.pending * SECONDS_A_JUDGEMENT)}"
-        command = _command(experiment, "judge", "--export", "judge.json", "--sample", "1")
+        command = experiment_command(experiment, "judge", "--export", "judge.json", "--sample", "1")
         return NextStep(text, command, status.pending)
     if status.judges:
-        return NextStep("see what the scores decide", _command(experiment, "compare"), 0)
-    return NextStep("nothing waits for a judge; see what was collected", _command(experiment, "compare"), 0)
+        return NextStep("see what the scores decide", experiment_command(experiment, "compare"), 0)
+    return NextStep("nothing waits for a judge; see what was collected", experiment_command(experiment, "compare"), 0)
 
 
 def _names(lines: Sequence[JudgeLine]) -> str:
@@ -255,7 +253,3 @@ def _names(lines: Sequence[JudgeLine]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _command(experiment: str, command: str, *words: str) -> str:
-    return shlex.join(("tipbench", command, "--experiment", experiment, *words))
