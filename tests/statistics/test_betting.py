@@ -45,7 +45,7 @@ class PlainAccounts:
                     share = total / (pool - n) if claim == "pool" else 0.0
                     top = 1 - share
                     d = scores[n][rival] - scores[n][row] + share
-                    if top < 0:
+                    if top < -1e-9:
                         adaptive[row] = math.inf
                         continue
                     mean = total / (n + 4)

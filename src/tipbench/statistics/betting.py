@@ -296,7 +296,7 @@ class _Bets:
         squares = (past**2).sum(axis=0)
         share = sums / (self._pool - item) if self._claim == "pool" else np.zeros(len(rows))
         lowest = 1 - share  # a difference, corrected, is at least minus this
-        certain = lowest < 0
+        certain = lowest < -(10.0**-_DIGITS)  # not by a rounding error
         lowest = np.maximum(lowest, 1e-12)
         mean = sums / (item + _PRIOR_ITEMS)
         variance = (squares + _PRIOR_SQUARES) / (item + _PRIOR_ITEMS) - mean**2
