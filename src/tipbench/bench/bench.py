@@ -9,7 +9,6 @@
 Imports that only some methods need are inside them: comparing needs no engines, collecting no numpy.
 """
 
-import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -76,6 +75,7 @@ class Bench:
         self.context = context
         self._named = named
         self._named_suite = options.suite if "suite" in options.model_fields_set else None
+        self.given_options = {key: getattr(options, key) for key in options.model_fields_set}
         self._suite: Suite | None = None
         self._store: RunStore | None = context.store
 
@@ -172,6 +172,13 @@ class Bench:
             for run in superseded:
                 self.store.extend_run(run, {SUPERSEDED: "true", "judge_pending": "false"}, at_ms=self.now_ms)
         return len(superseded)
+
+    def check_models(self) -> None:
+        """Check that the options can be run: prompts, judge, models and their sizes. Raises InvalidInput if not."""
+        from tipbench.bench.engines.catalog import open_engines
+
+        with open_engines(self.options, self.context.settings) as engines:
+            self._admit(self.suite, engines)
 
     def missing_cells(self, models: Sequence[ModelInfo], retry_failed: bool = False) -> "Plan":
         """Plan the missing cells of these models; raise InvalidInput if the experiment holds foreign runs."""
@@ -306,12 +313,17 @@ class Bench:
     ) -> "Exported":
         """Record a batch for this judge; unless it is for a program, MLflow stores its file too.
 
-        Raises NothingPending if there is nothing to judge.
+        Of a decision it is what its next round needs, whatever the size. Raises NothingPending if there is nothing to
+        judge.
         """
         from tipbench.bench.judge.export import export_batch
         from tipbench.bench.judge.sample import ONE_SITTING
 
         context = self.context
+        if self.is_decision and not (size and size.only):
+            from tipbench.bench.deciding import next_batch
+
+            return next_batch(self, judge, stored_for)
         return export_batch(
             self.store,
             self.experiment,
@@ -338,7 +350,12 @@ class Bench:
         with exclusive_judging(self.store.address, experiment.name, settings, self.context.observer.waiting):
             data = dict(scores) if isinstance(scores, Mapping) else read_judge_file(Path(scores))
             applied = apply_file(self.store, experiment, data, self.now_ms, how or DEFAULT_OPTIONS, anchors)
-        if applied.changed and not (how and how.dry_run):
+            changed = applied.changed and not (how and how.dry_run)
+            if changed and self.is_decision:
+                from tipbench.bench.deciding import look_after_applying
+
+                look_after_applying(self)
+        if changed:
             self._publish_new_answer()
         return applied
 
@@ -359,8 +376,7 @@ class Bench:
 
         with self.open_judge(name, identity) as judge:
             exported = self.new_batch(judge.identity, size or EVERYTHING)
-            scored = _score(judge, exported.file)
-            return self._apply_judged(scored, how)
+            return self.judge_file(judge, exported.file, how)
 
     def judge_batch(self, name: str, run: StoredRun) -> "Applied":
         """Have an automatic judge score a batch whose file is in MLflow, and apply its scores."""
@@ -369,6 +385,10 @@ class Bench:
         with self.open_judge(name) as judge:
             scored = _score(judge, batch_file(self.store, run))
         return self._apply_judged(scored, batch_run=run)
+
+    def judge_file(self, judge: "Judge", file: dict[str, Any], how: "ApplyOptions | None" = None) -> "Applied":
+        """Have an opened judge score a batch's file, and apply its scores."""
+        return self._apply_judged(_score(judge, file), how)
 
     @contextmanager
     def open_judge(self, name: "str | Judge", identity: str | None = None) -> Iterator["Judge"]:
@@ -426,94 +446,48 @@ class Bench:
         self,
         judge: "str | Judge | None" = None,
         *,
-        claim: str = "pool",
-        good_enough: float = 0.15,
+        claim: str | None = None,
+        good_enough: float | None = None,
         budget: int | None = None,
         **options: Any,
     ) -> "Round":
         """Decide between the rows of models × prompts in rounds, and return where the decision stands.
 
-        Called again, it goes on where it was. With an automatic judge, it goes on until the decision is made, the pool
-        is used up, or judges were given `budget` items. Without one, it generates what the next rounds need.
+        Called again, it goes on where it was, with the rules and options that it began with. With an automatic judge,
+        it goes on until the decision is made, the pool is used up, or judges were given `budget` items. Without one, it
+        generates what the next rounds need; `export` gives a person the next batch. `claim` is "pool" (the default) or
+        "new"; `good_enough` is the expected loss to stop at, by default 0.15 points, and 0 for a proof.
         """
-        from tipbench.bench.decide.rounds import start_decision
-        from tipbench.bench.tracking.batches import OF_DECISION
+        from tipbench.bench.deciding import go_on, start_decision
 
-        suite = self.set_options(**options)
-        self._open_store(create=True)
-        tags = {"tipbench.suite": suite.name, "tipbench.version": __version__, OF_DECISION: "rounds"}
-        experiment = self.store.ensure_experiment(self.options.experiment, tags)
-        if OF_DECISION not in experiment.tags:
-            raise InvalidInput(
-                f"experiment '{experiment.name}' was not made for a decision; choose a new one, such as --experiment "
-                f"{suite.experiment_prefix}1"
-            )
-        rows = tuple((model, prompt) for model in self.options.model_names for prompt in self.options.prompt_names)
-        plan = {
-            "id": self.context.new_id(),
-            "created_ms": self.now_ms,
-            "secret": self.context.new_id(),
-            "rows": rows,
-            "claim": claim,
-            "good_enough": good_enough,
-            "rubric_digest": suite.rubric.digest,
-        }
-        start_decision(self.store, experiment, suite, plan, random.Random(f"{self.options.seed}/{plan['secret']}"))
-        while True:
-            found = self._next_round()
-            if judge is None or found.verdict.is_decided or self._exceeds(found, budget):
-                return found
-            if not self._judge_round(judge, found):
-                return found
+        start_decision(self, {"claim": claim, "good_enough": good_enough}, budget, options)
+        return go_on(self, judge)
 
-    def _next_round(self) -> "Round":
-        """Look at the decision, and generate what its next rounds need."""
-        found = self.look()
-        while not found.verdict.is_decided and found.verdict.state.missing:
-            stored = {(cell.model, cell.prompt, cell.scenario) for cell in found.cells.values() if cell.failure is None}
-            missing = found.wanted_cells - stored
-            if not missing:
-                break
-            self.collect(only=missing, retry_failed=True)
-            found = self.look()
-            if found.failed:
-                raise EngineError(
-                    f"{len(found.failed)} cells that are to be judged next got no answer, the first with: "
-                    f"{found.failed[0].failure}; run the same command again to retry them"
-                )
-        return found
+    def start_decision(self, budget: int | None = None, **rules: Any) -> "Round":
+        """Start the decision without generating anything; `rules` are `claim` and `good_enough`."""
+        from tipbench.bench.deciding import look_at, start_decision
+
+        start_decision(self, {"claim": None, "good_enough": None, **rules}, budget, {})
+        return look_at(self)
 
     def look(self) -> "Round":
         """Return where the decision of this experiment stands, by the scores so far."""
-        from tipbench.bench.decide.rounds import look
-        from tipbench.bench.judge.export import exclusive_judging
+        from tipbench.bench.deciding import look_at
 
-        with exclusive_judging(
-            self.store.address, self.options.experiment, self.context.settings, self.context.observer.waiting
-        ):
-            return look(self.store, self.experiment, self.suite.rubric, self.now_ms)
+        return look_at(self)
 
-    @staticmethod
-    def _exceeds(found: "Round", budget: int | None) -> bool:
-        """Return whether the next batch, with its anchors and repeats, would exceed the budget."""
-        return budget is not None and found.spent + found.next_items > budget
+    def stop_decision(self, by: str) -> "Round":
+        """Stop the decision: judges get nothing more of it until `decide` goes on. `by` is who takes its leader."""
+        from tipbench.bench.deciding import stop_decision
 
-    def _judge_round(self, judge: "str | Judge", found: "Round") -> bool:
-        """Have an automatic judge score the next batch, or its open one; return whether there was anything to score."""
-        from tipbench.bench.judge.sample import BatchSize
-        from tipbench.bench.tracking.batches import batch_file
+        return stop_decision(self, by)
 
-        with self.open_judge(judge) as opened:
-            left = [run for run in found.open_batches if run.tags.get("tipbench.judge") == opened.identity.name]
-            if left:
-                file = batch_file(self.store, left[0])
-            elif not found.to_judge:
-                return False
-            else:
-                size = BatchSize(only=found.to_judge, decision=found.plan.id)
-                file = self.new_batch(opened.identity, size, "page").file
-            self._apply_judged(_score(opened, file))
-        return True
+    @property
+    def is_decision(self) -> bool:
+        """Whether the experiment was made for a decision in rounds."""
+        from tipbench.bench.tracking.batches import OF_DECISION
+
+        return OF_DECISION in self.experiment.tags
 
     # Comparing
 
@@ -638,6 +612,10 @@ class Bench:
         """Raise InvalidInput if the experiment holds runs that are not tipbench's."""
         _check_own(self.store, self.experiment)
 
+    def create_store(self) -> None:
+        """Open the store; a database file that does not exist yet is created."""
+        self._open_store(create=True)
+
     def _open_store(self, create: bool = False) -> RunStore:
         if self._store is None:
             experiment = self.options.experiment if self._named or create else None
@@ -651,9 +629,9 @@ class Bench:
         """Update the options, load the suite and apply its defaults; return it. `collect` and `plan` call this."""
         from tipbench.bench.suites.load import load_suite
 
+        self.given_options |= options
         if options:
-            given = {key: getattr(self.options, key) for key in self.options.model_fields_set}
-            self.options = make_options({**given, **options})
+            self.options = make_options(self.given_options)
         self._suite = load_suite(self.options.suite)
         self.options = self._suite.apply_defaults(self.options)
         self.__dict__.pop("rubric", None)

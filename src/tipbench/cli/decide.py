@@ -1,5 +1,6 @@
 """`tipbench decide`: from nothing to a decision between rows, in rounds."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,16 +9,15 @@ import click
 from tipbench.cli.console import bench_of, hint, note, out, print_answer
 from tipbench.cli.flags import config_flag, gather, option_flags
 from tipbench.cli.progress import CollectingObserver
-from tipbench.core.errors import InvalidInput
+from tipbench.core.errors import InvalidInput, NothingPending
+from tipbench.core.text import counted
 
 if TYPE_CHECKING:
     from tipbench.bench.bench import Bench
     from tipbench.bench.decide.rounds import Round
     from tipbench.bench.decide.verdict import Verdict
-    from tipbench.bench.options import Options
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_POOL = "tip-pool"
 _KEYS = (
     "models", "prompts", "experiment", "n_tips", "diversity", "temperature", "seed", "max_tokens", "max_model_b",
     "unload", "concurrency", "suite", "ollama_url", "mlflow_url",
@@ -28,9 +28,11 @@ _KEYS = (
     epilog="Examples:\n\n\b\n"
     "  tipbench decide --models qwen2.5:0.5b,gemma3:1b --prompts v1,v3-few-shot --experiment tip-pool-first\n"
     "  tipbench decide --models qwen2.5:0.5b,gemma3:1b --judge command --good-enough 0 --claim new\n"
+    "  tipbench decide --experiment tip-pool-first\n"
     "  tipbench decide --replay scores.csv --seed 1 --format json\n\n"
-    "The same command again goes on where it was: it applies the filled-in file and writes the next one. A file for "
-    "--replay has the columns row, item, score and, optionally, cluster.\n\n"
+    "Called again with the experiment alone, it goes on where it was: it applies the filled-in file and writes the "
+    "next one. Other judges get their items by 'tipbench judge --export', or on the judging page. A file for --replay "
+    "has the columns row, item, score and, optionally, cluster.\n\n"
     "Exit status: 0 decided, 1 open, 2 refused."
 )
 @option_flags(*_KEYS)
@@ -42,13 +44,11 @@ _KEYS = (
 @click.option(
     "--claim",
     type=click.Choice(["pool", "new"]),
-    default="pool",
     help="Whose answers in this pool are the best, or who is the best on new scenarios.  [default: pool]",
 )
 @click.option(
     "--good-enough",
     type=click.FloatRange(min=0),
-    default=0.15,
     metavar="X",
     help="Stop when picking the leader is expected to lose at most X points; 0: go on to proof.  [default: 0.15]",
 )
@@ -80,24 +80,27 @@ def command(
     if replayed:
         from tipbench.bench.decide.replay import replay
 
-        verdict = replay(replayed, seed=given["seed"], scale=_scale(scale), budget=budget, **rules)
-        return _show(verdict, form, f"{verdict.state.judgements:,} judgements on {verdict.state.items} items.")
+        asked = {key: value for key, value in rules.items() if value is not None}
+        verdict = replay(replayed, seed=given["seed"], scale=_scale(scale), budget=budget, **asked)
+        _show(verdict, verdict.as_data(), form)
+        return 0 if verdict.is_decided else 1
     if scale:
         raise click.UsageError("--scale goes with --replay")
-    options = gather({"suite": _POOL, **{key: value for key, value in given.items() if value is not None}}, config)
+    options = gather(given, config)
+    judge = judge or options.judge
     observer = CollectingObserver()
     with bench_of(options, observer) as bench:
-        bench.set_options()
+        bench.start_decision(budget, **rules)
         file = export or Path(f"{bench.options.experiment.replace('/', '-')}-decide.json")
         if judge is None:
             _apply(bench, file)
         with observer.displayed():
-            found = bench.decide(judge, budget=budget, **rules)
-        waits = "" if judge or found.verdict.is_decided else _export(bench, found, file, budget)
-    status = _show(found.verdict, form, f"{found.spent:,} items judged so far, anchors and repeats included.")
+            found = bench.decide(judge)
+        waits = _export(bench, found, file) if judge is None and found.is_open else ""
+    _show(found.verdict, found.as_data(), form)
     if waits:
         (note if form == "json" else out.print)(waits)
-    return status
+    return 0 if found.verdict.is_decided else 1
 
 
 def _budget(budget: int | None, minutes: float | None) -> int | None:
@@ -139,52 +142,47 @@ def _apply(bench: "Bench", file: Path) -> None:
     note(f"{applied.in_short}; the file is now {done.name}.")
 
 
-def _export(bench: "Bench", found: "Round", file: Path, budget: int | None) -> str:
+def _export(bench: "Bench", found: "Round", file: Path) -> str:
     """Write the next batch to a file for a person, and return what to do with it."""
-    if found.verdict.stopped:
-        return ""
-    if budget is not None and found.spent + found.next_items > budget:
-        return f"The budget of {budget:,} judgements is used up; a larger one goes on from here."
     from tipbench.bench.judge.judges.catalog import PERSON
-    from tipbench.bench.judge.sample import BatchSize, seconds_for
+    from tipbench.bench.judge.sample import seconds_for
     from tipbench.bench.tracking.batches import batch_file
     from tipbench.core.files import write_user_file
     from tipbench.core.text import duration
     from tipbench.core.untrusted import json_text
 
-    own = [run for run in found.open_batches if run.tags.get("tipbench.judge") == PERSON]
+    own = [one.run for one in found.open_batches if one.batch.judge == PERSON]
     if own:  # its file is gone, or was never written
         items = batch_file(bench.store, own[0])
         write_user_file(file, json_text(items))
         count = len(items["items"])
-    elif found.to_judge:
-        count = bench.export(file, size=BatchSize(only=found.to_judge, decision=found.plan.id)).items
     else:
-        return f"Batches of this decision that are with a judge and not applied yet: {len(found.open_batches)}."
+        try:
+            count = bench.export(file).items
+        except NothingPending as nothing:
+            return f"{str(nothing)[0].upper()}{str(nothing)[1:]}."
     return (
         f"{count} items wait in {file}, about {duration(seconds_for(count))}. Fill in 'scores', then "
-        f"run the same command again: {_again(bench.options)}"
+        f"run the same command again: {hint('decide', bench.options)}"
     )
 
 
-def _again(options: "Options") -> str:
-    return hint("decide", options, "--models", options.models, "--prompts", options.prompts)
-
-
-def _show(verdict: "Verdict", form: str, spent: str) -> int:
+def _show(verdict: "Verdict", data: Mapping[str, Any], form: str) -> None:
     from tipbench.bench.decide.verdict import table
     from tipbench.cli.leaderboard import empty_table
     from tipbench.core.untrusted import json_text, printable
 
     if form == "json":
-        click.echo(json_text(verdict.as_data()))
-    else:
-        print_answer(verdict.says, verdict.next)
-        shown = empty_table("")
-        for name, right in (("row", False), ("mean", True), ("judged", True), ("state", False)):
-            shown.add_column(name, justify="right" if right else "left", overflow="fold")
-        for line in table(verdict):
-            shown.add_row(*map(printable, line))
-        out.print(shown)
-        out.print(spent, style="dim")
-    return 0 if verdict.is_decided else 1
+        click.echo(json_text(dict(data)))
+        return
+    print_answer(verdict.says, verdict.next)
+    shown = empty_table("")
+    for name, right in (("row", False), ("mean", True), ("judged", True), ("state", False)):
+        shown.add_column(name, justify="right" if right else "left", overflow="fold")
+    for line in table(verdict):
+        shown.add_row(*map(printable, line))
+    out.print(shown)
+    state = verdict.state
+    counts = f"{counted(state.judgements, 'judgement')} on {counted(state.items, 'item')}"
+    beside = f"; {data['spent']:,} scored by judges, anchors and repeats included" if "spent" in data else ""
+    out.print(f"{counts}{beside}.", style="dim")

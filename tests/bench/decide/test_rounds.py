@@ -3,9 +3,11 @@
 import json
 import random
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.integration.command import tipbench
@@ -15,10 +17,11 @@ from tipbench.bench.judge.apply import ApplyOptions
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.tracking.batches import BATCH, batch_file, find_batch, read_batch
-from tipbench.bench.tracking.decisions import find_decision
+from tipbench.bench.tracking.decisions import find_decision, read_account
 from tipbench.bench.tracking.descriptions import DESCRIPTION
 from tipbench.bench.tracking.runs import CELL, KIND
-from tipbench.core.errors import InvalidInput
+from tipbench.core.errors import InvalidInput, NothingPending
+from tipbench.statistics.betting import decide
 
 ANCHORS = {one.candidate: one.scores for one in load_suite("tip-pool").anchors}
 LEVELS = {"good.yaml": 5, "fair.yaml": 4, "poor.yaml": 2}
@@ -62,7 +65,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> str:
     return ",".join(f"scripted/{name}" for name in LEVELS)
 
 
-def decided(models: str, judge: KnownJudge | None, **more: Any) -> tuple[Round, Bench]:
+def decided(models: str, judge: KnownJudge | str | None, **more: Any) -> tuple[Round, Bench]:
     with Bench("tip-pool-x", suite="tip-pool", mlflow_url="sqlite:///m.db") as bench:
         return bench.decide(judge, models=models, prompts="v1", n_tips=2, **more), bench
 
@@ -116,7 +119,8 @@ def test_a_first_batch_of_a_new_judge_has_twelve_anchors(models: str) -> None:
     with Bench("tip-pool-x", suite="tip-pool", mlflow_url="sqlite:///m.db") as bench:
         (run,) = bench.store.runs(bench.experiment, {KIND: BATCH})
         kinds = Counter(slot.kind for slot in read_batch(bench.store, run).slots)
-    assert kinds["anchor"] == 12
+        first = Counter(slot.kind for slot in read_batch(bench.store, run).slots[:20])
+    assert kinds["anchor"] == first["anchor"] == 12
     assert kinds["candidate"] == 12
 
 
@@ -149,10 +153,109 @@ def test_a_batch_on_hold_starts_the_account_over(models: str) -> None:
 
 def test_another_decision_needs_another_experiment(models: str) -> None:
     decided(models, KnownJudge(), budget=30)
-    with pytest.raises(InvalidInput, match="holds a decision with other --claim"):
+    with pytest.raises(InvalidInput, match="'tip-pool-x' began with --claim pool, and accounts can't be changed after"):
         decided(models, KnownJudge(), claim="new")
-    with pytest.raises(InvalidInput, match="holds a decision with other models and prompts"):
+    with pytest.raises(InvalidInput, match=r"this decision began with models '.*', and .*; leave models '.*' out"):
         decided("scripted/good.yaml,scripted/poor.yaml", KnownJudge())
+    with pytest.raises(InvalidInput, match=r"this decision began with temperature 0\.7, and goes on with that"):
+        decided(models, KnownJudge(), temperature=0.1)
+
+
+def test_it_goes_on_by_the_experiments_name_alone(models: str) -> None:
+    first, _ = decided(models, KnownJudge(), claim="new", good_enough=0.3, budget=30)
+    with Bench("tip-pool-x", mlflow_url="sqlite:///m.db") as bench:
+        found = bench.decide(KnownJudge(), budget=500)
+        assert bench.options.n_tips == 2
+    assert found.plan == first.plan
+    assert found.budget == 500
+    assert found.verdict.is_decided
+
+
+def test_one_row_is_no_decision_and_leaves_nothing_behind(models: str) -> None:
+    with pytest.raises(InvalidInput, match=r"a decision is between rows, and scripted/good\.yaml × v1 is only"):
+        decided("scripted/good.yaml", KnownJudge())
+    with pytest.raises(InvalidInput, match=r"script absent\.yaml can't be used"):
+        decided("scripted/good.yaml,scripted/absent.yaml", KnownJudge())
+    with Bench("tip-pool-x", mlflow_url="sqlite:///m.db") as bench:
+        assert bench.experiments() == []
+
+
+def test_provisional_scores_decide_nothing(models: str) -> None:
+    with pytest.raises(InvalidInput, match="the scores of 'lexical' are provisional and never count"):
+        decided(models, "lexical")
+
+
+class ReversedJudge(KnownJudge):
+    """Gives the opposite of what is agreed on."""
+
+    def score(self, file: dict[str, Any]) -> dict[str, Any]:
+        scored = super().score(file)
+        for item in scored["items"]:
+            item["scores"] = {criterion: 6 - score for criterion, score in item["scores"].items()}
+        return scored
+
+
+def test_a_judge_on_hold_does_not_go_on_for_ever(models: str) -> None:
+    found, _ = decided(models, ReversedJudge("reversed"), good_enough=0.0)
+    assert len(found.applied) == 1
+    assert found.verdict.state.items == 0
+    other, _ = decided(models, KnownJudge("faithful"), good_enough=0.0)
+    assert other.verdict.pick == "scripted/good.yaml × v1"
+    assert set(other.judges.values()) == {"faithful"}, "what is on hold is free for others"
+
+
+def test_several_judges_work_at_once_on_different_items(models: str) -> None:
+    """Each item goes to one judge, nothing goes to two, and the account is the one of all scores in their order."""
+    judges = {name: KnownJudge(name) for name in ("ann", "bob", "cy")}
+    drawn = random.Random(4)
+    with Bench("tip-pool-x", suite="tip-pool", mlflow_url="sqlite:///m.db") as bench:
+        found = bench.decide(models=models, prompts="v1", n_tips=2, good_enough=0.0)
+        held: dict[str, dict[str, Any]] = {}
+        while found.is_open:
+            name = drawn.choice(sorted(judges))
+            if name in held:
+                bench.apply(judges[name].score(held.pop(name)))
+            else:
+                with suppress(NothingPending):
+                    held[name] = bench.new_batch(judges[name].identity).file
+            found = bench.decide()
+        account = read_account(bench.store, found.run)
+    asked = Counter[tuple[str, str]]()
+    for judge in judges.values():
+        asked += judge.asked
+    assert all(judge.asked for judge in judges.values())
+    scenarios = [{scenario for scenario, _ in judge.asked} for judge in judges.values()]
+    assert sum(map(len, scenarios)) == len(set.union(*scenarios)), "no item is split between judges"
+    assert found.verdict.pick == "scripted/good.yaml × v1"
+    assert found.verdict.restarts == 0
+    seen = np.array([[np.nan if one is None else one for one in line] for line in account["scores"]])
+    again = decide(seen, found.verdict.rules)
+    assert again.winner == found.verdict.state.winner
+    assert [round(one, 9) for one in again.wealth["pool"]] == [
+        round(row["wealth"]["pool"], 9) for row in account["rows"]
+    ]
+
+
+def test_it_can_be_stopped_and_goes_on(models: str) -> None:
+    decided(models, KnownJudge(), good_enough=0.0, budget=60)
+    with Bench("tip-pool-x", suite="tip-pool", mlflow_url="sqlite:///m.db") as bench:
+        stopped = bench.stop_decision("lena")
+        assert stopped.verdict.next == "lena stopped it; take scripted/good.yaml × v1, or go on with more"
+        assert not stopped.is_open
+        assert stopped.wanted_cells == set()
+        with pytest.raises(NothingPending, match="nothing is to be judged now: lena stopped it"):
+            bench.new_batch(JudgeName("lena"))
+        assert bench.decide(budget=1000).is_open
+
+
+def test_judge_exports_what_the_decision_needs_next(models: str) -> None:
+    with Bench("tip-pool-x", suite="tip-pool", mlflow_url="sqlite:///m.db") as bench:
+        bench.decide(models=models, prompts="v1", n_tips=2)
+        exported = bench.export("lena.json", "lena")
+        assert (exported.candidates, exported.anchors) == (12, 12)
+        bench.decide(budget=30)
+        with pytest.raises(NothingPending, match="the next batch would exceed the budget of 30 judgements"):
+            bench.export("bob.json", "bob")
 
 
 def test_an_experiment_that_was_collected_before_is_refused(models: str) -> None:

@@ -21,7 +21,7 @@ class Verdict:
     scale: tuple[float, float]
     state: Decision
     restarts: int = 0
-    stopped: str = ""  # why it stopped although nothing is decided: the budget or the pool is used up
+    stopped: str = ""  # why it does not go on although nothing is decided, such as "the pool is used up"
 
     @property
     def is_decided(self) -> bool:
@@ -70,7 +70,7 @@ class Verdict:
         if self.is_decided:
             return f"take {self.pick}"
         if self.stopped:
-            return f"{self.stopped}; take {self.pick}, or go on with more"
+            return f"{self.stopped}; {f'take {self.pick}, or ' if self.state.items else ''}go on with more"
         likely = self.likely_left
         more = "" if likely is None else f", some {likely:,} more judgements are likely to settle it"
         return f"judge the next batch{more}"
@@ -90,6 +90,7 @@ class Verdict:
             "proven": self.is_proven,
             "says": self.says,
             "next": self.next,
+            "stopped": self.stopped,
             "leader": self.pick if state.items else None,
             "judgements": state.judgements,
             "items": state.items,
@@ -119,8 +120,8 @@ def _proven(name: str, rows: int, rules: Rules) -> str:
             "random sample."
         )
     return (
-        f"Of the {rules.pool} answers that each row gave, {name}'s are the best on average ({_LEVEL}). Not a claim "
-        "about other scenarios."
+        f"Of the {rules.pool} answers of each row, {name}'s are the best on average ({_LEVEL}). Not a claim about "
+        "other scenarios."
     )
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tipbench.bench.judge.drift import is_new
+from tipbench.bench.judge.drift import ENOUGH_ANCHORS, is_new
 from tipbench.bench.judge.file import BatchItem, judge_file
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.sample import (
+    FIRST_BATCH,
     ONE_SITTING,
     BatchSize,
     Mix,
@@ -157,7 +158,8 @@ def export_batch(
     sample = size.sample or fitting_sample(sizes)
     usable = [anchor for anchor in gold if is_blind(anchor.candidate)]
     before = judge_batches(store, experiment, judge.name, rubric)
-    mix = _mix(size, sum(min(sample, len(items)) for items in pending.values()), is_new(before), len(usable))
+    new = is_new(before)
+    mix = _mix(size, sum(min(sample, len(items)) for items in pending.values()), new, len(usable))
     if mix:
         sample = min(sample, mix.candidates)
     chosen = {
@@ -188,6 +190,8 @@ def export_batch(
     ]
     shuffled = [*items, *others]
     rng.shuffle(shuffled)
+    if size.only and new:
+        shuffled = _anchors_first(rng, shuffled)
     batch = Batch(
         id=batch_id,
         judge=judge.name,
@@ -287,6 +291,17 @@ def _anchors(
         )
         items.append(BatchItem(slot, anchor.scenario, anchor.candidate))
     return items
+
+
+def _anchors_first(rng: random.Random, items: Sequence[BatchItem]) -> list[BatchItem]:
+    """Return the items with enough anchors to assess a new judge among the first ones, however long the batch is."""
+    early = [item for item in items if item.slot.kind == "anchor"][:ENOUGH_ANCHORS]
+    slots = {item.slot.slot for item in early}
+    rest = [item for item in items if item.slot.slot not in slots]
+    room = FIRST_BATCH - len(early)
+    first = [*early, *rest[:room]]
+    rng.shuffle(first)
+    return [*first, *rest[room:]]
 
 
 def _repeat_of(item: BatchItem) -> BatchItem:

@@ -1,12 +1,13 @@
 """Converts a decision to an MLflow run, and back.
 
 What was drawn at its start never changes. The account is stored in a file named by a digest of its content, and a tag
-names the current one: so every look that somebody had stays on record, and anybody can compute it again.
+names the current one: so every look that somebody had stays on record, and anybody can compute it again. Two more tags
+may change: the budget, and who has stopped the decision.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tipbench.bench.tracking.batches import OF_DECISION
@@ -20,6 +21,8 @@ from tipbench.core.untrusted import json_text
 DECISION = "decision"
 _PLAN = "decision.json"
 _ACCOUNT = "tipbench.account"
+_BUDGET = "tipbench.budget"
+_STOPPED = "tipbench.stopped"  # by whom; empty or missing if nobody has
 
 
 @dataclass(frozen=True)
@@ -34,18 +37,27 @@ class DecisionPlan:
     claim: str
     good_enough: float  # points
     rubric_digest: str
+    options: Mapping[str, Any] = field(default_factory=dict)  # that the answers are generated with
 
 
-def write_decision(store: RunStore, experiment: Experiment, plan: DecisionPlan) -> None:
+def write_decision(
+    store: RunStore, experiment: Experiment, plan: DecisionPlan, rubric_text: str, budget: int | None
+) -> None:
     store.write_run(
         experiment,
         RunDraft(
             name=f"decision between {len(plan.rows)} rows",
             started_ms=plan.created_ms,
             ended_ms=plan.created_ms,
-            tags={KIND: DECISION, "tipbench.schema": SCHEMA, OF_DECISION: plan.id, "mlflow.source.name": "tipbench"},
+            tags={
+                KIND: DECISION,
+                "tipbench.schema": SCHEMA,
+                OF_DECISION: plan.id,
+                _BUDGET: _budget_tag(budget),
+                "mlflow.source.name": "tipbench",
+            },
             params={"claim": plan.claim, "good_enough": str(plan.good_enough), "rows": str(len(plan.rows))},
-            texts={_PLAN: json_text(asdict(plan))},
+            texts={_PLAN: json_text(asdict(plan)), "rubric.md": rubric_text},
         ),
     )
 
@@ -60,6 +72,30 @@ def find_decision(store: RunStore, experiment: Experiment) -> tuple[StoredRun, D
         except (ValueError, KeyError, TypeError) as error:
             raise StoredDataDamaged(f"the decision in run {run.run_id} can't be read: {error!r}") from error
     return None
+
+
+def budget_of(run: StoredRun) -> int | None:
+    """Return how many items judges may be given; None if there is no limit."""
+    text = run.tags.get(_BUDGET, "")
+    return int(text) if text.isdecimal() else None
+
+
+def stopped_by(run: StoredRun) -> str:
+    return run.tags.get(_STOPPED, "")
+
+
+def set_budget(store: RunStore, run: StoredRun, budget: int | None, at_ms: int) -> None:
+    store.extend_run(run, {_BUDGET: _budget_tag(budget)}, at_ms=at_ms)
+
+
+def set_stopped(store: RunStore, run: StoredRun, by: str, at_ms: int) -> None:
+    """Record who stopped the decision; an empty name takes that back."""
+    if stopped_by(run) != by:
+        store.extend_run(run, {_STOPPED: by}, at_ms=at_ms)
+
+
+def _budget_tag(budget: int | None) -> str:
+    return "" if budget is None else str(budget)
 
 
 def read_account(store: RunStore, run: StoredRun) -> dict[str, Any]:
