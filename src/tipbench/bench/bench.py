@@ -484,10 +484,14 @@ class Bench:
 
     @property
     def is_decision(self) -> bool:
-        """Whether the experiment was made for a decision in rounds."""
+        """Whether the experiment was made for a decision in rounds; False if it does not exist."""
         from tipbench.bench.tracking.batches import OF_DECISION
 
-        return OF_DECISION in self.experiment.tags
+        try:
+            found = self.store.find_experiment(self.options.experiment)
+        except NothingStored:
+            return False
+        return found is not None and OF_DECISION in found.tags
 
     # Comparing
 

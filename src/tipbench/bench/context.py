@@ -12,6 +12,7 @@ from tipbench.core.settings import Settings
 
 if TYPE_CHECKING:
     from tipbench.bench.collect.plan import Plan
+    from tipbench.bench.decide.rounds import Round
     from tipbench.bench.engines.catalog import Engines
 
 
@@ -23,6 +24,9 @@ class Observer:
 
     def done(self, outcome: Outcome) -> None:
         """Called when a cell was answered or failed, and is stored or being delivered."""
+
+    def judged(self, found: "Round") -> None:
+        """Called after each round of a decision that an automatic judge has scored."""
 
     def note(self, text: str) -> None:
         """Called with a sentence that the user may want to read."""

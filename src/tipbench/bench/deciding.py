@@ -7,7 +7,7 @@ lock: so no item goes to two judges, and every look is on record.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tipbench.bench.decide.rounds import POOL, Round, check_same, look, new_plan, stored_options
+from tipbench.bench.decide.rounds import POOL, Round, check_rules, check_same, look, new_plan, stored_options
 from tipbench.bench.judge.export import Exported, StoredFor, exclusive_judging
 from tipbench.bench.judge.judges.interface import Judge, JudgeName
 from tipbench.bench.judge.sample import BatchSize
@@ -62,6 +62,7 @@ def start_decision(bench: "Bench", rules: Mapping[str, Any], budget: int | None,
 
 def _start(bench: "Bench", experiment: Experiment | None, rules: Mapping[str, Any], budget: int | None) -> None:
     suite, options = bench.suite, bench.options
+    check_rules(**rules, budget=budget)
     if experiment and OF_DECISION not in experiment.tags:
         raise InvalidInput(
             f"experiment '{experiment.name}' was not made for a decision; choose a new one, such as --experiment "
@@ -83,6 +84,7 @@ def go_on(bench: "Bench", judge: "str | Judge | None") -> Round:
         if not _judge_next(bench, judge, found):
             return look_at(bench)
         found = _generate(bench)
+        bench.context.observer.judged(found)
     return found
 
 

@@ -35,7 +35,7 @@ _KEYS = (
     "has the columns row, item, score and, optionally, cluster.\n\n"
     "Exit status: 0 decided, 1 open, 2 refused."
 )
-@option_flags(*_KEYS)
+@option_flags(*_KEYS, suite="tip-pool", experiment="tip-pool-auto")
 @config_flag
 @click.option(
     "--judge", metavar="NAME", help="An automatic judge: command, webhook or model.  [default: a file for you]"
@@ -185,4 +185,4 @@ def _show(verdict: "Verdict", data: Mapping[str, Any], form: str) -> None:
     state = verdict.state
     counts = f"{counted(state.judgements, 'judgement')} on {counted(state.items, 'item')}"
     beside = f"; {data['spent']:,} scored by judges, anchors and repeats included" if "spent" in data else ""
-    out.print(f"{counts}{beside}.", style="dim")
+    out.print(f"{counts}{beside}. {verdict.other_account}", style="dim")

@@ -11,15 +11,19 @@ from tipbench.bench.options import Options, make_options, option_fields, read_co
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def option_flags(*keys: str) -> Callable[[_Command], _Command]:
-    """Add the flags of these keys, or of all options without any; a flag that is not given is passed as None."""
+def option_flags(*keys: str, **defaults: str) -> Callable[[_Command], _Command]:
+    """Add the flags of these keys, or of all options without any; a flag that is not given is passed as None.
+
+    `defaults` are those of a command that has others than a run.
+    """
 
     def decorate(command: _Command) -> _Command:
         for field in reversed(list(option_fields())):
             if keys and field.key not in keys:
                 continue
             flag = f"{field.flag}/--no-{field.flag.removeprefix('--')}" if field.type is bool else field.flag
-            default = "" if field.default in (None, False) else f"  [default: {field.default}]"
+            value = defaults.get(field.key, field.default)
+            default = "" if value in (None, False) else f"  [default: {value}]"
             command = click.option(
                 flag,
                 field.key,

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -22,6 +23,9 @@ from tipbench.bench.records import Answer, Outcome
 from tipbench.cli.console import Notes, err
 from tipbench.core.text import duration
 from tipbench.core.untrusted import printable
+
+if TYPE_CHECKING:
+    from tipbench.bench.decide.rounds import Round
 
 _COLUMNS_BESIDE_LABEL = 76
 
@@ -51,6 +55,11 @@ class CollectingObserver(Notes):
             self._display.done(outcome)
         for other in self._others:
             other.done(outcome)
+
+    def judged(self, found: "Round") -> None:
+        self.note(found.verdict.in_short)
+        for other in self._others:
+            other.judged(found)
 
     def waiting(self, text: str) -> None:
         self.note(text)
@@ -89,6 +98,8 @@ class ProgressBar:
     def planned(self, plan: Plan) -> None:
         if plan.stored:
             self._progress.console.print(plan.what_is_stored, style="dim")
+        if self._task is not None:  # of an earlier round
+            self._progress.remove_task(self._task)
         self._task = self._progress.add_task("collecting", total=len(plan.to_do), counts="")
 
     def done(self, outcome: Outcome) -> None:
@@ -119,7 +130,7 @@ class ProgressLines:
         self._started = 0.0
 
     def planned(self, plan: Plan) -> None:
-        self._total = len(plan.to_do)
+        self._total, self._count = len(plan.to_do), 0
         self._started = time.monotonic()
         if plan.stored:
             self._print(plan.what_is_stored)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from tipbench.bench.collect.plan import Plan
 from tipbench.bench.context import Observer
@@ -13,6 +14,9 @@ from tipbench.cli.console import note
 from tipbench.core.errors import InvalidInput, TipbenchError
 from tipbench.core.untrusted import printable
 from tipbench.server.jobs.progress import MAX_FAILURES, FailedCell, Phase, Progress
+
+if TYPE_CHECKING:
+    from tipbench.bench.decide.rounds import Round
 
 WRITE_INTERVAL_S = 0.25
 _REASON_CHARS = 300
@@ -70,8 +74,12 @@ class ProgressFile(Observer):
         self._waiting_items, self._record_id = waiting_items, record_id
         self.begin("done", message)
 
+    def judged(self, found: "Round") -> None:
+        self.begin("judge", found.verdict.in_short)
+
     def planned(self, plan: Plan) -> None:
         self._cells, self._stored = len(plan.to_do), plan.stored
+        self._done = self._failed = self._empty = 0  # a decision collects once a round
         self._started = self._clock()
         self.begin("collect")
 

@@ -67,6 +67,8 @@ def run_all(options: Options, progress_file: ProgressFile, export: Path | None =
         bench.set_options()
         progress_file.experiment = bench.options.experiment
         progress_file.begin("starting")
+        if bench.is_decision:
+            return _decide(bench, observer, progress_file)
         with observer.displayed():
             collected = bench.collect(**collect_options)
         show_summary(bench.options, collected, bench.store.address)
@@ -81,6 +83,15 @@ def run_all(options: Options, progress_file: ProgressFile, export: Path | None =
         show_leaderboard(bench.compare())
     progress_file.finish(f"{collected.in_short}; {judged.in_short}", judged.waiting_items)
     return 0 if collected.is_complete else 1
+
+
+def _decide(bench: Bench, observer: CollectingObserver, progress_file: ProgressFile) -> int:
+    """Go on with the decision that the experiment holds; without an automatic judge, generate what is judged next."""
+    with observer.displayed():
+        found = bench.decide(bench.options.judge)
+    note(found.verdict.says)
+    progress_file.finish(found.verdict.says, found.items_for(PERSON))
+    return 0
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from tipbench.server.ui.routers import routers as page_routers
 from tipbench.server.ui.static_files import PanelFiles
 from tipbench.server.views.batches import Drafts
 from tipbench.server.views.boards import Boards
+from tipbench.server.views.decisions import Decisions
 from tipbench.server.views.judging import JudgingDesk
 from tipbench.server.views.recommender import open_recommender_views
 from tipbench.server.views.run_requests import RunRequests
@@ -62,10 +63,11 @@ def admin_server(
     snapshots = SnapshotMemoryCache(stores)
     boards = Boards(stores, snapshots)
     drafts = Drafts(home / "server" / "drafts.db")
-    desk = JudgingDesk(stores, snapshots, drafts)
     runner = open_runner(address, home, settings, clock, _new_id)
     recommender = open_recommender_views(settings, clock, _new_id)
     requests = RunRequests(stores, snapshots, runner.is_local)
+    decisions = Decisions(stores, snapshots, requests, runner)
+    desk = JudgingDesk(stores, snapshots, drafts, decisions.generate_ahead)
     mlflow = MlflowPages(address, home / "server", settings, render_notice)
 
     @asynccontextmanager
@@ -90,13 +92,14 @@ def admin_server(
         default_response_class=JsonAnswer,
         lifespan=running,
     )
-    for router in routers(api_parts.Parts(boards, requests, runner, desk, access.tokens, recommender)):
+    for router in routers(api_parts.Parts(boards, requests, runner, desk, decisions, access.tokens, recommender)):
         app.include_router(router, responses=ERROR_RESPONSES)
     parts = ui_parts.Parts(
         boards=boards,
         requests=requests,
         runner=runner,
         desk=desk,
+        decisions=decisions,
         tokens=access.tokens,
         recommender=recommender,
         csrf=csrf_token,

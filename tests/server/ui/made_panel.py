@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tests.bench.compare.html.boards import Written, batch, board, failed, grid, report, texts
+from tests.server.ui.made_decision import MadeDecisions
 from tests.server.views.made_recommender import made_room
 from tipbench.bench.compare.html.page import Report
 from tipbench.bench.compare.leaderboard import Leaderboard
@@ -22,6 +23,7 @@ from tipbench.recommender.log.reward_statistics import RewardStatisticsReader
 from tipbench.server.jobs.interface import Job, UnknownJob
 from tipbench.server.jobs.progress import FailedCell, Progress
 from tipbench.server.ui import (
+    decisions,
     entrance,
     experiments,
     gates,
@@ -157,7 +159,7 @@ class MadeRequests(RunRequests):
         self.text = text
         self.asked: list[str | None] = []
 
-    def choices(self, ollama_url: str | None = None) -> Choices:
+    def choices(self, ollama_url: str | None = None, suite_name: str | None = None) -> Choices:
         self.asked.append(ollama_url)
         models = [
             ModelInfo(f"qwen2.5:0.5b{self.text}", "ollama", 494_000_000, "metadata", "d", 398_000_000, "Q4_K_M"),
@@ -292,6 +294,7 @@ def parts_of(**given: Any) -> Parts:
         "requests": MadeRequests(),
         "runner": MadeRunner(),
         "desk": JudgingDesk.__new__(JudgingDesk),  # no page here uses it
+        "decisions": MadeDecisions(requests=given.get("requests") or MadeRequests()),
         "tokens": MadeTokens(),
         "recommender": given.get("recommender") or made_room(),
         "csrf": lambda request: CSRF,
@@ -316,7 +319,7 @@ class Arrived:
 
 def app_of(parts: Parts, visitor: Visitor | None = ADMIN) -> FastAPI:
     app = FastAPI()
-    bench = (entrance, experiments, leaderboard, runs, run_form, jobs, judges)
+    bench = (entrance, experiments, decisions, leaderboard, runs, run_form, jobs, judges)
     for module in (*bench, recommender, simulations, gates, replays):
         app.include_router(module.router(parts))
     app.mount("/static", PanelFiles())

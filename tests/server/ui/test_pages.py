@@ -9,6 +9,7 @@ import pytest
 
 from tests.bench.compare.html.parsed import Node, parsed
 from tests.bench.compare.html.test_page import NASTY, UNSEEN
+from tests.server.ui.made_decision import MadeDecisions, a_round
 from tests.server.ui.made_panel import (
     CSRF,
     JUDGE,
@@ -56,6 +57,9 @@ def panel_with(text: str) -> Parts:
         boards=boards,
         runner=runner,
         requests=MadeRequests(text),
+        decisions=MadeDecisions(
+            text, a_round(text, judge=text), a_job("run", text=text), a_progress(text), MadeRequests(text)
+        ),
         tokens=MadeTokens(text),
         recommender=room_with(text),
         address=text,
@@ -96,6 +100,9 @@ def pages_with(text: str) -> list[str]:
         "/runs/models?ollama_url=http://elsewhere",
         "/judges",
         urls.leaderboard(text),
+        urls.decision(text),
+        urls.with_query(urls.DECISION_LIVE, experiment=text),
+        urls.NEW_DECISION,
         urls.runs(text),
         urls.runs(text, model=text, state="pending"),
         urls.run(text, judged.run_id),

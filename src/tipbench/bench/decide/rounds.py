@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, cast
 
 import numpy as np
@@ -32,8 +33,9 @@ from tipbench.bench.tracking.decisions import (
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import stored_cells
 from tipbench.bench.tracking.store import RunStore
-from tipbench.core.errors import InvalidInput
-from tipbench.statistics.betting import BATCH, Claim, decide, wealth_for
+from tipbench.core.errors import InvalidInput, Problems
+from tipbench.core.untrusted import shown
+from tipbench.statistics.betting import BATCH, CLAIMS, Claim, decide, wealth_for
 from tipbench.statistics.units import Floats
 
 POOL = "tip-pool"  # the suite of a decision that names none
@@ -218,6 +220,19 @@ def stored_options(plan: DecisionPlan, given: Mapping[str, Any]) -> dict[str, An
                 f"{given[key]!r} out, or choose another --experiment"
             )
     return {**plan.options, **given}
+
+
+def check_rules(claim: str, good_enough: float, budget: int | None) -> None:
+    """Raise Problems with every rule that can't be used."""
+    problems = []
+    if claim not in CLAIMS:
+        problems.append(f"claim: must be {' or '.join(CLAIMS)} (given: {shown(claim, 40)})")
+    if not (isfinite(good_enough) and good_enough >= 0):
+        problems.append(f"good_enough: must be a number of points from 0 on (given: {shown(good_enough, 40)})")
+    if budget is not None and budget < 1:
+        problems.append(f"budget: must be at least 1 judgement (given: {budget})")
+    if problems:
+        raise Problems("the decision can't be started:", problems)
 
 
 def check_same(stored: DecisionPlan, rules: Mapping[str, Any], rubric_digest: str, experiment: str) -> None:

@@ -48,20 +48,24 @@ class Verdict:
         return 0 if self.is_decided else judgements_to_decide(self.state, self.rules)
 
     @property
+    def loss(self) -> str:
+        """The expected loss in words."""
+        return "an amount that can't be estimated" if self.expected_loss is None else _points(self.expected_loss)
+
+    @property
     def says(self) -> str:
         if self.is_proven:
             return _proven(self.pick, len(self.rows), self.rules)
         if self.state.items == 0:
             return f"Nothing is judged yet: {len(self.rows)} rows are in."
-        loss = "an amount that can't be estimated" if self.expected_loss is None else _points(self.expected_loss)
         if self.is_decided:
             return (
-                f"Take {self.pick}: picking it is expected to lose {loss}. That it is the best is not proven: "
+                f"Take {self.pick}: picking it is expected to lose {self.loss}. That it is the best is not proven: "
                 f"{self._rows_left()} may be."
             )
         return (
             f"Undecided: {self._rows_left()} may be the best. {self.pick} leads; picking it now is expected to lose "
-            f"{loss}."
+            f"{self.loss}."
         )
 
     @property
@@ -76,12 +80,38 @@ class Verdict:
         return f"judge the next batch{more}"
 
     @property
+    def in_short(self) -> str:
+        """Where it stands, in one line for a log: who leads, who is out, what picking now costs, what is left."""
+        state = self.state
+        out = sum(one is not None for one in state.out_after)
+        parked = f", {int(state.parked.sum())} not judged for now" if state.parked.any() else ""
+        loss = (
+            "" if self.expected_loss is None else f"; picking it now is expected to lose {_points(self.expected_loss)}"
+        )
+        likely = f"; some {self.likely_left:,} more judgements are likely" if self.likely_left else ""
+        return (
+            f"After {counted(state.items, 'item')} and {counted(state.judgements, 'judgement')}: {self.pick} leads, "
+            f"{out} of {counted(len(self.rows), 'row')} out{parked}{loss}{likely}."
+        )
+
+    @property
+    def other_account(self) -> str:
+        """What the account of the other claim says by now."""
+        other: Claim = "new" if self.rules.claim == "pool" else "pool"
+        wealth = self.state.wealth[other]
+        out = int((wealth >= self.rules.wealth).sum())
+        what = "new scenarios of this kind" if other == "new" else "the answers of this pool"
+        return f"By the account about {what}, {out} of {counted(len(self.rows), 'row')} would be out by now."
+
+    @property
     def _good_enough(self) -> float:
         return self.rules.good_enough * (self.scale[1] - self.scale[0])
 
     def _rows_left(self) -> str:
         left = len(self.state.left)
-        return "both rows" if left == len(self.rows) == 2 else f"{left} of {counted(len(self.rows), 'row')}"
+        if left == len(self.rows):
+            return "both rows" if left == 2 else f"all {left} rows"
+        return f"{left} of {counted(len(self.rows), 'row')}"
 
     def as_data(self) -> dict[str, Any]:
         state = self.state
@@ -90,6 +120,7 @@ class Verdict:
             "proven": self.is_proven,
             "says": self.says,
             "next": self.next,
+            "other_account": self.other_account,
             "stopped": self.stopped,
             "leader": self.pick if state.items else None,
             "judgements": state.judgements,
@@ -105,6 +136,8 @@ class Verdict:
                     "row": name,
                     "out_after": state.out_after[number],
                     "parked": bool(state.parked[number]),
+                    "state": _state(self, number),
+                    "judged": state.judged[number],
                     "mean": _mean(state.means[number], self.scale),
                     "wealth": {claim: _finite(values[number]) for claim, values in state.wealth.items()},
                 }

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Depends
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel
 
-from tipbench.server.api import experiments, jobs, judges, judging, recommend, runs, simulations
+from tipbench.server.api import decisions, experiments, jobs, judges, judging, recommend, runs, simulations
 from tipbench.server.api import routers as health
 from tipbench.server.api.parts import Parts
 
@@ -15,7 +15,7 @@ _TOKEN = HTTPBearer(
 
 def routers(parts: Parts) -> list[APIRouter]:
     authenticated = APIRouter(dependencies=[Depends(_TOKEN)])
-    for one in (experiments, runs, jobs, judging, judges, recommend, simulations):
+    for one in (experiments, runs, decisions, jobs, judging, judges, recommend, simulations):
         authenticated.include_router(one.router(parts))
     return [health.router(), authenticated, judging.callback_router(parts)]
 

@@ -129,7 +129,12 @@ def batch_path(batch: str, *below: str) -> str:
 
 
 def sizes_for(waiting: Waiting) -> list[Size]:
-    """Return the sizes to choose from, the smallest first; the first batch of a new judge has one size."""
+    """Return the sizes to choose from, the smallest first.
+
+    The first batch of a new judge has one size, and so has the next batch of a decision.
+    """
+    if waiting.items is not None:
+        return [Size(FIRST_BATCH, waiting.items, approximate_duration(seconds_for(waiting.items)))]
     found: list[Size] = []
     for value in (FIRST_BATCH,) if waiting.is_new else SIZES:
         if not found or mix_for(found[-1].value, is_new=False).candidates < waiting.candidates:

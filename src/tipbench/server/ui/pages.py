@@ -16,6 +16,7 @@ from tipbench.core.text import duration
 from tipbench.server.jobs.interface import Runner
 from tipbench.server.ui import messages, urls
 from tipbench.server.views.boards import Boards
+from tipbench.server.views.decisions import Decisions
 from tipbench.server.views.judging import JudgingDesk
 from tipbench.server.views.recommender import RecommenderViews
 from tipbench.server.views.run_requests import RunRequests
@@ -30,6 +31,7 @@ class Parts:
     requests: RunRequests
     runner: Runner
     desk: JudgingDesk
+    decisions: Decisions
     tokens: Tokens
     recommender: RecommenderViews
     csrf: Callable[[Request], str]  # the CSRF token for this visitor's requests

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from tipbench.server.ui import (
+    decisions,
     entrance,
     experiments,
     gates,
@@ -20,7 +21,7 @@ from tipbench.server.ui import (
 from tipbench.server.ui.pages import Parts
 
 _PAGES = (
-    *(entrance, experiments, leaderboard, runs, run_form, jobs, judging, judges),
+    *(entrance, experiments, decisions, leaderboard, runs, run_form, jobs, judging, judges),
     *(recommender, simulations, gates, replays),
 )
 

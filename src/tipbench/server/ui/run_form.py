@@ -41,11 +41,11 @@ class RunFields:
     more: Sequence[RunField]  # collapsed
 
 
-def run_fields(choices: Choices, now_s: float) -> RunFields:
-    fields = {one.key: one for one in option_fields() if one.key not in _NOT_DRAWN}
+def run_fields(choices: Choices, now_s: float, without: Sequence[str] = ()) -> RunFields:
+    fields = {one.key: one for one in option_fields() if one.key not in (*_NOT_DRAWN, *without)}
     by_key = {key: _run_field(field, choices, now_s) for key, field in fields.items()}
     more = [field for key, field in by_key.items() if key not in _IN_VIEW]
-    return RunFields([by_key[key] for key in _IN_VIEW], more)
+    return RunFields([by_key[key] for key in _IN_VIEW if key in by_key], more)
 
 
 def _run_field(field: OptionField, choices: Choices, now_s: float) -> RunField:

@@ -27,6 +27,11 @@ ACCEPT = "/experiments/accept"
 ASK = "/experiments/ask"
 REWARDS = "/experiments/rewards"
 TEXTS = "/experiments/texts"
+DECISION = "/experiments/decision"
+NEW_DECISION = "/experiments/decision/new"
+DECISION_LIVE = "/experiments/decision/live"
+STOP_DECISION = "/experiments/decision/stop"
+CONTINUE_DECISION = "/experiments/decision/continue"
 RUNS = "/experiments/runs"
 RUN = "/experiments/run"
 ANSWER = "/experiments/run/answer.txt"
@@ -40,6 +45,10 @@ def with_query(path: str, **query: str | int | None) -> str:
 
 def leaderboard(experiment: str) -> str:
     return with_query(LEADERBOARD, experiment=experiment)
+
+
+def decision(experiment: str) -> str:
+    return with_query(DECISION, experiment=experiment)
 
 
 def runs(experiment: str, **wanted: str | int | None) -> str:

@@ -1,7 +1,7 @@
 """Experiments, leaderboards and runs for API and pages, cached in memory until the store changes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tipbench.bench.compare.html.page import Report
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
@@ -12,7 +12,7 @@ from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.records import StoredCell
 from tipbench.bench.report import Evidence, load_evidence
 from tipbench.bench.suites.load import built_in_prefixes
-from tipbench.bench.tracking.batches import applied_batches, batch_runs
+from tipbench.bench.tracking.batches import OF_DECISION, applied_batches, batch_runs
 from tipbench.bench.tracking.descriptions import DESCRIPTION
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates
@@ -44,6 +44,7 @@ class ExperimentLine:
     pending: int
     failed: int
     problem: str = ""  # why its runs can't be read
+    decision: bool = False  # it holds a decision in rounds
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,8 @@ class Boards:
             raise
         except StoredDataDamaged as error:  # list the other experiments anyway
             return ExperimentLine(*about, 0, 0, 0, 0, str(error))
-        return entry.cached("line", lambda: _counted(about, entry.snapshot.cells))
+        decision = OF_DECISION in experiment.tags
+        return entry.cached("line", lambda: replace(_counted(about, entry.snapshot.cells), decision=decision))
 
 
 def state_of(cell: StoredCell) -> str:

@@ -1,7 +1,7 @@
 """The judging desk: batches for people who judge in the browser or over the API, and their drafts."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,12 +17,13 @@ from tipbench.bench.judge.sample import BatchSize, fitting_sample
 from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.judge.verify import read_judge_data
 from tipbench.bench.suites.rubric import Rubric
-from tipbench.bench.tracking.batches import is_applied
+from tipbench.bench.tracking.batches import OF_DECISION, is_applied
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.core.errors import DatabaseBusy, InvalidInput, NotFound, NothingPending, StoredDataDamaged
 from tipbench.core.locks import TimedLock
 from tipbench.core.untrusted import json_text
 from tipbench.server.views.batches import Batches, Drafts, OpenedBatch, our_experiments, pending
+from tipbench.server.views.decisions import current_round
 from tipbench.server.views.sheet import (
     MAX_NOTE_LENGTH,
     NO_FIELDS,
@@ -60,6 +61,7 @@ class Waiting:
     open: Sequence[OpenBatch]
     candidates: int  # outside open batches, as many as new batches would include
     is_new: bool = False  # the next batch is a small one with many anchors: the judge has too few that count
+    items: int | None = None  # size of the next batch, if it is of a decision, whose batches have a size of their own
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,18 @@ class _JudgeExperiment(NamedTuple):
 class JudgingDesk:
     """The judging desk of one store. Judges see only their own batches; others' are reported as not found."""
 
-    def __init__(self, stores: StoreProvider, snapshots: SnapshotMemoryCache, drafts: Drafts) -> None:
+    def __init__(
+        self,
+        stores: StoreProvider,
+        snapshots: SnapshotMemoryCache,
+        drafts: Drafts,
+        after_scores: Callable[[Experiment], None] = lambda _: None,
+    ) -> None:
+        """`after_scores` is called with an experiment whose scores have changed."""
         self._stores = stores
         self._snapshots = snapshots
         self._drafts = drafts
+        self._after_scores = after_scores
         self._batches = Batches(stores, drafts)
         self._export_lock = _timed_lock()
         self._locks = tuple(_timed_lock() for _ in range(_LOCKS))
@@ -93,15 +103,23 @@ class JudgingDesk:
     def waiting(self, judge: str, wanted: str | None = None) -> Waiting:
         """Return what waits in all experiments, or in the wanted one, including what others have scored there."""
         found: list[OpenBatch] = []
-        candidates, new = 0, False
+        candidates, new, items = 0, False, None
         for one in self._experiments_for(judge, wanted):
             found += map(self._summary, one.opened)
-            cells = pending(one.entry, judge, one.opened, unjudged=wanted is None)
-            if cells:
-                sample = fitting_sample([cell.candidates for cell in one.entry.snapshot.cells])  # as a batch does
-                candidates += sum(min(sample, cell.candidates) for cell in cells)
-                new = self._is_new(judge, one)  # of the newest experiment, which is next
-        return Waiting(sorted(found, key=lambda one: (-one.done, -one.created_ms)), candidates, new)
+            own, size = self._waiting_in(one, judge, unjudged=wanted is None)
+            if own:  # of the newest experiment, which is next
+                candidates, new, items = candidates + own, self._is_new(judge, one), size
+        return Waiting(sorted(found, key=lambda one: (-one.done, -one.created_ms)), candidates, new, items)
+
+    def _waiting_in(self, one: _JudgeExperiment, judge: str, unjudged: bool) -> tuple[int, int | None]:
+        """Return how many candidates wait for the judge, and the size of the next batch if that is fixed."""
+        if OF_DECISION in one.experiment.tags:
+            found = current_round(self._stores, one.entry)
+            own = () if found.exceeds_budget(judge) else found.next_for(judge)
+            return len(own), found.items_for(judge)
+        cells = pending(one.entry, judge, one.opened, unjudged)
+        sample = fitting_sample([cell.candidates for cell in one.entry.snapshot.cells])  # as a batch does
+        return sum(min(sample, cell.candidates) for cell in cells), None
 
     def next_batch(self, judge: str, experiment: str | None = None, items: int | None = None) -> OpenBatch | None:
         """Return an open batch to continue, else a new one of what is pending; None if nothing is.
@@ -118,7 +136,7 @@ class JudgingDesk:
             if open_ones:
                 return max(open_ones, key=lambda one: (one.done, one.created_ms))
             for one in reversed(chosen):  # newest first
-                if pending(one.entry, judge, one.opened, unjudged=experiment is None):
+                if self._waiting_in(one, judge, unjudged=experiment is None)[0]:
                     with suppress(NothingPending):  # somebody was faster than our snapshot
                         return self._export(one.experiment, rubric_of(one.entry.snapshot), judge, items)
         return max(summaries, key=lambda one: one.created_ms, default=None)
@@ -208,9 +226,11 @@ class JudgingDesk:
 
     def _apply_to(self, experiment: Experiment, rubric: Rubric, data: dict[str, Any], options: ApplyOptions) -> Applied:
         try:
-            return self._bench(experiment, rubric).apply(data, options)
+            applied = self._bench(experiment, rubric).apply(data, options)
         finally:
             self._snapshots.invalidate(experiment.id)
+        self._after_scores(experiment)
+        return applied
 
     def _is_new(self, judge: str, one: _JudgeExperiment) -> bool:
         store, rubric = self._stores.store(), rubric_of(one.entry.snapshot)

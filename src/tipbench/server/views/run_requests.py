@@ -68,9 +68,10 @@ class RunRequests:
         self._snapshots = snapshots
         self._runs_locally = runs_locally
 
-    def choices(self, ollama_url: str | None = None) -> Choices:
+    def choices(self, ollama_url: str | None = None, suite_name: str | None = None) -> Choices:
         settings = self._stores.settings
-        options = make_options({"ollama_url": ollama_url} if ollama_url else {})
+        given = {"ollama_url": ollama_url, "suite": suite_name}
+        options = make_options({key: value for key, value in given.items() if value})
         refuse_credentials(options)  # an @ or a ? could also disguise an address
         _refuse_other_addresses(options, settings)
         suite = load_suite(options.suite)
