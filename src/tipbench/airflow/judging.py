@@ -11,7 +11,7 @@ from tipbench.bench.engines.interface import loads_on_a_server
 from tipbench.bench.judge.export import pending_runs, waiting_runs
 from tipbench.bench.judge.judges.catalog import PERSON, JudgeParts, judge_model, make_judge, person
 from tipbench.bench.judge.judges.interface import JudgeName
-from tipbench.bench.judge.sample import EVERYTHING, ONE_SITTING
+from tipbench.bench.judge.sample import EVERYTHING
 from tipbench.bench.judge.verify import read_judge_data
 from tipbench.bench.tracking.batches import BATCH, batch_file, find_batch, has_file, is_applied, read_batch
 from tipbench.bench.tracking.interface import StoredRun
@@ -150,7 +150,7 @@ def _open_batch(bench: Bench, judge: JudgeName) -> StoredRun | None:
 
 def _new_batch(bench: Bench, judge: JudgeName) -> StoredRun | None:
     try:
-        made = bench.new_batch(judge, EVERYTHING if bench.options.judge else ONE_SITTING, "page")
+        made = bench.new_batch(judge, EVERYTHING if bench.options.judge else None, "page")
     except NothingPending:
         return None
     return find_batch(bench.store, bench.experiment, made.file["batch"])

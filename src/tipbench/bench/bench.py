@@ -316,8 +316,7 @@ class Bench:
         Of a decision it is what its next round needs, whatever the size. Raises NothingPending if there is nothing to
         judge.
         """
-        from tipbench.bench.judge.export import export_batch
-        from tipbench.bench.judge.sample import ONE_SITTING
+        from tipbench.bench.judge.export import DEFAULT_SIZE, export_batch
 
         context = self.context
         if self.is_decision and not (size and size.only):
@@ -332,7 +331,7 @@ class Bench:
             self.options.seed,
             context.new_id,
             self.now_ms,
-            size or ONE_SITTING,
+            size or DEFAULT_SIZE,
             self.anchors,
             stored_for,
         )

@@ -44,8 +44,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--sample",
     type=click.IntRange(min=1),
     metavar="K",
-    help="Candidates of each cell, for --export and --run."
-    "  [default: what a person gets through in two hours; all for --run]",
+    help="Candidates of each cell, for --export and --run.  [default: 1; all for --run]",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N candidates in the batch.")
 @click.option(
@@ -105,7 +104,7 @@ def command(
     if run_name:
         check_judge(run_name, Settings())
     apply_options = ApplyOptions(partial, dry_run, replace, _accepted(accept_drift))
-    size = BatchSize(sample, limit, items)
+    size = BatchSize(sample or (EVERYTHING.sample if run_name else 1), limit, items)
     if export:
         person(judge_name or PERSON)
     with bench_of(options) as bench:
@@ -124,7 +123,6 @@ def command(
         if apply:
             applied = bench.apply(apply, apply_options)
         else:
-            size = BatchSize(sample or EVERYTHING.sample, limit, items)
             applied = bench.judge(run_name or "", judge_name, size, apply_options)
         show_applied(applied, apply_options)
         if not apply_options.dry_run:

@@ -35,10 +35,13 @@ def show_exported(path: Path, exported: Exported, then: str) -> None:
         soft_wrap=True,
     )
     if exported.left_out:
+        each = (
+            "one candidate of each cell, because more scenarios tell more than more candidates of one"
+            if exported.sample == 1
+            else f"up to {exported.sample} of each cell's candidates, one of every cell before a second of any"
+        )
         out.print(
-            f"It holds up to {exported.sample} of each cell's candidates; {exported.left_out} are left out. --sample K "
-            f"takes K of each cell.",
-            soft_wrap=True,
+            f"It holds {each}; {exported.left_out} are left out. --sample K takes K of each cell.", soft_wrap=True
         )
     out.print(
         f"Fill in 'scores' of every item by the rubric in the file, a whole number each.\nThen: {then}", soft_wrap=True

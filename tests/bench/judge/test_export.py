@@ -19,10 +19,10 @@ from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.sample import ANCHORS, REPEATS, BatchSize
 from tipbench.bench.records import Batch
 from tipbench.bench.suites.load import load_suite
-from tipbench.bench.tracking.batches import batch_runs, read_batch
+from tipbench.bench.tracking.batches import applied_batch, batch_runs, read_batch
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import stored_runs
-from tipbench.core.errors import InvalidInput
+from tipbench.core.errors import InvalidInput, NothingPending
 from tipbench.core.paths import server_folder
 
 SUITE = load_suite("tip")
@@ -114,7 +114,7 @@ def test_the_order_can_not_be_computed_from_the_file_and_the_seed(work: Bench, e
     """With the secret, which only the manifest holds, the draw can be done again; without it, it can't."""
     file, batch = _export(work, experiment).file, _batch(work, experiment)
     runs = sorted((run.tags["tipbench.cell_key"], run.run_id) for run in stored_runs(work.store, experiment))
-    candidates = [run_id for _, run_id in runs for _ in range(5)]
+    candidates = [run_id for _ in range(5) for _, run_id in runs]
 
     def recovered(guess: str) -> int:
         """How many slots' runs somebody finds out who takes this for the draw's seed."""
@@ -149,20 +149,46 @@ def test_two_batches_have_no_slot_in_common_and_the_same_candidates(work: Bench,
     assert len(own[0]) == 24
 
 
-def test_the_default_fits_into_two_hours(work: Bench, collected: Callable[..., Experiment]) -> None:
+def test_the_default_is_one_candidate_of_each_cell(work: Bench, collected: Callable[..., Experiment]) -> None:
     experiment = collected(models="scripted/a,scripted/b,scripted/c,scripted/d", n_scenarios=0)
     now = (work.context.new_id, work.now_ms)
     exported = export_batch(work.store, experiment, RUBRIC, JudgeName("ana"), 0, *now, BatchSize(), SUITE.anchors)
     assert (exported.sample, exported.candidates, exported.left_out) == (1, 96, 96 * 4)
-    assert exported.items * 45 < 7200
 
 
-def test_a_limit_takes_whole_cells_and_others_next_time(work: Bench, experiment: Experiment) -> None:
-    exported = _export(work, experiment, sample=2, limit=7)
-    assert exported.candidates == 6
-    assert exported.anchors == 6
-    with pytest.raises(InvalidInput, match="--limit 1 leaves no room"):
-        _export(work, experiment, sample=2, limit=1)
+def test_a_limit_takes_one_of_each_cell_before_a_second_of_any(work: Bench, experiment: Experiment) -> None:
+    _export(work, experiment, sample=2, limit=7)
+    by_cell = Counter(slot.run_id for slot in _batch(work, experiment).slots if slot.kind == "candidate")
+    assert sorted(by_cell.values()) == [1] * 7
+    _export(work, experiment, "ben", sample=2, limit=15)
+    by_cell = Counter(slot.run_id for slot in _batch(work, experiment).slots if slot.kind == "candidate")
+    assert sorted(by_cell.values()) == [1] * 9 + [2] * 3
+
+
+def test_a_second_candidate_of_each_cell_is_asked_for_once_all_have_one(work: Bench, experiment: Experiment) -> None:
+    """Its score is averaged with the first one's; nothing is judged twice."""
+    with Bench("x", context=work.context) as bench:
+        first = bench.new_batch(JudgeName("ana"))
+        bench.apply(filled(first.file))
+        seen = {(slot.run_id, slot.candidate) for slot in _batch(work, experiment).slots if slot.run_id}
+        with pytest.raises(NothingPending, match="--sample 2 takes one more candidate of each cell"):
+            bench.new_batch(JudgeName("ana"))
+        second = bench.new_batch(JudgeName("ana"), BatchSize(sample=2))
+        assert second.candidates == 12
+        new = {(slot.run_id, slot.candidate) for slot in _batch(work, experiment).slots if slot.run_id}
+        assert not new & seen
+        bench.apply(filled(second.file))
+        with pytest.raises(NothingPending, match="--sample 3 takes one more"):
+            bench.new_batch(JudgeName("ana"), BatchSize(sample=2))
+        (cell,) = [one for one in bench.snapshot().cells if one.run_id == min(run_id for run_id, _ in seen)]
+        given = {
+            (verdict.slot.run_id, verdict.slot.candidate): verdict.composite
+            for run in batch_runs(work.store, experiment)
+            for verdict in (applied_batch(work.store, run) or pytest.fail("not applied")).verdicts
+            if verdict.slot.kind == "candidate" and verdict.slot.run_id == cell.run_id
+        }
+        assert len(given) == 2
+        assert cell.metrics["composite"] == pytest.approx(sum(given.values()) / 2)
 
 
 def test_the_first_20_items_have_12_anchors_and_the_next_3_others(work: Bench, experiment: Experiment) -> None:
@@ -175,7 +201,7 @@ def test_the_first_20_items_have_12_anchors_and_the_next_3_others(work: Bench, e
         assert (applied.counted, applied.drift.assessable) == (True, True)
         _export(work, experiment, items=20)
         second = _batch(work, experiment)
-        assert _kinds(second) == {"candidate": 15, "anchor": 3, "repeat": 1}, "whole cells"
+        assert _kinds(second) == {"candidate": 16, "anchor": 3, "repeat": 1}
         assert not _anchors(seen) & _anchors(second), "none that the judge has seen"
         _export(work, experiment, "ben", sample=1, items=20)
         third = _batch(work, experiment)
@@ -186,18 +212,6 @@ def test_the_first_20_items_have_12_anchors_and_the_next_3_others(work: Bench, e
 def test_few_pending_texts_make_a_smaller_first_batch(work: Bench, experiment: Experiment) -> None:
     exported = _export(work, experiment, sample=1, limit=3, items=20)
     assert (exported.candidates, exported.anchors, exported.repeats) == (3, 6, 1)
-
-
-def test_later_batches_sample_as_many_of_each_cell_as_the_first(
-    work: Bench, collected: Callable[..., Experiment]
-) -> None:
-    """Otherwise what is left would seem to fit into two hours with more of each cell."""
-    collected(models="scripted/a,scripted/b,scripted/c,scripted/d", n_scenarios=0)
-    with Bench("x", context=work.context) as bench:
-        for _ in range(2):
-            exported = bench.new_batch(JudgeName("ana"), BatchSize(items=80))
-            assert exported.sample == 1
-            bench.apply(filled(exported.file))
 
 
 def test_what_is_in_a_file_is_left_out_of_the_next_until_nothing_else_waits(

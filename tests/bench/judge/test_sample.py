@@ -1,8 +1,7 @@
-"""A batch fits into a sitting, and judges get the same candidates."""
+"""What goes into a batch, and that judges get the same candidates."""
 
 import random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,25 +13,11 @@ from tipbench.bench.judge.sample import (
     Mix,
     anchors_for,
     fitting_mix,
-    fitting_sample,
     mix_for,
     repeats_for,
     sample_candidates,
-    seconds_for,
-    take_cells,
+    take_layers,
 )
-
-
-@pytest.mark.parametrize(("cells", "expected"), [([5] * 96, 1), ([5] * 24, 5), ([5] * 40, 3), ([1], 1), ([], 1)])
-def test_the_most_that_two_hours_leave_time_for(cells: list[int], expected: int) -> None:
-    assert fitting_sample(cells) == expected
-
-
-@given(st.lists(st.integers(1, 20), max_size=300))
-def test_a_default_batch_is_done_in_two_hours_or_has_one_candidate_a_cell(cells: list[int]) -> None:
-    sample = fitting_sample(cells)
-    items = sum(min(sample, count) for count in cells)
-    assert sample == 1 or seconds_for(items + anchors_for(items) + repeats_for(items)) <= 7200
 
 
 def test_small_batches_carry_fewer_anchors_and_repeats() -> None:
@@ -72,15 +57,33 @@ def test_candidates_depend_on_cell_and_seed_alone(key: str, seed: int, count: in
     assert set(chosen) <= set(range(count))
 
 
-@given(st.dictionaries(st.text(), st.lists(st.integers(), min_size=1, max_size=5)), st.integers(1, 30))
-def test_a_limit_is_kept_by_whole_cells(cells: dict[str, list[int]], limit: int) -> None:
-    taken = take_cells(random.Random(1), cells, limit)
-    assert len(taken) <= limit
-    everything = take_cells(random.Random(1), cells, None)
-    assert len(everything) == sum(len(items) for items in cells.values())
+@given(st.text(), st.integers(), st.integers(0, 30), st.integers(1, 40))
+def test_a_larger_sample_begins_with_the_smaller_one(key: str, seed: int, count: int, sample: int) -> None:
+    assert sample_candidates(key, seed, count, sample + 1)[:sample] == sample_candidates(key, seed, count, sample)
+
+
+Cells = dict[str, list[tuple[int, int]]]
+CELLS = st.dictionaries(
+    st.text(), st.lists(st.integers(), min_size=1, max_size=5).map(lambda items: list(enumerate(items)))
+)
+
+
+@given(CELLS, st.integers(1, 30))
+def test_a_limit_is_filled_with_one_of_each_cell_before_a_second_of_any(cells: Cells, limit: int) -> None:
+    named = {key: [(number, (key, number)) for number, _ in items] for key, items in cells.items()}
+    taken = take_layers(random.Random(1), named, limit)
+    assert len(taken) == min(limit, sum(map(len, cells.values())))
+    if any(number > 0 for _, number in taken):
+        assert {key for key, number in taken if number == 0} == set(cells)
+    assert len(take_layers(random.Random(1), named, None)) == sum(map(len, cells.values()))
 
 
 def test_preferred_cells_are_drawn_before_others() -> None:
-    cells = {str(number): [number] for number in range(40)}
+    cells = {str(number): [(0, number)] for number in range(40)}
     first = {str(number) for number in range(5)}
-    assert {0, 1, 2, 3, 4} < set(take_cells(random.Random(1), cells, 8, first))
+    assert {0, 1, 2, 3, 4} < set(take_layers(random.Random(1), cells, 8, first))
+
+
+def test_what_was_judged_before_counts_as_the_first_of_its_cell() -> None:
+    cells = {"seen": [(1, "second")], "fresh": [(0, "first"), (1, "second of fresh")]}
+    assert take_layers(random.Random(1), cells, 1) == ["first"]

@@ -46,7 +46,7 @@ def _runs(desk: JudgingDesk, batch: str) -> set[str]:
 def test_what_waits_is_exported_once_and_gone_on_with(desk: JudgingDesk) -> None:
     before = desk.waiting("person")
     assert before.open == [] or not before.open
-    assert before.candidates == 32
+    assert before.candidates == 16
     batch = started(desk)
     assert started(desk) == batch
     after = desk.waiting("person")
@@ -68,7 +68,7 @@ def test_all_items_scored_one_by_one_change_the_leaderboard(desk: JudgingDesk, b
     assert desk.waiting("person").candidates == 0
     assert desk.next_batch("person") is None
     assert desk.waiting("anna").candidates == 0
-    assert desk.waiting("anna", EXPERIMENT).candidates == 32  # a second opinion, for whoever asks for it
+    assert desk.waiting("anna", EXPERIMENT).candidates == 16  # a second opinion, for whoever asks for it
 
 
 def test_what_was_given_outlives_the_server(
@@ -227,7 +227,7 @@ def test_a_batch_in_a_file_is_not_offered_again_until_the_judge_takes_it_over(
     in_file = json.loads(file.read_text())
     waiting = desk.waiting("person")
     assert [(one.batch, one.items, one.exported) for one in waiting.open] == [(in_file["batch"], 20, True)]
-    assert waiting.candidates == 26, "of 32"
+    assert waiting.candidates == 10, "of 16"
     other = desk.next_batch("person", items=40)
     assert other is not None
     assert other.batch != in_file["batch"]
@@ -273,7 +273,7 @@ def test_a_new_judge_gets_a_small_first_batch_and_is_new_again_after_a_hold(desk
     assert held.drift.borrowed
     assert held.in_quarantine
     assert desk.waiting("person").is_new
-    assert desk.waiting("person").candidates == 26, "what is on hold waits again"
+    assert desk.waiting("person").candidates == 10, "what is on hold waits again"
 
 
 def test_of_two_exports_the_one_that_was_begun_is_gone_on_with(desk: JudgingDesk, address: str, tmp_path: Any) -> None:
@@ -383,7 +383,7 @@ def test_an_experiment_that_can_not_be_read_holds_up_no_other(
             "UPDATE tags SET value = '99' WHERE key = 'tipbench.schema' AND run_uuid IN (SELECT run_uuid FROM runs "
             "JOIN experiments USING (experiment_id) WHERE experiments.name = 'tip-bench-damaged')"
         )
-    assert desk.waiting("anna").candidates == 32
+    assert desk.waiting("anna").candidates == 16
     assert desk.next_batch("anna") is not None
     assert "tip-bench-damaged" in caplog.text
     with pytest.raises(StoredDataDamaged):
@@ -440,6 +440,6 @@ def test_a_run_that_was_deleted_meanwhile_takes_no_other_scores_along(desk: Judg
         )
     assert [one.batch for one in desk.waiting("anna").open] == [batch]
     applied = desk.submit(batch, "anna")
-    assert (applied.runs, applied.candidates, applied.left) == (15, 30, 2)
-    assert desk.report(batch, "anna").candidates == 30
+    assert (applied.runs, applied.candidates, applied.left) == (15, 15, 1)
+    assert desk.report(batch, "anna").candidates == 15
     assert desk.waiting("anna").open == []

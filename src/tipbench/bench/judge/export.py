@@ -2,7 +2,8 @@
 
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,17 +14,15 @@ from tipbench.bench.judge.file import BatchItem, judge_file
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.sample import (
     FIRST_BATCH,
-    ONE_SITTING,
     BatchSize,
     Mix,
     Redactor,
     anchors_for,
     fitting_mix,
-    fitting_sample,
     mix_around,
     repeats_for,
     sample_candidates,
-    take_cells,
+    take_layers,
 )
 from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.records import Batch, GoldItem, Slot, StoredCell
@@ -45,7 +44,7 @@ from tipbench.bench.tracking.batches import (
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import KIND, stored_candidates, stored_cell, stored_runs
 from tipbench.bench.tracking.store import RunStore
-from tipbench.core.errors import InvalidInput, NothingPending, SuiteError
+from tipbench.core.errors import NothingPending, SuiteError
 from tipbench.core.identity import text_digest
 from tipbench.core.locks import exclusive
 from tipbench.core.paths import lock_path
@@ -56,6 +55,7 @@ from tipbench.core.text import counted, utc_minute
 StoredFor = Literal["program", "page", "file", "job"]
 _SLOT_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 _SLOT_LENGTH = 8
+DEFAULT_SIZE = BatchSize()
 
 
 # Locking: processes apply scores to an experiment one after the other
@@ -122,7 +122,7 @@ def export_batch(
     seed: int,
     new_id: Callable[[], str],
     now_ms: int,
-    size: BatchSize = ONE_SITTING,
+    size: BatchSize = DEFAULT_SIZE,
     gold: Sequence[GoldItem] = (),
     stored_for: StoredFor = "program",
 ) -> Exported:
@@ -139,7 +139,9 @@ def export_batch(
     def is_blind(text: str) -> bool:
         return redactor.redact(text) == text
 
-    waiting = pending_runs(runs, judge.name, rubric)
+    before = judge_batches(store, experiment, judge.name, rubric)
+    judged = _judged_candidates(before)
+    waiting = _waiting(runs, judge.name, rubric, judged, size.sample)
     open_files = _open_files(store, experiment, judge.name, waiting) if stored_for != "program" else ()
     in_files = {slot.run_id for file in open_files for slot in file.slots}
     # What the judge has in a file is offered again only when nothing else is left: the file may be lost.
@@ -149,34 +151,25 @@ def export_batch(
         offered = [run for run in runs if run.run_id in wanted]
     pending = _pending_items(store, offered, rubric, redactor)
     if not pending:
-        raise NothingPending(
-            f"nothing in experiment '{experiment.name}' waits for judge '{judge.name}'; "
-            f"'tipbench compare --experiment {experiment.name}' shows where it stands",
-            judge.name,
-        )
-    sizes = [stored_cell(run).candidates for run in runs]  # of all cells, so that later batches sample as many of each
-    sample = size.sample or fitting_sample(sizes)
+        raise NothingPending(_nothing_pending(experiment.name, judge.name, runs, judged, size.sample), judge.name)
     usable = [anchor for anchor in gold if is_blind(anchor.candidate)]
-    before = judge_batches(store, experiment, judge.name, rubric)
     new = is_new(before)
-    mix = _mix(size, sum(min(sample, len(items)) for items in pending.values()), new, len(usable))
-    if mix:
-        sample = min(sample, mix.candidates)
     chosen = {
-        key: [items[number] for number in sample_candidates(key, seed, len(items), sample)]
+        key: [
+            (layer, items[number])
+            for layer, number in enumerate(sample_candidates(key, seed, len(items), size.sample))
+            if (items[number].slot.run_id, number) not in judged
+        ]
         for key, items in pending.items()
     }
+    mix = _mix(size, sum(map(len, chosen.values())), new, len(usable))
     if size.only:
         candidates = [
             item for items in pending.values() for item in items if (item.slot.run_id, item.slot.candidate) in size.only
         ]
-    elif mix:
-        unjudged = {run.tags["tipbench.cell_key"] for run in offered if stored_cell(run).awaits_judge(rubric.digest)}
-        candidates = take_cells(rng, chosen, mix.candidates, unjudged)
     else:
-        candidates = take_cells(rng, chosen, size.limit)
-    if not candidates:
-        raise InvalidInput(f"--limit {size.limit} leaves no room for a cell's {sample} candidates; raise it")
+        unjudged = {run.tags["tipbench.cell_key"] for run in offered if stored_cell(run).awaits_judge(rubric.digest)}
+        candidates = take_layers(rng, chosen, mix.candidates if mix else size.limit, unjudged if mix else ())
     mix = mix or Mix(len(candidates), anchors_for(len(candidates)), repeats_for(len(candidates)))
     scored = {slot.of for batch in before for slot in batch.batch.slots if slot.kind == "anchor"}
     anchors = _anchors(rng, rubric, candidates, _by_preference(rng, usable, candidates, scored)[: mix.anchors])
@@ -208,7 +201,42 @@ def export_batch(
     write_batch(store, experiment, batch, rubric.name, rubric.text, kept, exported, size.decision)
     left_out = sum(len(items) for items in pending.values()) - len(candidates)
     notes = _open_file_notes(open_files, offered_again=offered is waiting)
-    return Exported(file, len(candidates), len(anchors), len(repeats), sample, left_out, notes)
+    return Exported(file, len(candidates), len(anchors), len(repeats), size.sample, left_out, notes)
+
+
+def _judged_candidates(batches: Iterable[AppliedBatch]) -> set[tuple[str, int]]:
+    """Return the candidates (run and number) that the judge has scored in batches that count or are provisional."""
+    return {
+        (verdict.slot.run_id, verdict.slot.candidate)
+        for batch in batches
+        if batch.counted or batch.batch.provisional
+        for verdict in batch.verdicts
+        if verdict.slot.kind == "candidate"
+    }
+
+
+def _waiting(
+    runs: Sequence[StoredRun], judge: str, rubric: Rubric, judged: Collection[tuple[str, int]], sample: int
+) -> list[StoredRun]:
+    """Return the runs that the judge has not scored, or of which fewer candidates than the sample are scored."""
+    scored = Counter(run_id for run_id, _ in judged)
+    return [
+        run
+        for run in runs
+        if awaits(cell := stored_cell(run), judge, rubric.digest)
+        or 0 < scored[run.run_id] < min(sample, cell.candidates)
+    ]
+
+
+def _nothing_pending(
+    experiment: str, judge: str, runs: Sequence[StoredRun], judged: Collection[tuple[str, int]], sample: int
+) -> str:
+    more = any(stored_cell(run).candidates > sample for run in runs if any(run.run_id == one for one, _ in judged))
+    instead = f"; --sample {sample + 1} takes one more candidate of each cell" if more else ""
+    return (
+        f"nothing in experiment '{experiment}' waits for judge '{judge}'{instead}; "
+        f"'tipbench compare --experiment {experiment}' shows where it stands"
+    )
 
 
 def _mix(size: BatchSize, waiting: int, new: bool, usable_anchors: int) -> Mix | None:

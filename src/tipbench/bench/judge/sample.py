@@ -13,7 +13,6 @@ REPEATS = 8
 FIRST_BATCH = 20  # items: the smallest batch with enough anchors
 FEWEST_ITEMS = 5
 SIZES = (FIRST_BATCH, 40, 80, 160)  # items that the judging page offers: from 15 minutes to two hours
-_SITTING_S = 2 * 3600
 _FEWEST_ANCHORS = 4
 _Item = TypeVar("_Item")
 REDACTED = "[…]"
@@ -38,7 +37,7 @@ _AS_AN_AI = r"as an? (?:ai|artificial intelligence|(?:large )?language model)(?:
 class BatchSize(NamedTuple):
     """How much of an experiment goes into a batch."""
 
-    sample: int | None = None  # candidates per cell; None for as many as can be judged in two hours
+    sample: int = 1  # candidates per cell: evidence comes from more scenarios, not from more candidates of one
     limit: int | None = None  # candidates in total
     items: int | None = None  # in total, anchors and repeats counted in
     only: tuple[tuple[str, int], ...] = ()  # exactly these candidates, of a decision: run and number
@@ -53,7 +52,6 @@ class Mix(NamedTuple):
     repeats: int
 
 
-ONE_SITTING = BatchSize()
 EVERYTHING = BatchSize(sample=1_000_000)
 
 
@@ -100,34 +98,31 @@ def seconds_for(items: int) -> int:
     return items * SECONDS_A_JUDGEMENT
 
 
-def fitting_sample(candidates_by_cell: Sequence[int]) -> int:
-    """Return the largest number of candidates per cell that can be judged in two hours; at least one."""
-    most = max(candidates_by_cell, default=1)
-    for sample in range(most, 1, -1):
-        items = sum(min(sample, count) for count in candidates_by_cell)
-        if seconds_for(items + anchors_for(items) + repeats_for(items)) <= _SITTING_S:
-            return sample
-    return 1
-
-
 def sample_candidates(key: str, seed: int, count: int, sample: int) -> list[int]:
-    """Sample the candidates of one cell. Depends only on cell and seed, so that all judges get the same ones."""
-    return sorted(random.Random(f"{seed}/{key}").sample(range(count), min(sample, count)))
+    """Sample the candidates of one cell. Depends only on cell and seed, so that all judges get the same ones.
+
+    A larger sample begins with the smaller one.
+    """
+    return random.Random(f"{seed}/{key}").sample(range(count), count)[:sample]
 
 
-def take_cells(
-    rng: random.Random, cells: Mapping[str, Sequence[_Item]], limit: int | None, first: Collection[str] = ()
+def take_layers(
+    rng: random.Random, cells: Mapping[str, Sequence[tuple[int, _Item]]], limit: int | None, first: Collection[str] = ()
 ) -> list[_Item]:
-    """Draw whole cells up to the limit, those in `first` before others; a cell that no longer fits is left out."""
+    """Take one candidate of every cell before a second of any, up to the limit.
+
+    A cell's candidates come with their number among all that a judge gets of it. Which cells are left out by the limit
+    is drawn; those in `first` go before others.
+    """
     order = sorted(cells)
     if limit is not None:
         rng.shuffle(order)
         order.sort(key=lambda key: key not in first)
-    taken: list[_Item] = []
-    for key in order:
-        if limit is None or len(taken) + len(cells[key]) <= limit:
-            taken += cells[key]
-    return taken
+    layered = sorted(
+        ((number, rank, item) for rank, key in enumerate(order) for number, item in cells[key]),
+        key=lambda one: one[:2],
+    )
+    return [item for _, _, item in layered][:limit]
 
 
 # Redaction: what a model says about itself (its name, its makers, the prompt's version) is hidden from judges

@@ -13,7 +13,7 @@ from tipbench.bench.judge.drift import is_new
 from tipbench.bench.judge.export import judge_batches
 from tipbench.bench.judge.judges.catalog import person
 from tipbench.bench.judge.judges.webhook import batch_key, is_fresh, verify_signature
-from tipbench.bench.judge.sample import BatchSize, fitting_sample
+from tipbench.bench.judge.sample import BatchSize
 from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.judge.verify import read_judge_data
 from tipbench.bench.suites.rubric import Rubric
@@ -117,9 +117,7 @@ class JudgingDesk:
             found = current_round(self._stores, one.entry)
             own = () if found.exceeds_budget(judge) else found.next_for(judge)
             return len(own), found.items_for(judge)
-        cells = pending(one.entry, judge, one.opened, unjudged)
-        sample = fitting_sample([cell.candidates for cell in one.entry.snapshot.cells])  # as a batch does
-        return sum(min(sample, cell.candidates) for cell in cells), None
+        return len(pending(one.entry, judge, one.opened, unjudged)), None  # one candidate of each cell, as a batch has
 
     def next_batch(self, judge: str, experiment: str | None = None, items: int | None = None) -> OpenBatch | None:
         """Return an open batch to continue, else a new one of what is pending; None if nothing is.
