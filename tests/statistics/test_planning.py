@@ -2,13 +2,14 @@
 
 from math import ceil, inf, sqrt
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.power import NormalIndPower
 
-from tipbench.statistics.planning import POWER, critical_at_many_units, more_units, units_needed
+from tipbench.statistics.planning import POWER, critical_at_many_units, more_units, units_needed, units_to_win
 
 
 @settings(deadline=None, max_examples=40)
@@ -71,3 +72,31 @@ def test_many_units_ask_for_fewer_standard_errors_than_few() -> None:
 def test_the_critical_value_at_many_units_is_tukeys(rows: int) -> None:
     expected = stats.studentized_range.ppf(0.96, rows, 100_000) / sqrt(2)
     assert critical_at_many_units(rows, 0.04) == pytest.approx(expected, rel=0.02)
+
+
+def spread_out(random: np.random.Generator, rivals: int, units: int) -> np.ndarray:
+    """Differences of a leader with rivals that are all as good: each has the leader's own scatter in it."""
+    drawn = random.normal(size=(rivals + 1, units))
+    return np.asarray(drawn[0] - drawn[1:], dtype=np.float64)
+
+
+@pytest.mark.parametrize(("rivals", "gap"), [(1, 0.5), (3, 0.7), (11, 0.5), (11, 1.0)])
+def test_so_many_units_prove_a_winner_as_often_as_asked(rivals: int, gap: float) -> None:
+    random = np.random.default_rng(rivals)
+    needed = int(units_to_win(spread_out(random, rivals, 4_000) + gap, 0.04))
+    won = 0
+    for _ in range(600):
+        p = stats.ttest_1samp(spread_out(random, rivals, needed) + gap, 0, axis=1)
+        won += bool(((p.pvalue <= 0.04) & (p.statistic > 0)).all())
+    assert won / 600 == pytest.approx(POWER, abs=0.06)
+
+
+def test_more_rivals_take_more_units_and_nobody_wins_with_fewer_than_six() -> None:
+    drawn = spread_out(np.random.default_rng(4), 5, 50) + 0.6
+    assert units_to_win(drawn[:1], 0.04) < units_to_win(drawn, 0.04) < inf
+    assert units_to_win(drawn, 0.04) == units_to_win(drawn, 0.04)
+    assert units_to_win(np.full((3, 8), 2.0), 0.04) == 6
+    behind = drawn.copy()
+    behind[2] -= 5
+    assert units_to_win(behind, 0.04) == inf
+    assert units_to_win(np.zeros((1, 8)), 0.04) == inf

@@ -188,6 +188,16 @@ def check(found: Leaderboard) -> None:
             if row.rank
         }
         assert means[compared[0].key] == pytest.approx(max(means.values())), "the leader has the highest mean"
+    told = [row.rank for row in compared if row.rank and row.rank.p_top is not None]
+    assert all(rank.top == (rank.p_top > found.comparison.level) for rank in told if rank.p_top is not None)
+    proven = found.comparison.winner
+    if proven is not None:
+        assert found.top == (found.rows[proven],)
+        assert found.comparison.winner_p == max(rank.p_top or 0 for rank in told if not rank.top)
+        assert not found.comparison.clusters, "scenarios never stand in for personas"
+        assert found.comparison.needed
+        assert found.comparison.needed.more_units == 0
+    assert (proven is not None and answer.verdict == "winner") == (" beats " in answer.says)
     if answer.verdict == "winner":
         assert [row for row in found.rows if row.rank and row.rank.top] == [answer.leader]
         assert " is the best of " in answer.says
@@ -205,6 +215,10 @@ def check(found: Leaderboard) -> None:
         assert f"{answer.leader.composite:.2f}" in answer.says
     data = json.loads(json.dumps(as_data(found)))
     assert data["answer"]["verdict"] == answer.verdict
+    assert [line["top"] for line in data["standings"]] == [row.rank.top if row.rank else None for row in found.rows]
+    in_json = data["comparison"]["winner"]
+    assert (in_json and in_json["model"]) == (None if proven is None else found.rows[proven].model)
+    assert any(" beats " in line for line in data["says"]) == (proven is not None)
     assert data["answer"]["expected_loss"] == answer.expected_loss
     assert data["answer"]["next"] == {
         "text": answer.next.text,
@@ -235,14 +249,16 @@ MAKE: dict[str, Callable[[StoredCell, float], StoredCell]] = {
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.data(), st.integers(1, 5), st.integers(1, 7), st.booleans())
+@given(st.data(), st.integers(1, 5), st.integers(1, 9), st.booleans(), st.integers(0, 10))
 def test_whatever_the_scores_the_answer_the_columns_and_the_json_agree(
-    data: st.DataObject, variants: int, personas: int, even: bool
+    data: st.DataObject, variants: int, personas: int, even: bool, lead: int
 ) -> None:
+    """The first variant leads by so many points at least in some, so that there are winners of both tests."""
     made = []
     for variant in range(variants):
         for number in range(2 * personas):
             one = cell(f"s{number:02}", f"m{variant}", factors={"persona": f"p{number // 2}"})
             state = "judged" if even else data.draw(STATES)
-            made.append(MAKE[state](one, data.draw(st.integers(5, 17))))
+            scores = st.integers(5 + lead, 17) if variant == 0 else st.integers(5, 17 - lead)
+            made.append(MAKE[state](one, data.draw(scores)))
     check(board(*made))

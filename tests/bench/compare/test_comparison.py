@@ -7,8 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tests.bench.compare.made_cells import board, cell, counted, empty, failed, persona_cells
-from tipbench.bench.compare.messages import verdict
+from tipbench.bench.compare.check import check_row
+from tipbench.bench.compare.comparison import score_table
+from tipbench.bench.compare.messages import as_data, as_description, as_markdown, verdict
 from tipbench.bench.records import StoredCell
+from tipbench.statistics.top_group import top_group
+from tipbench.statistics.units import paired
 
 MODELS = ("qwen2.5:0.5b", "qwen2.5:1.5b", "gemma3:1b", "llama3.2:3b")
 PROMPTS = ("v1", "v2-mentor", "v3-few-shot")
@@ -94,6 +98,48 @@ def test_two_rows_on_four_personas_are_told_apart_by_scenario_and_it_is_said() -
         "For these 4 personas, on 8 scenarios, a × v1 is the best of 2 rows.",
         "Whether that holds for other personas, 4 can't tell: it takes 6.",
     ]
+
+
+def test_a_row_that_beats_every_other_one_overrules_the_top_group() -> None:
+    found = board(*grid(24, {("qwen2.5:1.5b", "v3-few-shot"): 0.6}, seed=1))
+    shared = found.comparison.scenarios
+    group = top_group(paired(score_table(found.grid.rows, shared), found.grid.units_of(shared)))
+    assert group.members.sum() == 4, "it alone would leave it open"
+    best, rival = found.rows[:2]
+    assert found.top == (best,)
+    assert (found.comparison.winner, found.answer.verdict) == (0, "winner")
+    assert found.comparison.winner_p
+    assert found.comparison.winner_p == max(one.rank.p_top for one in found.rows[1:] if one.rank and one.rank.p_top)
+    assert found.comparison.winner_p <= found.comparison.level
+    assert verdict(found) == [
+        "On 24 scenarios of 12 personas, qwen2.5:1.5b × v3-few-shot is the best of 12 rows: it beats each of the "
+        "others by more than chance explains, compared persona by persona (weakest pair: p = 0.033)."
+    ]
+    assert "It beats each of the others by more than chance explains, compared persona by persona." in found.answer.says
+    data = as_data(found)
+    assert data["comparison"]["winner"]["model"] == best.model
+    assert data["comparison"]["winner"]["p"] == found.comparison.winner_p
+    assert data["comparison"]["needed"]["more_units"] == 0
+    assert [line["top"] for line in data["standings"]] == [True, *[False] * 11]
+    assert as_markdown(found).count("| ● |") == as_description(found).count("| ● |") == 1
+    assert check_row(found, f"{rival.model}×{rival.prompt}", 0).outcome == "lost"
+    assert check_row(found, f"{best.model}×{best.prompt}", 0).outcome == "held"
+
+
+@pytest.mark.parametrize("scenarios", [8, 10])
+def test_scenarios_never_stand_in_for_personas_in_the_test_of_the_leader(scenarios: int) -> None:
+    """Eight scenarios that all favour one of two rows would do, if they were of as many personas."""
+    cells = persona_cells("a", "v1", [15.0, 14.0] * (scenarios // 2)) + persona_cells(
+        "b", "v1", [8.0, 9.0] * (scenarios // 2)
+    )
+    found = board(*cells)
+    assert (found.comparison.winner, found.comparison.winner_p) == (None, None)
+    assert as_data(found)["comparison"]["winner"] is None
+    assert "beats" not in " ".join([found.answer.says, *verdict(found)])
+    apart = board(*(replace(one, cluster=None) for one in cells))
+    assert apart.comparison.winner == 0
+    assert apart.comparison.winner_p == pytest.approx(2.0 ** (1 - scenarios))
+    assert "It beats the other by more than chance explains, compared scenario by scenario." in apart.answer.says
 
 
 def test_a_single_row_has_nothing_to_be_compared_with() -> None:

@@ -63,7 +63,15 @@ def is_practically_equal(board: Leaderboard) -> bool:
 
 def _winner(board: Leaderboard) -> str:
     best = f"{row_label(board, board.top[0])} is the best of {_compared(board)} variants{_where(board)}"
-    return f"{best}: {_interval(board.top[0])}. {_runner_up(board)}".rstrip()
+    how = "" if board.comparison.winner is None else f" It {beats_others(board)}."
+    return f"{best}: {_interval(board.top[0])}.{how} {_runner_up(board)}".rstrip()
+
+
+def beats_others(board: Leaderboard) -> str:
+    """Say what the test of the leader has shown of a proven winner."""
+    others = "the other" if _compared(board) == 2 else "each of the others"
+    unit = board.comparison.unit
+    return f"beats {others} by more than chance explains, compared {unit} by {unit}"
 
 
 def _open(board: Leaderboard) -> str:

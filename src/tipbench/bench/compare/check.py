@@ -24,7 +24,8 @@ class CheckResult:
 def check_row(board: Leaderboard, named: str, min_gain: float) -> CheckResult:
     """Compare the named row with the best other row: lost if it drops out of the top group when lowered by `min_gain`.
 
-    With a gain of 0 that means it is not in the top group; a negative gain tolerates a loss of that size.
+    With a gain of 0 that means it is not in the top group, in which a proven winner is alone; a negative gain tolerates
+    a loss of that size.
     """
     index = find_row(board, named)
     label = _label(board, index)

@@ -1,4 +1,4 @@
-"""Which rows may be the best, how likely each is, and what it would take to separate the first two."""
+"""Which rows may be the best or which one is, how likely each is, and what it would take to separate the first two."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,12 +7,13 @@ from statistics import fmean
 
 import numpy as np
 
-from tipbench.bench.compare.rows import Row, Rows, choose_units
+from tipbench.bench.compare.rows import Row, Rows, Units, choose_units
 from tipbench.core.text import plural
 from tipbench.statistics.bounded import Interval
-from tipbench.statistics.planning import critical_at_many_units, more_units
+from tipbench.statistics.planning import critical_at_many_units, more_units, units_to_win
 from tipbench.statistics.top_group import (
     LEVEL,
+    TopGroup,
     draw_means,
     expected_loss,
     probability_best,
@@ -21,6 +22,7 @@ from tipbench.statistics.top_group import (
     units_to_separate,
 )
 from tipbench.statistics.units import NEGLIGIBLE, Floats, Paired, means_and_errors, paired
+from tipbench.statistics.winner import LeaderTest, leader_against_others
 
 _MIN_UNITS = 4  # to estimate how many more are needed: fewer say next to nothing about the variance
 _MIN_SHARED = 0.5  # of the scenarios; a row with fewer is left out, or all rows would be compared on those few
@@ -31,7 +33,7 @@ class Rank:
     """How a row ranks among those that it was compared with."""
 
     top: bool | None  # whether it may be the best; None: can't be determined
-    p_top: float | None  # p-value of its distance to the best row
+    p_top: float | None  # p-value of its distance to the best row, in the test that decided
     p_best: float | None  # probability that it is the best
 
 
@@ -54,6 +56,8 @@ class Comparison:
     """Rows compared on the scenarios that all of them were scored on."""
 
     ranks: tuple[Rank | None, ...]  # for each row of `Rows`; None: not compared
+    winner: int | None  # the row that beats every other one, tested over the suite's own units: then it alone is top
+    winner_p: float | None  # p-value of the weakest of its pairs; None: no such row
     scenarios: tuple[str, ...]
     unit: str  # what was treated as independent: "persona", or "scenario"
     units: int
@@ -70,23 +74,7 @@ class Comparison:
 def compare_rows(rows: Rows) -> Comparison:
     compared, scenarios, notes = shared_scenarios(rows)
     if len(compared) < 2 or not scenarios:
-        if not notes:
-            notes = ["There is nothing to compare: fewer than two rows have scores."]
-        unranked = (None,) * len(rows.rows)
-        return Comparison(
-            ranks=unranked,
-            scenarios=tuple(scenarios),
-            unit=rows.unit_name,
-            units=0,
-            level=LEVEL,
-            separable=False,
-            clusters=0,
-            notes=tuple(notes),
-            needed=None,
-            expected_loss=None,
-            independent_units=0,
-            at_the_end_of_the_scale=False,
-        )
+        return _nothing_compared(rows, scenarios, notes)
     table = score_table([rows.rows[index] for index in compared], scenarios)
     of_scenarios = rows.units_of(scenarios)
     units = choose_units(of_scenarios, rows.unit_name, lambda count: separable(len(compared), count))
@@ -95,17 +83,17 @@ def compare_rows(rows: Rows) -> Comparison:
         notes.append(too_few(chosen.rows, units.count, units.name))
     group = top_group(chosen) if units.suffice else None
     by_unit = paired(table, of_scenarios)
+    test = leader_against_others(by_unit)
+    winner = test.winner() if group else None
     means = draw_means(by_unit)
-    likely = probability_best(means) if units.suffice else ()
     ranks: list[Rank | None] = [None] * len(rows.rows)
-    for order, index in enumerate(compared):
-        if group:
-            ranks[index] = Rank(bool(group.members[order]), float(group.p[order]), float(likely[order]))
-        else:
-            ranks[index] = Rank(None, None, None)
-    needed = _needed(chosen, compared, group.critical if group else None, ranks, len(scenarios) / chosen.units)
+    for index, rank in zip(compared, _ranks(group, test, probability_best(means)), strict=True):
+        ranks[index] = rank
+    needed = _needed(chosen, units, compared, group, ranks)
     return Comparison(
         ranks=tuple(ranks),
+        winner=None if winner is None else compared[winner],
+        winner_p=None if winner is None else test.weakest_p,
         scenarios=tuple(scenarios),
         unit=units.name,
         units=units.count,
@@ -118,6 +106,33 @@ def compare_rows(rows: Rows) -> Comparison:
         independent_units=by_unit.units,
         at_the_end_of_the_scale=is_at_an_end(table, rows.scales["composite"]),
     )
+
+
+def _nothing_compared(rows: Rows, scenarios: Sequence[str], notes: Sequence[str]) -> Comparison:
+    return Comparison(
+        ranks=(None,) * len(rows.rows),
+        winner=None,
+        winner_p=None,
+        scenarios=tuple(scenarios),
+        unit=rows.unit_name,
+        units=0,
+        level=LEVEL,
+        separable=False,
+        clusters=0,
+        notes=tuple(notes) or ("There is nothing to compare: fewer than two rows have scores.",),
+        needed=None,
+        expected_loss=None,
+        independent_units=0,
+        at_the_end_of_the_scale=False,
+    )
+
+
+def _ranks(group: TopGroup | None, test: LeaderTest, likely: Floats) -> list[Rank]:
+    """Rank the compared rows: by the test of the leader if it proves a winner, else by the top group."""
+    if group is None:
+        return [Rank(None, None, None)] * len(likely)
+    p = group.p if test.winner() is None else test.p
+    return [Rank(bool(one > LEVEL), float(one), float(best)) for one, best in zip(p, likely, strict=True)]
 
 
 def too_few(rows: int, units: int, unit: str) -> str:
@@ -170,8 +185,9 @@ def shared_scenarios(rows: Rows) -> tuple[list[int], list[str], list[str]]:
 
 
 def _needed(
-    chosen: Paired, compared: Sequence[int], critical: float | None, ranks: Sequence[Rank | None], per_unit: float
+    chosen: Paired, units: Units, compared: Sequence[int], group: TopGroup | None, ranks: Sequence[Rank | None]
 ) -> Needed | None:
+    """Return what the cheaper of the two tests would take: that of all rows together, or that of the leader."""
     means = chosen.means
     first, second = sorted(range(len(compared)), key=lambda order: (-means[order], order))[:2]
     gap = float(means[first] - means[second])
@@ -180,12 +196,16 @@ def _needed(
         return Needed(compared[first], compared[second], gap, 0, 0)
     if gap <= NEGLIGIBLE:
         return Needed(compared[first], compared[second], gap, None, None)
-    if critical is None or chosen.units < _MIN_UNITS:
+    if group is None or chosen.units < _MIN_UNITS:
         return None
     difference = chosen.scores[first] - chosen.scores[second]
     _, error = means_and_errors(difference[np.newaxis], chosen.weights)
     deviation = float(error[0]) * sqrt(chosen.units)
-    more = more_units(gap, deviation, critical, chosen.units, critical_at_many_units(chosen.rows, LEVEL))
+    more = more_units(gap, deviation, group.critical, chosen.units, critical_at_many_units(chosen.rows, LEVEL))
+    if units.of_scenarios is not None:
+        ahead = np.delete(chosen.scores[first] - chosen.scores, first, axis=0) * (chosen.weights * chosen.units)
+        more = min(more, max(1, units_to_win(ahead, LEVEL) - chosen.units))
     if more == inf:
         return Needed(compared[first], compared[second], gap, None, None)
+    per_unit = len(units.of_scenarios) / units.count if units.of_scenarios is not None else 1
     return Needed(compared[first], compared[second], gap, int(more), ceil(more * per_unit))

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from tipbench.bench.compare.answer import answer_of, first_failure
+from tipbench.bench.compare.answer import answer_of, beats_others, first_failure
 from tipbench.bench.compare.answer import as_data as answer_data
-from tipbench.bench.compare.effects import FactorEffects, GridEffects, evidence, prompt_sentence
+from tipbench.bench.compare.effects import FactorEffects, GridEffects, evidence, p_text, prompt_sentence
 from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.records import LEAST_AGREEMENT as LEAST_AGREEMENT  # for templates
@@ -109,7 +109,9 @@ def _top_group(board: Leaderboard, compared: int) -> str:
         which = "both" if compared == 2 else f"all {compared}"
         return f"no row is shown to be better than another: {which} may be the best"
     if len(board.top) == 1:
-        return f"{row_label(board, board.top[0])} is the best of {compared} rows"
+        p = board.comparison.winner_p
+        how = "" if p is None else f": it {beats_others(board)} (weakest pair: {p_text(p)})"
+        return f"{row_label(board, board.top[0])} is the best of {compared} rows{how}"
     return f"{len(board.top)} of {compared} rows may be the best: {_top_names(board)}"
 
 
@@ -220,6 +222,9 @@ def as_data(board: Leaderboard) -> dict[str, Any]:
             "scenarios": list(comparison.scenarios),
             "level": comparison.level,
             "told": comparison.separable,
+            "winner": None
+            if comparison.winner is None
+            else {**_name(board.rows[comparison.winner]), "p": comparison.winner_p},
             "needed": needed
             and {
                 "first": _name(board.rows[needed.first]),
