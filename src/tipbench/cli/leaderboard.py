@@ -73,7 +73,7 @@ def _small_table(board: Leaderboard) -> Table:
     for row in board.rows:
         score = Text(f"{figure(row.composite):>5} ").append_text(interval_bar(row, scale, _SMALL_BAR))
         judged = f"{row.judged} of {row.cells + row.missing}"
-        may_be_best = not board.top or bool(row.rank and row.rank.top)
+        may_be_best = not board.is_behind(row)
         table.add_row(
             printable(row_label(board, row)),
             score,
@@ -145,8 +145,7 @@ def _table(board: Leaderboard, min_priority: int) -> Table:
         folds = min_priority > 0 and column.title in ("model", "prompt")
         table.add_column(column.title, justify="right" if column.right else "left", overflow="fold", no_wrap=not folds)
     for row in board.rows:
-        top = bool(row.rank and row.rank.top)
-        table.add_row(*(column.value(row) for column in columns), style="" if top or not board.top else "dim")
+        table.add_row(*(column.value(row) for column in columns), style="dim" if board.is_behind(row) else "")
     return table
 
 

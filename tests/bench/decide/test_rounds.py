@@ -12,6 +12,8 @@ import pytest
 
 from tests.integration.command import tipbench
 from tipbench.bench.bench import Bench
+from tipbench.bench.compare.check import check_row
+from tipbench.bench.compare.html.page import as_html
 from tipbench.bench.decide.rounds import Round
 from tipbench.bench.judge.apply import ApplyOptions
 from tipbench.bench.judge.judges.interface import JudgeName
@@ -93,11 +95,33 @@ def test_rows_that_are_out_are_generated_no_more(models: str) -> None:
     assert cells["scripted/poor.yaml"] < len(found.plan.items)
 
 
-def test_mlflow_gets_no_answer_of_a_test_that_does_not_hold(models: str) -> None:
-    decided(models, KnownJudge(), good_enough=0.0, budget=60)
-    with Bench("tip-pool-x", suite="tip-pool", mlflow_url="sqlite:///m.db") as bench:
-        bench.compare()
-        assert DESCRIPTION not in bench.experiment.tags
+def test_a_comparison_shows_the_account_and_tests_nothing_beside_it(models: str) -> None:
+    found, _ = decided(models, KnownJudge(), good_enough=0.0)
+    with Bench("tip-pool-x", mlflow_url="sqlite:///m.db") as bench:
+        board = bench.compare()
+        assert board.answer.says == found.verdict.says
+        assert (board.answer.verdict, board.answer.expected_loss) == ("winner", found.verdict.expected_loss)
+        assert [row.model for row in board.rows] == ["scripted/good.yaml", "scripted/fair.yaml", "scripted/poor.yaml"]
+        assert all(row.rank is None and not row.intervals for row in board.rows)
+        assert not any(one.interval for row in board.rows for levels in row.slices.values() for one in levels.values())
+        assert board.effects == "a decision judges some rows on more scenarios than others"
+        assert bench.experiment.tags[DESCRIPTION].count("are the best on average") == 1, "MLflow says the same"
+        assert check_row(board, "scripted/good.yaml×v1", 0.0).outcome == "held"
+        assert check_row(board, "scripted/poor.yaml×v1", 0.0).outcome == "lost"
+        assert check_row(board, "scripted/good.yaml×v1", 1.0).outcome == "open"
+        page = as_html(bench.report())
+    assert "are the best on average" in page
+    assert "95 % interval holds" not in page
+    compared = tipbench("compare", "--experiment", "tip-pool-x", "--mlflow-url", "sqlite:///m.db", "--against", "other")
+    assert (compared.status, "--against tests a fixed sample" in compared.err) == (2, True)
+
+
+def test_an_open_decision_is_compared_by_its_account_too(models: str) -> None:
+    found, _ = decided(models, KnownJudge(), good_enough=0.0, budget=30)
+    with Bench("tip-pool-x", mlflow_url="sqlite:///m.db") as bench:
+        answer = bench.compare().answer
+    assert (answer.verdict, answer.says) == ("open", found.verdict.says)
+    assert answer.next.command == "tipbench decide --experiment tip-pool-x"
 
 
 def test_stopped_in_the_middle_it_goes_on_to_the_same_decision(models: str, tmp_path: Path) -> None:
@@ -289,6 +313,6 @@ def test_as_a_user_types_it(models: str, tmp_path: Path) -> None:
     assert done.out.startswith("Take scripted/good.yaml × v1: picking it is expected to lose ")
     assert not file.exists()
     compared = tipbench("compare", "--experiment", "tip-pool-y", "--mlflow-url", "sqlite:///y.db")
-    assert "holds a decision in rounds, which 'tipbench decide' shows" in compared.err
+    assert compared.out.startswith("Take scripted/good.yaml × v1: picking it is expected to lose ")
     shown = tipbench(*call, "--mlflow-url", "sqlite:///y.db", "--format", "json")
     assert json.loads(shown.out)["winner"] == "scripted/good.yaml × v1"

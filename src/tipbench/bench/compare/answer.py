@@ -10,6 +10,7 @@ from tipbench.bench.compare.comparison import too_few
 from tipbench.bench.compare.leaderboard import Leaderboard, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.records import LEAST_AGREEMENT, SECONDS_A_JUDGEMENT, NextStep, experiment_command
+from tipbench.bench.tracking.decisions import DecisionSummary
 from tipbench.core.text import duration, plural
 from tipbench.core.untrusted import printable
 from tipbench.statistics.top_group import units_to_separate
@@ -39,12 +40,29 @@ class BoardAnswer:
 
 def answer_of(board: Leaderboard) -> BoardAnswer:
     """Weigh a leaderboard: the evidence first, then what it would cost to have more."""
+    if board.decision and not board.provisional:
+        return _decided(board, board.decision)
     scored = [row for row in board.rows if row.composite is not None]
     leader, runner_up = (*scored[:2], None, None)[:2]
     verdict = _verdict(board)
     loss = None if board.provisional else board.comparison.expected_loss
     says = {"winner": _winner, "open": _open, "too_little": _too_little}[verdict](board) + _disagreement(board)
     return BoardAnswer(verdict, says, leader, runner_up, loss, _next_step(board, verdict))
+
+
+def _decided(board: Leaderboard, decision: DecisionSummary) -> BoardAnswer:
+    """Return the answer of a decision in rounds, as it was last looked at."""
+    by_name = {f"{row.model} × {row.prompt}": row for row in board.rows}
+    others = [by_name[name] for name in decision.rows if name != decision.pick and name in by_name]
+    command = None if decision.decided else experiment_command(board.experiment, "decide")
+    return BoardAnswer(
+        verdict="winner" if decision.proven else "open" if decision.pick else "too_little",
+        says=decision.says,
+        leader=by_name.get(decision.pick),
+        runner_up=others[0] if decision.pick and others else None,
+        expected_loss=decision.expected_loss,
+        next=NextStep(decision.next, command, decision.likely_left),
+    )
 
 
 def _verdict(board: Leaderboard) -> Verdict:

@@ -10,6 +10,7 @@ from tipbench.bench.compare.comparison import compare_rows
 from tipbench.bench.compare.effects import p_text
 from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_label
 from tipbench.bench.compare.rows import Rows
+from tipbench.bench.tracking.decisions import DecisionSummary
 from tipbench.core.errors import InvalidInput
 
 
@@ -29,6 +30,8 @@ def check_row(board: Leaderboard, named: str, min_gain: float) -> CheckResult:
     """
     index = find_row(board, named)
     label = _label(board, index)
+    if board.decision:
+        return _by_decision(board.decision, label, min_gain)
     if not board.grid.rows[index].scores:
         return _undecided(f"{label} has no scores yet")
     found = compare_rows(_lowered(board.grid, index, min_gain))
@@ -42,6 +45,16 @@ def check_row(board: Leaderboard, named: str, min_gain: float) -> CheckResult:
     ]
     gain = fmean(board.grid.rows[index].scores[one]["composite"] for one in found.scenarios) - max(means)
     return _result(label, "the best other row", gain, min_gain, None if rank.top else rank.p_top)
+
+
+def _by_decision(decision: DecisionSummary, label: str, min_gain: float) -> CheckResult:
+    if min_gain:
+        return _undecided(f"a decision in rounds says who is the best, not by how much ({min_gain:+.2f} was wanted)")
+    if label in decision.out:
+        return CheckResult("lost", f"{label} lost: the decision has put it out.")
+    if decision.decided and label == decision.pick:
+        return CheckResult("held", f"{label} held: {decision.says}")
+    return _undecided(f"the decision has not put {label} out")
 
 
 def check_against(board: Leaderboard, named: str, min_gain: float, other: str, before: Rows) -> CheckResult:

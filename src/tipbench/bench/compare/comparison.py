@@ -74,7 +74,7 @@ class Comparison:
 def compare_rows(rows: Rows) -> Comparison:
     compared, scenarios, notes = shared_scenarios(rows)
     if len(compared) < 2 or not scenarios:
-        return _nothing_compared(rows, scenarios, notes)
+        return not_compared(rows, scenarios, notes)
     table = score_table([rows.rows[index] for index in compared], scenarios)
     of_scenarios = rows.units_of(scenarios)
     units = choose_units(of_scenarios, rows.unit_name, lambda count: separable(len(compared), count))
@@ -108,7 +108,8 @@ def compare_rows(rows: Rows) -> Comparison:
     )
 
 
-def _nothing_compared(rows: Rows, scenarios: Sequence[str], notes: Sequence[str]) -> Comparison:
+def not_compared(rows: Rows, scenarios: Sequence[str] = (), notes: Sequence[str] = ()) -> Comparison:
+    """Return the comparison of rows that can't be compared; the notes say why."""
     return Comparison(
         ranks=(None,) * len(rows.rows),
         winner=None,

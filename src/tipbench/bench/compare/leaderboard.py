@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tipbench.bench.compare.comparison import Comparison, compare_rows, in_order_of_means
+from tipbench.bench.compare.comparison import Comparison, compare_rows, in_order_of_means, not_compared
 from tipbench.bench.compare.effects import GridEffects, grid_effects
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow, make_leaderboard_rows
 from tipbench.bench.compare.rows import Rows, make_rows
 from tipbench.bench.compare.snapshot import Snapshot
 from tipbench.bench.records import LEAST_AGREEMENT, StoredCell
 from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.tracking.decisions import DecisionSummary
 from tipbench.core.identity import SHORT
 from tipbench.statistics.agreement import krippendorff_alpha
 from tipbench.statistics.bounded import Interval
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
     from tipbench.bench.compare.answer import BoardAnswer
 
+_STOPPED_BY_SCORES = (
+    "Which rows were judged, and how often, followed from the scores, so only the decision's own accounts are valid: "
+    "no intervals or tests for a fixed sample are shown."
+)
 _ENOUGH_SHARED = 8  # cells that several judges scored, to say whether they agree
 Kappas = Mapping[str, Mapping[str, float | None]]  # judge → criterion → κ with the anchors; empty: not assessable
 
@@ -48,6 +53,7 @@ class Leaderboard:
     grid: Rows = field(repr=False)  # the cells behind the rows, in their order
     comparison: Comparison
     effects: GridEffects | str  # or the reason why there are none
+    decision: DecisionSummary | None = None  # in rounds: it has the answer, and nothing here is tested or estimated
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -107,6 +113,12 @@ class Leaderboard:
 
         return frame_of([_line(self, one) for one in self.rows])
 
+    def is_behind(self, row: LeaderboardRow) -> bool:
+        """Whether the row is shown not to be the best: outside the top group, or out in the decision."""
+        if self.decision:
+            return f"{row.model} × {row.prompt}" in self.decision.out
+        return bool(self.top) and not (row.rank and row.rank.top)
+
     @property
     def top(self) -> tuple[LeaderboardRow, ...]:
         """The rows that may be the best; empty where that can't be determined."""
@@ -148,16 +160,21 @@ def prompt_label(board: Leaderboard, row: LeaderboardRow) -> str:
 def leaderboard_of(snapshot: Snapshot, rubric: Rubric, provisional: bool = False) -> Leaderboard:
     """Make the leaderboard of an experiment; with `provisional`, of provisional scores even if there are others."""
     kappas = snapshot.kappas(rubric.digest)
-    return leaderboard(snapshot.experiment.name, snapshot.cells, rubric, kappas, provisional)
+    return leaderboard(snapshot.experiment.name, snapshot.cells, rubric, kappas, provisional, snapshot.decision)
 
 
 def leaderboard(
-    experiment: str, cells: Sequence[StoredCell], rubric: Rubric, kappas: Kappas, provisional: bool = False
+    experiment: str,
+    cells: Sequence[StoredCell],
+    rubric: Rubric,
+    kappas: Kappas,
+    provisional: bool = False,
+    decision: DecisionSummary | None = None,
 ) -> Leaderboard:
     grid = make_rows(cells, rubric, provisional)
-    grid = grid.in_order(in_order_of_means(grid))
-    comparison = compare_rows(grid)
-    rows = make_leaderboard_rows(grid, comparison.ranks, rubric.digest)
+    grid = grid.in_order(_order_of(decision, grid) if decision else in_order_of_means(grid))
+    comparison = not_compared(grid, notes=[_STOPPED_BY_SCORES]) if decision else compare_rows(grid)
+    rows = make_leaderboard_rows(grid, comparison.ranks, rubric.digest, fixed_sample=decision is None)
     judges = _judges(cells, rubric, grid.provisional)
     return Leaderboard(
         experiment=experiment,
@@ -176,7 +193,15 @@ def leaderboard(
         rows=tuple(rows),
         grid=grid,
         comparison=comparison,
-        effects=grid_effects(grid),
+        effects="a decision judges some rows on more scenarios than others" if decision else grid_effects(grid),
+        decision=decision,
+    )
+
+
+def _order_of(decision: DecisionSummary, grid: Rows) -> list[int]:
+    ranks = {name: rank for rank, name in enumerate(decision.rows)}
+    return sorted(
+        range(len(grid.rows)), key=lambda index: (ranks.get(" × ".join(grid.rows[index].name), len(ranks)), index)
     )
 
 

@@ -129,9 +129,14 @@ class LeaderboardRow:
         return self.judged + self.pending + self.failed
 
 
-def make_leaderboard_rows(rows: Rows, ranks: Sequence[Rank | None], rubric_digest: str) -> list[LeaderboardRow]:
+def make_leaderboard_rows(
+    rows: Rows, ranks: Sequence[Rank | None], rubric_digest: str, fixed_sample: bool = True
+) -> list[LeaderboardRow]:
+    """Make the rows; without intervals if the sample was not fixed beforehand."""
     costs = [cost_of(row.cells) for row in rows.rows]
-    every = zip(rows.rows, _intervals(rows), _slices(rows), ranks, costs, _fronts(rows, ranks, costs), strict=True)
+    intervals: Sequence[Mapping[str, Interval]] = _intervals(rows) if fixed_sample else [{}] * len(rows.rows)
+    slices = _slices(rows, fixed_sample)
+    every = zip(rows.rows, intervals, slices, ranks, costs, _fronts(rows, ranks, costs), strict=True)
     return [_leaderboard_row(rows, rubric_digest, *one) for one in every]
 
 
@@ -198,7 +203,7 @@ def _intervals(rows: Rows) -> list[dict[str, Interval]]:
     return found
 
 
-def _slices(rows: Rows) -> list[dict[str, dict[str, Slice]]]:
+def _slices(rows: Rows, fixed_sample: bool) -> list[dict[str, dict[str, Slice]]]:
     """Return each row's slices: its scores on each level of each factor that has at most MAX_LEVELS of them."""
     factors = {factor for factor, levels in rows.levels.items() if len(levels) <= MAX_LEVELS}
     sliced = []
@@ -212,7 +217,7 @@ def _slices(rows: Rows) -> list[dict[str, dict[str, Slice]]]:
             for (factor, level), names in sorted(by_level.items())
             if factor in factors
         ]
-    has_interval = [len(set(rows.units_of(one.scenarios))) > 1 for *_, one in sliced]
+    has_interval = [fixed_sample and len(set(rows.units_of(one.scenarios))) > 1 for *_, one in sliced]
     intervals = iter(intervals_of(rows, [one for (*_, one), yes in zip(sliced, has_interval, strict=True) if yes]))
     found: list[dict[str, dict[str, Slice]]] = [{} for _ in rows.rows]
     for (index, (factor, level), one), yes in zip(sliced, has_interval, strict=True):

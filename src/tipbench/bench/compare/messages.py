@@ -214,6 +214,7 @@ def as_data(board: Leaderboard) -> dict[str, Any]:
         "scored_by_other_rubrics": board.other_rubrics,
         "uneven": board.uneven,
         "answer": answer_data(answer_of(board)),
+        "decision": asdict(board.decision) if board.decision else None,
         "says": [headline(board), *verdict(board), *effect_sentences(board), *warnings(board)],
         "scales": {name: list(scale) for name, scale in board.scales.items()},
         "comparison": {
@@ -255,8 +256,8 @@ def _row_data(board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:
         "scores": {
             name: {
                 "mean": row.means[name],
-                "low": row.intervals[name].low,
-                "high": row.intervals[name].high,
+                "low": row.intervals[name].low if name in row.intervals else None,
+                "high": row.intervals[name].high if name in row.intervals else None,
             }
             for name in board.scores
             if name in row.means

@@ -5,13 +5,14 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from tipbench.bench.records import JudgeNote, StoredCell
 from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.bench.tracking.batches import BatchSummary, batch_runs, deciding_batch, is_settled, summaries
+from tipbench.bench.tracking.decisions import DecisionSummary, summarize_decision
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import CELL, KIND, stored_cells, stored_rubric
 from tipbench.bench.tracking.store import RunStore
@@ -45,6 +46,7 @@ class Snapshot:
     cells: tuple[StoredCell, ...]  # each once, oldest first
     batches: tuple[BatchSummary, ...]  # those that hold scores, in the order in which they were applied
     rubric: RubricSeen | None  # None: there are no cells yet
+    decision: DecisionSummary | None = None  # in rounds, if the experiment holds one
 
     def kappas(self, rubric_digest: str) -> dict[str, Mapping[str, float | None]]:
         """Return each judge's κ with the anchors in its latest batch by this rubric; empty where not assessable."""
@@ -69,7 +71,7 @@ def no_cells(experiment: Experiment) -> InvalidInput:
     )
 
 
-_KINDS = (StoredCell, JudgeNote, BatchSummary, RubricSeen)
+_KINDS = (StoredCell, JudgeNote, BatchSummary, RubricSeen, DecisionSummary)
 _FORMAT = data_digest([1, *([kind.__name__, *(field.name for field in fields(kind))] for kind in _KINDS)])
 
 
@@ -101,6 +103,7 @@ class SnapshotDiskCache:
                 _cells(data["cells"]),
                 tuple(BatchSummary(*batch) for batch in data["batches"]),
                 RubricSeen(*data["rubric"]) if data["rubric"] else None,
+                _decision(data["decision"]),
             )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError):
             return None
@@ -113,6 +116,7 @@ class SnapshotDiskCache:
             "cells": _columns(snapshot.cells),
             "batches": [astuple(batch) for batch in snapshot.batches],
             "rubric": astuple(snapshot.rubric) if snapshot.rubric else None,
+            "decision": asdict(snapshot.decision) if snapshot.decision else None,
         }
         self._write("look", data)
 
@@ -137,6 +141,10 @@ class SnapshotDiskCache:
 
     def _write(self, kind: str, data: Any) -> None:
         self._cache.save(self._name, {"of": self._of, kind: data})
+
+
+def _decision(data: Any) -> DecisionSummary | None:
+    return DecisionSummary(**{**data, "rows": tuple(data["rows"]), "out": tuple(data["out"])}) if data else None
 
 
 def _columns(cells: tuple[StoredCell, ...]) -> dict[str, Any]:
@@ -238,7 +246,8 @@ def _read(store: RunStore, experiment: Experiment, finish: Finish, clock: Callab
             )
         batches = batch_runs(store, experiment)
     cells = stored_cells(store, experiment)
-    return Snapshot(experiment, cells, summaries(store, batches), _rubric(store, experiment, batches, cells))
+    rubric = _rubric(store, experiment, batches, cells)
+    return Snapshot(experiment, cells, summaries(store, batches), rubric, summarize_decision(store, experiment))
 
 
 def _rubric(

@@ -40,6 +40,21 @@ class DecisionPlan:
     options: Mapping[str, Any] = field(default_factory=dict)  # that the answers are generated with
 
 
+@dataclass(frozen=True)
+class DecisionSummary:
+    """What a comparison reports about a decision, as it was last looked at; rows are named "model × prompt"."""
+
+    says: str
+    next: str
+    decided: bool
+    proven: bool
+    pick: str  # empty before the first look
+    expected_loss: float | None
+    likely_left: int | None
+    rows: tuple[str, ...]  # those that are in first, by their means
+    out: tuple[str, ...]
+
+
 def write_decision(
     store: RunStore, experiment: Experiment, plan: DecisionPlan, rubric_text: str, budget: int | None
 ) -> None:
@@ -108,6 +123,29 @@ def read_account(store: RunStore, run: StoredRun) -> dict[str, Any]:
         return found
     except ValueError as error:
         raise StoredDataDamaged(f"{name} of run {run.run_id} can't be read: {error!r}") from error
+
+
+def summarize_decision(store: RunStore, experiment: Experiment) -> DecisionSummary | None:
+    """Return the experiment's decision as it was last looked at; None if it holds none, or nobody has looked yet."""
+    found = find_decision(store, experiment) if OF_DECISION in experiment.tags else None
+    account = read_account(store, found[0]) if found else {}
+    if found is None or not account:
+        return None
+    try:
+        rows = sorted(account["rows"], key=lambda row: (row["out_after"] is not None, -(row["mean"] or 0.0)))
+        return DecisionSummary(
+            says=str(account["says"]),
+            next=str(account["next"]),
+            decided=account["winner"] is not None,
+            proven=bool(account["proven"]),
+            pick=str(account["leader"] or ""),
+            expected_loss=account["expected_loss"],
+            likely_left=account["likely_left"],
+            rows=tuple(str(row["row"]) for row in rows),
+            out=tuple(str(row["row"]) for row in rows if row["out_after"] is not None),
+        )
+    except (KeyError, TypeError) as error:
+        raise StoredDataDamaged(f"the account of run {found[0].run_id} can't be read: {error!r}") from error
 
 
 def write_account(
