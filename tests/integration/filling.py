@@ -21,6 +21,12 @@ def filled(file: dict[str, Any]) -> dict[str, Any]:
     return scored
 
 
+def faithful_scores(text: str, scales: dict[str, tuple[int, int]]) -> dict[str, int]:
+    """The scores of one text: as agreed on if it is an anchor, else always the same."""
+    drawn = random.Random(text.encode("utf-8", "surrogatepass"))
+    return {name: drawn.randint(*scale) for name, scale in scales.items()} | _references().get(text, {})
+
+
 def fill(path: Path) -> dict[str, Any]:
     """Scores every item of the file in place; returns what the file holds now."""
     data = filled(json.loads(path.read_text(encoding="utf-8")))
@@ -30,4 +36,6 @@ def fill(path: Path) -> dict[str, Any]:
 
 @cache
 def _references() -> dict[str, dict[str, int]]:
-    return {anchor.candidate: dict(anchor.scores) for anchor in load_suite("tip").anchors}
+    return {
+        anchor.candidate: dict(anchor.scores) for name in ("tip", "tip-pool") for anchor in load_suite(name).anchors
+    }

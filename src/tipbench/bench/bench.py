@@ -9,6 +9,7 @@
 Imports that only some methods need are inside them: comparing needs no engines, collecting no numpy.
 """
 
+import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -27,7 +28,7 @@ from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import SUPERSEDED, iter_cells, stored_runs, supersede_duplicates
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import EngineError, InvalidInput, NothingStored, ScoresRefused, TipbenchError
-from tipbench.core.paths import journal_folder, judged_folder, server_folder, snapshot_folder
+from tipbench.core.paths import agent_folder, journal_folder, judged_folder, server_folder, snapshot_folder
 from tipbench.core.settings import Settings
 from tipbench.core.version import __version__
 
@@ -308,6 +309,22 @@ class Bench:
         write_user_file(path, json_text({"$schema": f"./{schema_path(path).name}", **exported.file}))
         return exported
 
+    def export_folder(self, folder: str | Path, judge: str, size: "BatchSize | None" = None) -> "Exported":
+        """Write a batch for an agent to a folder: instructions, items in parts, and room for its scores.
+
+        It holds everything that is pending, unless a size is given. Raises NothingPending if there is nothing to judge.
+        """
+        from tipbench.bench.judge.judges.catalog import person
+        from tipbench.bench.judge.parts import check_folder, write_folder
+        from tipbench.bench.judge.sample import EVERYTHING
+
+        check_folder(Path(folder))
+        exported = self.new_batch(person(judge), size or EVERYTHING, "file")
+        for line in exported.notes:
+            self.context.observer.note(line)
+        write_folder(Path(folder), exported.file)
+        return exported
+
     def new_batch(
         self, judge: "JudgeName", size: "BatchSize | None" = None, stored_for: "StoredFor" = "program"
     ) -> "Exported":
@@ -339,8 +356,11 @@ class Bench:
     def apply(self, scores: str | Path | Mapping[str, Any], how: "ApplyOptions | None" = None) -> "Applied":
         """Check a filled-in judge file and write its scores back, all or nothing. A lock serialises processes.
 
+        Of a folder that an agent judges, whatever is scored by now is written; the rest is reported and can follow.
         Raises JudgeFileError with every problem of the file.
         """
+        if not isinstance(scores, Mapping) and Path(scores).is_dir():
+            return self._apply_folder(Path(scores), how)
         from tipbench.bench.judge.apply import DEFAULT_OPTIONS, apply_file
         from tipbench.bench.judge.export import exclusive_judging
         from tipbench.bench.judge.verify import read_judge_file
@@ -358,6 +378,24 @@ class Bench:
             self._publish_new_answer()
         return applied
 
+    def _apply_folder(self, folder: Path, how: "ApplyOptions | None") -> "Applied":
+        from dataclasses import replace
+
+        from tipbench.bench.judge.apply import DEFAULT_OPTIONS, usable_scores
+        from tipbench.bench.judge.file import FORMAT
+        from tipbench.bench.judge.parts import read_folder
+        from tipbench.core.errors import JudgeFileError
+
+        found = read_folder(folder)
+        usable, problems = usable_scores(self.store, self.experiment, found.batch, found.scores)
+        problems += [f"{folder / name}: no scores of this batch were found in it" for name in found.unusable]
+        if not usable:
+            raise JudgeFileError(f"{folder} has no scores that can be applied; nothing was written:", problems)
+        for problem in problems:
+            self._note(f"Not applied: {problem}")
+        data = {"format": FORMAT, "batch": found.batch, "scores": usable}
+        return self.apply(data, replace(how or DEFAULT_OPTIONS, partial=True))
+
     def judge(
         self,
         name: "str | Judge",
@@ -365,17 +403,29 @@ class Bench:
         size: "BatchSize | None" = None,
         how: "ApplyOptions | None" = None,
     ) -> "Applied":
-        """Have an automatic judge (lexical, command, webhook, model) score the pending cells, and apply its scores.
+        """Have an automatic judge (lexical, agent, command, webhook, model) score what is pending, and apply its scores.
 
         The judge may also be an object with an `identity` and a method `score`, which fills in a judge file.
 
         Raises NothingPending if there is nothing to judge, JudgeLater if it will answer later, JudgeFailed if it fails.
         """
+        from tipbench.bench.judge.judges.interface import ResumableJudge
         from tipbench.bench.judge.sample import EVERYTHING
 
         with self.open_judge(name, identity) as judge:
-            exported = self.new_batch(judge.identity, size or EVERYTHING)
-            return self.judge_file(judge, exported.file, how)
+            if not isinstance(judge, ResumableJudge):
+                return self.judge_file(judge, self.new_batch(judge.identity, size or EVERYTHING).file, how)
+            file = self._open_batch_of(judge.identity)
+            if file is None:
+                file = self.new_batch(judge.identity, size or EVERYTHING, "page").file
+            return self.judge_file(judge, file, how)
+
+    def _open_batch_of(self, judge: "JudgeName") -> dict[str, Any] | None:
+        """Return the file of the judge's newest batch that is open and stored; None if there is none."""
+        from tipbench.bench.tracking.batches import batch_file, has_file, open_batches
+
+        own = [run for run in open_batches(self.store, self.experiment, judge.name) if has_file(run)]
+        return batch_file(self.store, own[-1]) if own else None
 
     def judge_batch(self, name: str, run: StoredRun) -> "Applied":
         """Have an automatic judge score a batch whose file is in MLflow, and apply its scores."""
@@ -386,8 +436,16 @@ class Bench:
         return self._apply_judged(scored, batch_run=run)
 
     def judge_file(self, judge: "Judge", file: dict[str, Any], how: "ApplyOptions | None" = None) -> "Applied":
-        """Have an opened judge score a batch's file, and apply its scores."""
-        return self._apply_judged(_score(judge, file), how)
+        """Have an opened judge score a batch's file, and apply its scores; what that took is stored with the batch."""
+        from tipbench.bench.judge.judges.interface import ResumableJudge
+        from tipbench.bench.tracking.batches import find_batch
+
+        applied = self._apply_judged(_score(judge, file), how)
+        if isinstance(judge, ResumableJudge):
+            usage = {name: value for name, value in judge.usage.items() if value}
+            run = find_batch(self.store, self.experiment, str(file["batch"]))
+            self.store.extend_run(run, {}, usage, at_ms=self.now_ms)
+        return applied
 
     @contextmanager
     def open_judge(self, name: "str | Judge", identity: str | None = None) -> Iterator["Judge"]:
@@ -437,6 +495,8 @@ class Bench:
                 where = f"MLflow, {_REFUSED_SCORES} of run {batch_run.run_id}: mend it and --apply it"
             raise ScoresRefused(f"{error}\nThe judge's answer was saved in {where}") from error
         backup.unlink(missing_ok=True)
+        if not applied.left:
+            shutil.rmtree(agent_folder(self.context.settings.home, str(scored["batch"])), ignore_errors=True)
         return applied
 
     # Deciding

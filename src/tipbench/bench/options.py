@@ -62,7 +62,7 @@ class Options(BaseModel):
         None, ge=1, le=32_768, description="Maximum length of an answer in tokens. Default: set by the suite."
     )
     judge: str | None = Field(
-        None, description="Automatic judge: lexical, command, webhook or model. Default: export for a person."
+        None, description="Automatic judge: lexical, agent, command, webhook or model. Default: export for a person."
     )
 
     @field_validator("models", "prompts", mode="before")

@@ -38,7 +38,7 @@ _KEYS = (
 @option_flags(*_KEYS, suite="tip-pool", experiment="tip-pool-auto")
 @config_flag
 @click.option(
-    "--judge", metavar="NAME", help="An automatic judge: command, webhook or model.  [default: a file for you]"
+    "--judge", metavar="NAME", help="An automatic judge: agent, command, webhook or model.  [default: a file for you]"
 )
 @click.option("--export", type=_FILE, metavar="FILE", help="The file for the judge.  [default: EXPERIMENT-decide.json]")
 @click.option(

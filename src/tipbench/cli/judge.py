@@ -13,11 +13,11 @@ from tipbench.bench.judge.judges.catalog import PERSON, check_judge, person
 from tipbench.bench.judge.sample import EVERYTHING, FEWEST_ITEMS, BatchSize
 from tipbench.cli.console import bench_of, hint, out
 from tipbench.cli.flags import gather, option_flags
-from tipbench.cli.judge_report import show_applied, show_details, show_exported, show_status
+from tipbench.cli.judge_report import show_applied, show_details, show_exported, show_exported_folder, show_status
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
+_PATH = click.Path(path_type=Path)
 
 
 @click.command(
@@ -27,6 +27,8 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "  tipbench judge --experiment tip-bench-first --apply judge.json --dry-run\n"
     "  tipbench judge --experiment tip-bench-first --apply judge.json\n"
     "  tipbench judge --experiment tip-bench-first --run lexical\n"
+    "  tipbench judge --experiment tip-bench-first --export folder --for agent --judge claude-code-2.1\n"
+    "  TIPBENCH_JUDGE_AGENT=claude-code tipbench judge --experiment tip-bench-first --run agent\n"
     "  TIPBENCH_JUDGE_COMMAND='./my-agent --score' tipbench judge --experiment tip-bench-first --run command\n"
     "  tipbench judge --experiment tip-bench-first --status\n\n"
     "In the file, every item needs a whole number for each criterion; the rubric in it says what they mean. "
@@ -34,12 +36,24 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "known, and some are in the file twice. They show whether a judge drifts; if so, the batch is on hold and does not "
     "count until it is scored again or somebody accepts it."
 )
-@option_flags("experiment", "mlflow_url", "seed", "ollama_url")
+@option_flags("experiment", "mlflow_url", "seed", "ollama_url", "concurrency")
 @click.option("--suite", help="Judge by this suite's rubric instead of the one stored with the experiment.")
 @click.option(
     "--judge", "judge_name", help="The judge's name, for --export and --run.  [default: person, or --run's name]"
 )
-@click.option("--export", "export", type=_FILE, metavar="FILE", help="Write the pending candidates to this file.")
+@click.option(
+    "--export",
+    "export",
+    type=_PATH,
+    metavar="FILE",
+    help="Write the pending candidates to this file, or with --for agent to this folder.",
+)
+@click.option(
+    "--for",
+    "reader",
+    type=click.Choice(["agent"]),
+    help="Write a folder for a coding agent: instructions, items in parts, and room for its scores.",
+)
 @click.option(
     "--sample",
     type=click.IntRange(min=1),
@@ -55,7 +69,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "A new judge's first 20 tell how the judge compares with the rubric.",
 )
 @click.option(
-    "--apply", "apply", type=_FILE, metavar="FILE", help="Check this filled-in file and write its scores back."
+    "--apply",
+    "apply",
+    type=_PATH,
+    metavar="FILE",
+    help="Check this filled-in file or an agent's folder, and write its scores back.",
 )
 @click.option("--partial", is_flag=True, help="Apply the cells that are scored completely; the rest stay pending.")
 @click.option("--dry-run", is_flag=True, help="Show what --apply would write; write nothing.")
@@ -73,6 +91,7 @@ def command(
     suite: str | None,
     judge_name: str | None,
     export: Path | None,
+    reader: str | None,
     sample: int | None,
     limit: int | None,
     items: int | None,
@@ -96,6 +115,11 @@ def command(
     if sum(bool(choice) for choice in (export, apply, run_name, status)) != 1:
         raise click.UsageError("give one of --export FILE, --apply FILE, --run NAME or --status")
     _check_flags(apply is not None, bool(export or run_name), (sample, limit, items), dry_run, replace, accept_drift)
+    if reader and not (export and judge_name):
+        raise click.UsageError(
+            "--for agent goes with --export DIR and --judge NAME, which says whose scores they will be, such as "
+            "claude-code-2.1"
+        )
     if partial and not (apply or run_name):
         raise click.UsageError("--partial goes with --apply and --run")
     if verbose and not status:
@@ -104,7 +128,7 @@ def command(
     if run_name:
         check_judge(run_name, Settings())
     apply_options = ApplyOptions(partial, dry_run, replace, _accepted(accept_drift))
-    size = BatchSize(sample or (EVERYTHING.sample if run_name else 1), limit, items)
+    size = BatchSize(sample or (EVERYTHING.sample if run_name or reader else 1), limit, items)
     if export:
         person(judge_name or PERSON)
     with bench_of(options) as bench:
@@ -115,6 +139,10 @@ def command(
                 show_details(found, bench.rubric, texts)
             elif found.judges:
                 out.print("More: --verbose (every batch, drift over time, agreement, disputed texts).", style="dim")
+            return 0
+        if export and reader:
+            exported = bench.export_folder(export, judge_name or PERSON, size)
+            show_exported_folder(export, exported, hint("judge", options, "--apply", str(export)))
             return 0
         if export:
             exported = bench.export(export, judge_name or PERSON, size)

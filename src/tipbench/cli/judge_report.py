@@ -48,6 +48,19 @@ def show_exported(path: Path, exported: Exported, then: str) -> None:
     )
 
 
+def show_exported_folder(folder: Path, exported: Exported, then: str) -> None:
+    out.print(
+        f"{counted(exported.items, 'item')} to score in {folder} ({counted(exported.candidates, 'candidate')}, with "
+        f"{counted(exported.anchors, 'anchor')} and {counted(exported.repeats, 'repeat')} unmarked among them).",
+        soft_wrap=True,
+    )
+    out.print(
+        f"Have the agent follow {folder / 'INSTRUCTIONS.md'}; it writes its scores into {folder / 'scores'}.\n"
+        f"Then, whole or part by part: {then}",
+        soft_wrap=True,
+    )
+
+
 def show_applied(applied: Applied, options: ApplyOptions) -> None:
     """Print what was written and whether it counts, then how the judge agrees with the anchors."""
     if applied.changed:

@@ -30,6 +30,11 @@ def judged_folder(home: Path) -> Path:
     return home / "judged"
 
 
+def agent_folder(home: Path, batch: str) -> Path:
+    """Folder of what an agent has answered for a batch that is not applied yet."""
+    return judged_folder(home) / f"agent-{text_digest(batch)[:24]}"
+
+
 def weights_folder(home: Path) -> Path:
     return home / "weights"
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, NamedTuple
 
 _POLL_S = 0.05
@@ -45,22 +46,30 @@ def start_process(
     stdout: _Stream = subprocess.DEVNULL,
     stderr: _Stream = subprocess.DEVNULL,
     environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> "subprocess.Popen[bytes]":
     """Start a process in its own session: it does not get Ctrl-C, and its whole group can be ended."""
-    return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, env=environment, start_new_session=True)
+    return subprocess.Popen(
+        command, stdin=stdin, stdout=stdout, stderr=stderr, env=environment, cwd=folder, start_new_session=True
+    )
 
 
 def run_bounded(
-    arguments: Sequence[str], input_bytes: bytes, environment: Mapping[str, str], timeout_s: float, max_bytes: int
+    arguments: Sequence[str],
+    input_bytes: bytes,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    max_bytes: int,
+    folder: Path | None = None,
 ) -> ProcessResult:
-    """Run a program with these bytes on stdin, then end everything left in its process group.
+    """Run a program with these bytes on stdin, in this folder, then end everything left in its process group.
 
     Raises ProcessTimedOut, TooMuchOutput, or OSError if it can't be started.
     """
     with tempfile.TemporaryFile() as stdin:
         stdin.write(input_bytes)
         stdin.seek(0)
-        process = start_process(arguments, stdin, subprocess.PIPE, subprocess.PIPE, dict(environment))
+        process = start_process(arguments, stdin, subprocess.PIPE, subprocess.PIPE, dict(environment), folder)
     with process:
         try:
             return _read_output(process, time.monotonic() + timeout_s, max_bytes)

@@ -40,6 +40,12 @@ TABLE: tuple[Setting, ...] = (
         "Program for the judge 'command': it reads a batch on stdin and writes it, filled in, to stdout.",
     ),
     Setting(
+        "TIPBENCH_JUDGE_AGENT",
+        "",
+        "Coding agent for the judge 'agent': claude-code, codex or gemini, or a command line that gets the "
+        "instructions on stdin, or where it has {instructions} or {file}.",
+    ),
+    Setting(
         "TIPBENCH_JUDGE_ENV",
         "",
         "Extra environment variables to pass to the judge's program, comma-separated.",

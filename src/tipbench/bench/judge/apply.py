@@ -4,14 +4,14 @@ The batch's scores are written in a single step; the runs' scores are derived fr
 interrupted apply is completed by applying the same file again, or by the next apply.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tipbench.bench.judge.drift import AnchorReferences, Drift, assess, borrowable, read_drift
 from tipbench.bench.judge.sample import ANCHORS
 from tipbench.bench.judge.settle import Settled, settle
-from tipbench.bench.judge.verify import verify
+from tipbench.bench.judge.verify import item_problems, verify
 from tipbench.bench.records import Batch, GoldItem, Verdict
 from tipbench.bench.suites.rubric import parse_rubric
 from tipbench.bench.tracking.batches import (
@@ -23,10 +23,11 @@ from tipbench.bench.tracking.batches import (
     select_batch,
     write_verdicts,
 )
-from tipbench.bench.tracking.interface import Experiment
+from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import CELL, KIND, stored_rubric
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import InvalidInput, StoredDataDamaged
+from tipbench.core.untrusted import shown
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def apply_file(
     Raises JudgeFileError with every problem of the file, InvalidInput if it would replace scores without `replace`.
     """
     known = batch_runs(store, experiment)
-    run = select_batch(known, store, experiment, str(data["batch"]))
+    run = select_batch(known, store, experiment, str(data.get("batch") or _batch_of_slots(store, known, data)))
     batch = read_batch(store, run)
     rubric = parse_rubric(stored_rubric(store, run), f"rubric.md of batch {batch.id}")
     verdicts = _with_existing_runs(store, experiment, verify(data, batch, rubric, options.partial), options.partial)
@@ -139,6 +140,39 @@ def apply_file(
             applied = replace(applied, changed=True)
         settled = settle(store, experiment, rubric, now_ms)
     return replace(applied, settled=settled, changed=applied.changed or settled.runs > 0)
+
+
+def usable_scores(
+    store: RunStore, experiment: Experiment, batch_id: str, scores: Mapping[str, Mapping[str, Any]]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return those of the scores that can be applied, and the problems of the others and what is missing."""
+    run = select_batch(batch_runs(store, experiment), store, experiment, batch_id)
+    batch = read_batch(store, run)
+    rubric = parse_rubric(stored_rubric(store, run), f"rubric.md of batch {batch.id}")
+    usable, problems = {}, []
+    for slot in batch.slots:
+        if slot.slot in scores:
+            found = item_problems(scores[slot.slot], slot, rubric)
+            problems += [f"slot {slot.slot}: {problem}" for problem in found]
+            if not found:
+                usable[slot.slot] = scores[slot.slot]
+    missing = [slot.slot for slot in batch.slots if slot.slot not in scores]
+    if missing:
+        some = ", ".join(missing[:3])
+        problems.append(f"{len(missing)} of {len(batch.slots)} items have no scores yet: slots {some}, …")
+    return usable, problems
+
+
+def _batch_of_slots(store: RunStore, runs: Sequence[StoredRun], data: Mapping[str, Any]) -> str:
+    """Return the id of the batch that these slots are of, newest first; raise InvalidInput if there is none."""
+    slots = set(data["scores"])
+    for run in reversed(runs):
+        batch = read_batch(store, run)
+        if slots & {slot.slot for slot in batch.slots}:
+            return batch.id
+    raise InvalidInput(
+        f"no batch of this experiment has a slot {shown(min(slots))}; are these scores of another experiment?"
+    )
 
 
 def _with_existing_runs(

@@ -1,7 +1,11 @@
-"""Checks a filled-in judge file against its batch before any write, and reports every problem with its location."""
+"""Checks a judge's answer against its batch before any write, and reports every problem with its location.
+
+The answer is a filled-in judge file, or scores alone: {"SLOT": {"relevance": 4, …, "note": "…"}}.
+"""
 
 import json
 from collections import Counter
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +38,24 @@ def read_judge_data(content: bytes, what: str) -> dict[str, Any]:
         raise InvalidInput(f"{what} is not UTF-8 text: {error}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{what} is not JSON: {error}; was it saved in full?") from None
+    if _is_scores_alone(data):
+        named = isinstance(data.get("scores"), dict)
+        batch = {"batch": data["batch"]} if named and "batch" in data else {}
+        return {"format": FORMAT, **batch, "scores": data["scores"] if named else data}
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         found = data.get("format") if isinstance(data, dict) else type(data).__name__
         raise InvalidInput(f"{what} is not a judge file: its format is {shown(found)}, not '{FORMAT}'")
     if not isinstance(data.get("batch"), str):
         raise InvalidInput(f"{what} does not say which batch it answers ('batch' must be text)")
     return data
+
+
+def _is_scores_alone(data: Any) -> bool:
+    """Return whether these are scores by slot, by themselves or beside the name of their batch."""
+    if not isinstance(data, dict) or "items" in data:
+        return False
+    scores = data.get("scores", data if "format" not in data else None)
+    return isinstance(scores, dict) and bool(scores) and all(isinstance(one, dict) for one in scores.values())
 
 
 def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -56,6 +72,8 @@ def verify(data: dict[str, Any], batch: Batch, rubric: Rubric, partial: bool = F
 
     With `partial`, untouched items are allowed, and only runs that are completely scored are returned.
     """
+    if "items" not in data and "scores" in data:
+        return _verify_scores(data["scores"], batch, rubric, partial)
     problems: list[str] = []
     stated = data.get("rubric")
     if not isinstance(stated, dict) or stated.get("digest") != batch.rubric_digest:
@@ -95,6 +113,40 @@ def verify(data: dict[str, Any], batch: Batch, rubric: Rubric, partial: bool = F
     return _complete_runs(verdicts, batch) if partial else verdicts
 
 
+def _verify_scores(given: Any, batch: Batch, rubric: Rubric, partial: bool) -> list[Verdict]:
+    """Return the verdicts of scores alone, by slot; with `partial`, of those that are there."""
+    slots = {slot.slot: slot for slot in batch.slots}
+    problems = [f"{shown(name)}: is not a slot of batch {batch.id}" for name in given if name not in slots]
+    missing = [name for name in slots if name not in given]
+    if missing and not partial:
+        problems.append(f"{len(missing)} of {len(slots)} items have no scores, slot {missing[0]} is the first")
+    verdicts = []
+    for name, slot in slots.items():
+        if name in given:
+            found: list[str] = []
+            item = as_item(given[name] if isinstance(given[name], dict) else {}, rubric.flags)
+            verdict = _scored(item, slot, rubric, found)
+            problems += [f"slot {name}: {problem}" for problem in found]
+            verdicts += [verdict] if verdict else []
+    if problems:
+        raise JudgeFileError("the scores can't be applied, nothing was written:", _abbreviate(problems))
+    return verdicts
+
+
+def as_item(given: Mapping[str, Any], flag_names: Collection[str]) -> dict[str, Any]:
+    """Return the scores of one item in the form of a judge file's item; unknown names pass for criteria."""
+    scores = {name: value for name, value in given.items() if name not in flag_names and name != "note"}
+    flags = {name: value for name, value in given.items() if name in flag_names}
+    return {"scores": scores, "flags": flags, "note": given.get("note") or ""}
+
+
+def item_problems(given: Mapping[str, Any], slot: Slot, rubric: Rubric) -> list[str]:
+    """Return what is wrong with the scores, flags and note that one item was given."""
+    problems: list[str] = []
+    _scored(as_item(given, rubric.flags), slot, rubric, problems)
+    return problems
+
+
 def _complete_runs(verdicts: list[Verdict], batch: Batch) -> list[Verdict]:
     """Return the verdicts of completely scored runs, their repeats, and all scored anchors."""
     scored = Counter(verdict.slot.run_id for verdict in verdicts if verdict.slot.kind == "candidate")
@@ -124,6 +176,11 @@ def _verdict(item: dict[str, Any], slot: Slot, rubric: Rubric, problems: list[st
     if item.get("checked") != slot.flags:
         problems.append("checked: was changed; to overrule it, use 'flags'")
     problems += [f"{shown(key)}: unknown key in an item; is it a typo?" for key in item if key not in ITEM_KEYS]
+    return _scored(item, slot, rubric, problems)
+
+
+def _scored(item: dict[str, Any], slot: Slot, rubric: Rubric, problems: list[str]) -> Verdict | None:
+    """Return the verdict of an item's scores, flags and note; None if there are problems, also earlier ones."""
     scores = _mapping(item, "scores", problems)
     problems += [f"scores.{shown(key)}: is not a criterion" for key in scores if key not in rubric.criteria]
     for name, criterion in rubric.criteria.items():

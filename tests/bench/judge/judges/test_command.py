@@ -56,6 +56,26 @@ def test_it_gets_the_file_and_nothing_else(tmp_path: Path) -> None:
     assert not [known for known in (*RUN_IDS, SECRET_OF_THE_SHUFFLE) if known in text]
 
 
+ALONE = BY_RULE.replace(
+    "json.dump(file, sys.stdout)",
+    "scores = json.dumps({item['slot']: item['scores'] for item in file['items']})\nprint(AROUND % scores)",
+)
+
+
+@pytest.mark.parametrize("around", ["%s", "```json\n%s\n```", "My scores:\n%s\nThat is all."])
+def test_scores_alone_are_enough_and_prose_around_them_does_no_harm(around: str) -> None:
+    batch, file = batch_and_file()
+    filled = judge(f"AROUND = {around!r}\n{ALONE}").score(file)
+    assert [verdict.scores["clarity"] for verdict in verify(filled, batch, CLEAR)] == [4, 1, 2, 1]
+
+
+def test_an_answer_that_can_not_be_read_is_saved() -> None:
+    with pytest.raises(JudgeFailed, match=r"not JSON .*; its answer was saved in (?P<path>\S+)") as failed:
+        judge("print('I would rather not.')").score(a_file())
+    saved = Path(str(failed.value).rpartition(" ")[2])
+    assert saved.read_text() == "I would rather not.\n"
+
+
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_candidate_changes_no_other_items_score(hostile: str) -> None:
     quiet = judge(BY_RULE).score(a_file())
@@ -78,7 +98,7 @@ def test_secrets_stay_with_us(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAMED", "is passed on")
     monkeypatch.setenv("TIPBENCH_JUDGE_ENV", "NAMED")
     monkeypatch.setenv("TIPBENCH_JUDGE_WEBHOOK", "http://me:uri-secret@host:5000")
-    seen = judge("import json, os; print(json.dumps(dict(os.environ)))").score(a_file())
+    seen = judge("import json, os; print(json.dumps({**os.environ, 'items': []}))").score(a_file())
     assert (seen["NAMED"], seen["TIPBENCH_JUDGE_WEBHOOK"]) == ("is passed on", "http://host:5000")
     assert not {"MLFLOW_TRACKING_URI", "TIPBENCH_HOME"} & seen.keys(), "the way to what is hidden"
     assert "secret" not in json.dumps(seen)
@@ -138,5 +158,5 @@ def test_more_output_than_any_file_has_is_cut_off() -> None:
 
 
 def test_a_flood_on_stderr_is_ignored() -> None:
-    code = "import sys\nfor _ in range(200): sys.stderr.write('x' * 100_000)\nprint('{}')"
-    assert judge(code).score(a_file()) == {}
+    code = "import sys\nfor _ in range(200): sys.stderr.write('x' * 100_000)\nprint('{\"items\": []}')"
+    assert judge(code).score(a_file()) == {"items": []}

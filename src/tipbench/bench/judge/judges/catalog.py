@@ -25,6 +25,7 @@ class JudgeParts:
     seed: int
     clock: Callable[[], float]
     say: Callable[[str], None]
+    concurrency: int | None = None
 
 
 def _lexical(parts: JudgeParts, identity: str | None) -> Judge:
@@ -41,6 +42,14 @@ def _command(parts: JudgeParts, identity: str | None) -> Judge:
     program = parts.settings.get("TIPBENCH_JUDGE_COMMAND")
     name = _checked_identity(identity or "command", "command")
     return CommandJudge(program, name, parts.settings.judge_timeout_s, parts.settings)
+
+
+def _agent(parts: JudgeParts, identity: str | None) -> Judge:
+    from tipbench.bench.judge.judges.agent import AgentJudge, AgentProgram
+
+    program = AgentProgram.parse(parts.settings.get("TIPBENCH_JUDGE_AGENT"))
+    name = _checked_identity(identity or program.identity(parts.settings.judge_environment()))
+    return AgentJudge(program, name, parts.rubric, parts.settings, parts.say, parts.concurrency)
 
 
 def _webhook(parts: JudgeParts, identity: str | None) -> Judge:
@@ -68,6 +77,7 @@ def _model(parts: JudgeParts, identity: str | None) -> Judge:
 
 CATALOG: Mapping[str, Callable[[JudgeParts, str | None], Judge]] = {
     "lexical": _lexical,
+    "agent": _agent,
     "command": _command,
     "webhook": _webhook,
     "model": _model,
@@ -75,6 +85,7 @@ CATALOG: Mapping[str, Callable[[JudgeParts, str | None], Judge]] = {
 
 
 _NEEDS = {
+    "agent": ("TIPBENCH_JUDGE_AGENT",),
     "command": ("TIPBENCH_JUDGE_COMMAND",),
     "webhook": ("TIPBENCH_JUDGE_WEBHOOK", "TIPBENCH_JUDGE_SECRET"),
     "model": ("TIPBENCH_JUDGE_MODEL",),

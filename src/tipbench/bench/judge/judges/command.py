@@ -1,13 +1,21 @@
-"""A judge that is a program: it reads the judge file as JSON on stdin and writes the filled-in file to stdout."""
+"""A judge that is a program: it reads the judge file as JSON on stdin and writes it, filled in, to stdout.
 
+Scores alone by slot are enough, and prose or a code fence around them does no harm.
+"""
+
+import re
 import shlex
 import signal
+from pathlib import Path
 from typing import Any
 
+from tipbench.bench.judge.answers import filled, find_scores
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.judges.prompt import read_reply
 from tipbench.bench.judge.verify import MOST_BYTES
 from tipbench.core.errors import InvalidInput, JudgeFailed
+from tipbench.core.files import atomic_write, make_private_folder
+from tipbench.core.paths import judged_folder
 from tipbench.core.processes import ProcessResult, ProcessTimedOut, TooMuchOutput, run_bounded
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text, printable
@@ -37,7 +45,26 @@ class CommandJudge:
         if ended.status:
             message = printable(ended.last_error_line, 300) or "it wrote nothing to stderr"
             raise JudgeFailed(f"{self._who} {_describe_exit(ended.status)}: {message}")
-        return read_reply(ended.output, self._who)
+        try:
+            reply = read_reply(ended.output, self._who)
+            if isinstance(reply.get("items"), list):
+                return reply
+        except JudgeFailed as error:
+            why = str(error)
+        else:
+            why = f"{self._who} answered with JSON that has no scores of this batch"
+        scores = find_scores(ended.output.decode("utf-8", "replace"), {item["slot"] for item in file["items"]})
+        if scores:
+            return filled(file, scores)
+        raise JudgeFailed(f"{why}; its answer was saved in {self._save(str(file['batch']), ended.output)}")
+
+    def _save(self, batch: str, answer: bytes) -> Path:
+        """Save an answer that can't be used, and return where."""
+        folder = judged_folder(self._settings.home)
+        make_private_folder(folder)
+        path = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', batch)[:64]}-answer.txt"
+        atomic_write(path, answer, mode=0o600)
+        return path
 
     def _run(self, stdin: bytes) -> ProcessResult:
         try:

@@ -1,6 +1,7 @@
 """The interface of an automatic judge."""
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 
 class JudgeName(NamedTuple):
@@ -18,3 +19,10 @@ class Judge(Protocol):
     def score(self, file: dict[str, Any]) -> dict[str, Any]:
         """Return a copy of the file with every score filled in; the argument is not modified."""
         ...
+
+
+@runtime_checkable
+class ResumableJudge(Judge, Protocol):
+    """A judge that stores what it has scored, so that an interrupted batch is given to it again."""
+
+    usage: Mapping[str, float]  # metrics of what the last batch took, such as its cost

@@ -31,7 +31,9 @@ def open_judge(
     """Open a judge. If it is a model, it stays loaded for all items, and its engine is locked for other processes."""
     with ExitStack() as stack:
         engines = stack.enter_context(open_engines(options.model_copy(update={"unload": "model"}), settings))
-        judge = make_judge(name, JudgeParts(rubric, settings, engines.of, options.seed, clock, say), identity)
+        judge = make_judge(
+            name, JudgeParts(rubric, settings, engines.of, options.seed, clock, say, options.concurrency), identity
+        )
         model = judge_model(name, settings)
         if model:
             admit([model], engines.of, 0, settings.is_true("TIPBENCH_MEMORY_CHECK"))

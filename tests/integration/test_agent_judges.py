@@ -1,0 +1,63 @@
+"""The lines of docs/judging.md about coding agents, run as they stand, with a stand-in in the agent's place."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command import tipbench
+
+DOCS = Path(__file__).parents[2] / "docs" / "judging.md"
+STAND_IN = Path(__file__).parents[1] / "stand_in_agent.py"
+EXPERIMENT = "tip-bench-2026-04-27"
+
+
+@pytest.fixture
+def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> list[str]:
+    """The commands, with scripted models in place of those that would need a server."""
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    program = bin_folder / "claude"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(STAND_IN))} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin_folder}:{Path(sys.executable).parent}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    section = DOCS.read_text(encoding="utf-8").split("## A coding agent as the judge")[1].split("\n## ")[0]
+    blocks = re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
+    models = re.compile(r"--models \S+")
+    return [models.sub("--models scripted/a,scripted/b", line) for block in blocks for line in block.splitlines()]
+
+
+def run(line: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(["bash", "-ec", line], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{line}: {done.stderr}"
+    return done
+
+
+def test_from_collecting_to_the_leaderboard_with_an_agent(lines: list[str]) -> None:
+    *by_folder, unattended = lines
+    assert [line.split()[1] for line in by_folder if line.startswith("tipbench")] == [
+        "collect", "judge", "judge", "compare"
+    ]  # fmt: skip
+    for line in by_folder[:-1]:
+        run(line)
+    answer = run(by_folder[-1]).stdout
+    assert not answer.startswith("No answer yet")
+    board = json.loads(tipbench("compare", "--experiment", EXPERIMENT, "--format", "json").out)
+    assert board["judges"] == ["claude-code-2.1"]
+    assert board["cells"]["judged"] == 48
+    again = subprocess.run(["bash", "-ec", unattended], capture_output=True, text=True, check=False)
+    assert "nothing in experiment" in again.stderr, "the same agent has judged everything"
+    assert unattended.startswith("TIPBENCH_JUDGE_AGENT=claude-code ")
+
+
+def test_unattended_in_one_step(lines: list[str]) -> None:
+    run(lines[0])
+    done = run(lines[-1])
+    assert "Scores of 240 candidates by 'claude-code-2.1' were written to 48 cells" in done.stdout
+    assert "264 of 264 items scored, 0.14 USD so far" in done.stderr

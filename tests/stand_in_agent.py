@@ -1,0 +1,116 @@
+"""A stand-in for a coding agent's command-line program, with the habits and faults of the real ones.
+
+    python stand_in_agent.py [--faults FILE]
+
+It reads instructions on stdin, scores the items in them as a faithful judge would, and answers in the envelope of
+`claude -p --output-format json`. With --faults, each call takes the next word of the file as its fault, in a lock, and
+behaves well once there are none left: prose, fence, half, wrong_slot, out_of_range, time_out, refusal, rate_limit,
+crash, error_envelope, file, plain, nothing. `--version` prints a version.
+"""
+
+import fcntl
+import json
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+def items_in(prompt: str) -> list[dict[str, Any]]:
+    """The items of a part, from between the delimiters."""
+    match = re.search(r"<<<material (\w+)\n(.*)\nend \1>>>", prompt, re.DOTALL)
+    assert match, "no delimited material in the instructions"
+    items: list[dict[str, Any]] = json.loads(match[2])["items"]
+    return items
+
+
+def scores_of(prompt: str) -> dict[str, dict[str, Any]]:
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests.integration.filling import faithful_scores
+
+    scales = {
+        name: (int(low), int(high))
+        for name, low, high in re.findall(r"- `(\w+)`: a whole number from (\d+) to (\d+)", prompt)
+    }
+    return {
+        item["slot"]: {**faithful_scores(item["text"], scales), "note": "as the rubric says"}
+        for item in items_in(prompt)
+    }
+
+
+def next_fault(path: str | None) -> str:
+    if path is None:
+        return ""
+    with Path(path).open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        fault, *rest = file.read().split() or [""]
+        file.seek(0)
+        file.truncate()
+        file.write(" ".join(rest))
+        return fault
+
+
+def enveloped(text: str, is_error: bool = False) -> str:
+    usage = {"input_tokens": 1000, "cache_read_input_tokens": 200, "output_tokens": 300}
+    return json.dumps(
+        {"type": "result", "is_error": is_error, "result": text, "total_cost_usd": 0.01, "usage": usage, "num_turns": 1}
+    )
+
+
+def answer(scores: dict[str, Any], fault: str) -> str:
+    whole = json.dumps(scores, indent=1)
+    some = dict(list(scores.items())[: len(scores) // 2])
+    return {
+        "prose": f"I have read the rubric. Here are my scores:\n\n{whole}\n\nLet me know if you need anything else!",
+        "fence": f"```json\n{whole}\n```",
+        "half": whole[: len(whole) // 2],
+        "wrong_slot": json.dumps({"zzzzzzzz": next(iter(scores.values())), **some}),
+        "out_of_range": json.dumps({slot: {**one, next(iter(one)): 9} for slot, one in scores.items()}),
+        "refusal": "I can't help with scoring these texts.",
+    }.get(fault, whole)
+
+
+def judge_folder() -> int:
+    """As an agent with tools does when it is asked to follow INSTRUCTIONS.md."""
+    rules = Path("INSTRUCTIONS.md").read_text()
+    for path in sorted(Path("parts").iterdir()):
+        prompt = f"{rules}\n<<<material folder\n{path.read_text()}\nend folder>>>"
+        (Path("scores") / path.name).write_text(json.dumps(scores_of(prompt)))
+    print("I have scored all parts.")
+    return 0
+
+
+def main() -> int:
+    if "--version" in sys.argv:
+        print("2.1.7 (Stand-in Code)")
+        return 0
+    if any("INSTRUCTIONS.md" in word for word in sys.argv):
+        return judge_folder()
+    fault = next_fault(sys.argv[sys.argv.index("--faults") + 1] if "--faults" in sys.argv else None)
+    prompt = sys.stdin.read()
+    if fault == "time_out":
+        time.sleep(600)
+    if fault == "rate_limit":
+        print("API Error: 429 rate_limit_error: too many requests", file=sys.stderr)
+        return 1
+    if fault == "crash":
+        print(f"unexpected end {'x' * 300}", file=sys.stderr)
+        return 134
+    if fault == "nothing":
+        return 0
+    if fault == "error_envelope":
+        print(enveloped("Credit balance is too low", is_error=True))
+        return 0
+    scores = scores_of(prompt)
+    if fault == "file":
+        Path("scores.json").write_text(json.dumps(scores))
+        print(enveloped("The scores are in scores.json."))
+    else:
+        text = answer(scores, fault)
+        print(text if fault == "plain" else enveloped(text))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
