@@ -403,7 +403,7 @@ class Bench:
         size: "BatchSize | None" = None,
         how: "ApplyOptions | None" = None,
     ) -> "Applied":
-        """Have an automatic judge (lexical, agent, command, webhook, model) score what is pending, and apply its scores.
+        """Have an automatic judge (lexical, agent, command, webhook, model) score what is pending, and apply that.
 
         The judge may also be an object with an `identity` and a method `score`, which fills in a judge file.
 
