@@ -9,17 +9,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
+from tests.browser import Watched, opened_browser
 from tests.integration.command import tipbench
+from tests.integration.serving import TOKEN, ended_job, serving
 
 DOCS = Path(__file__).parents[2] / "docs" / "judging.md"
 STAND_IN = Path(__file__).parents[1] / "stand_in_agent.py"
 EXPERIMENT = "tip-bench-2026-04-27"
 
 
-@pytest.fixture
-def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> list[str]:
-    """The commands, with scripted models in place of those that would need a server."""
+@pytest.fixture(autouse=True)
+def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """A program of that name, which is the stand-in."""
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     program = bin_folder / "claude"
@@ -27,6 +30,11 @@ def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> list[s
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{bin_folder}:{Path(sys.executable).parent}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def lines() -> list[str]:
+    """The commands, with scripted models in place of those that would need a server."""
     section = DOCS.read_text(encoding="utf-8").split("## A coding agent as the judge")[1].split("\n## ")[0]
     blocks = re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
     models = re.compile(r"--models \S+")
@@ -61,3 +69,34 @@ def test_unattended_in_one_step(lines: list[str]) -> None:
     done = run(lines[-1])
     assert "Scores of 240 candidates by 'claude-code-2.1' were written to 48 cells" in done.stdout
     assert "264 of 264 items scored, 0.14 USD so far" in done.stderr
+
+
+def test_an_experiment_is_judged_by_a_click_and_the_answer_changes() -> None:
+    collect = ("collect", "--models", "scripted/a,scripted/b", "--prompts", "v1", "--n-tips", "2")
+    assert tipbench(*collect, "--experiment", EXPERIMENT).status == 0
+    with serving(TIPBENCH_JUDGE_AGENT="claude-code") as served, opened_browser() as browser:
+        with served.client() as client:
+            wrong = client.post(f"/api/bench/judge/{EXPERIMENT}", json={"judge": "webhook"})
+            assert (wrong.status_code, "needs TIPBENCH_JUDGE_WEBHOOK" in wrong.text) == (422, True)
+            assert client.post("/api/bench/judge/nothing", json={"judge": "agent"}).status_code == 404
+        page = browser.new_page(base_url=served.url, viewport={"width": 1280, "height": 900})
+        watched = Watched(page)
+        page.goto("/")
+        page.get_by_label("Token").fill(TOKEN)
+        page.keyboard.press("Enter")
+        page.locator("#experiments-table").get_by_role("link", name=EXPERIMENT).click()
+        expect(page.locator(".lead")).to_contain_text("No answer yet: nothing is judged.")
+        page.get_by_text("Run a judge …").click()
+        page.get_by_label("Which judge should score").select_option("agent")
+        page.get_by_role("button", name="Run it").click()
+        page.wait_for_url("**/jobs/*")
+        expect(page.locator("#job-live")).to_contain_text("finished", timeout=60_000)
+        expect(page.locator("#job-live")).to_contain_text("32 candidates scored by 'claude-code-2.1'")
+        expect(page.locator("#job-live")).to_contain_text("56 of 56 items scored.")
+        page.get_by_role("link", name="See the leaderboard").click()
+        expect(page.locator(".lead")).not_to_contain_text("No answer yet")
+        assert watched.troubles == []
+        with served.client() as client:
+            again = client.post(f"/api/bench/judge/{EXPERIMENT}", json={"judge": "agent"}).json()
+            ended = ended_job(client, again["id"])
+            assert (ended["state"], "nothing in experiment" in ended["message"]) == ("finished", True)

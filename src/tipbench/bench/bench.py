@@ -465,6 +465,7 @@ class Bench:
             context.clock,
             context.observer.note,
             identity,
+            context.observer.scored,
         ) as judge:
             yield judge
 

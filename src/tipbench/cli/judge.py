@@ -14,6 +14,7 @@ from tipbench.bench.judge.sample import EVERYTHING, FEWEST_ITEMS, BatchSize
 from tipbench.cli.console import bench_of, hint, out
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.judge_report import show_applied, show_details, show_exported, show_exported_folder, show_status
+from tipbench.core.errors import JudgeLater, NothingPending
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
 
@@ -85,6 +86,12 @@ _PATH = click.Path(path_type=Path)
     metavar="NAME",
     help=f"Have a judge that runs by itself score what is pending: {', '.join(JUDGES)}.",
 )
+@click.option(
+    "--progress",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --run: write the progress, and in the end the result, to this JSON file.",
+)
 @click.option("--status", is_flag=True, help="Say whether the judges can be trusted, and what still waits for one.")
 @click.option("--verbose", "-v", is_flag=True, help="With --status: every batch, drift, and agreement between judges.")
 def command(
@@ -103,6 +110,7 @@ def command(
     run_name: str | None,
     status: bool,
     verbose: bool,
+    progress: Path | None,
     **given: Any,
 ) -> int:
     """Have candidates judged blind: phase B.
@@ -124,6 +132,8 @@ def command(
         raise click.UsageError("--partial goes with --apply and --run")
     if verbose and not status:
         raise click.UsageError("--verbose goes with --status")
+    if progress and not run_name:
+        raise click.UsageError("--progress goes with --run")
     options = gather({**given, "suite": suite})
     if run_name:
         check_judge(run_name, Settings())
@@ -131,7 +141,12 @@ def command(
     size = BatchSize(sample or (EVERYTHING.sample if run_name or reader else 1), limit, items)
     if export:
         person(judge_name or PERSON)
-    with bench_of(options) as bench:
+    from tipbench.cli.progress import CollectingObserver
+    from tipbench.cli.progress_file import ProgressFile
+
+    progress_file = ProgressFile(progress)
+    progress_file.experiment = options.experiment
+    with progress_file, bench_of(options, CollectingObserver(progress_file)) as bench:
         if status:
             found, texts = bench.status()
             show_status(found, options.experiment)
@@ -151,7 +166,14 @@ def command(
         if apply:
             applied = bench.apply(apply, apply_options)
         else:
-            applied = bench.judge(run_name or "", judge_name, size, apply_options)
+            try:
+                applied = bench.judge(run_name or "", judge_name, size, apply_options)
+            except (NothingPending, JudgeLater) as error:
+                if not progress:
+                    raise
+                progress_file.finish(str(error), error.items if isinstance(error, JudgeLater) else 0)
+                return 0
+            progress_file.finish(applied.in_short)
         show_applied(applied, apply_options)
         if not apply_options.dry_run:
             then = hint("judge", options, "--status") if applied.in_quarantine else hint("compare", options)

@@ -61,6 +61,10 @@ class CollectingObserver(Notes):
         for other in self._others:
             other.judged(found)
 
+    def scored(self, done: int, of: int) -> None:
+        for other in self._others:
+            other.scored(done, of)
+
     def waiting(self, text: str) -> None:
         self.note(text)
         for other in self._others:

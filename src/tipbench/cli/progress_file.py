@@ -77,6 +77,12 @@ class ProgressFile(Observer):
     def judged(self, found: "Round") -> None:
         self.begin("judge", found.verdict.in_short)
 
+    def scored(self, done: int, of: int) -> None:
+        self._phase, self._message = "judge", f"{done} of {of} items scored"
+        if self._started is None:  # it only judges; else these count cells
+            self._done, self._cells = done, of
+        self._changed.set()
+
     def planned(self, plan: Plan) -> None:
         self._cells, self._stored = len(plan.to_do), plan.stored
         self._done = self._failed = self._empty = 0  # a decision collects once a round

@@ -159,6 +159,14 @@ class MadeRequests(RunRequests):
         self.text = text
         self.asked: list[str | None] = []
 
+    def judges(self) -> list[str]:
+        return ["lexical", "command"]
+
+    def validate_judge(self, experiment: str, judge: str) -> Options:
+        if judge not in self.judges():
+            raise InvalidInput(f"there is no judge '{judge}' that can be run")
+        return make_options({"experiment": experiment, "judge": judge})
+
     def choices(self, ollama_url: str | None = None, suite_name: str | None = None) -> Choices:
         self.asked.append(ollama_url)
         models = [
@@ -210,6 +218,11 @@ class MadeRunner:
         job = Job(f"job{len(self.found)}", "queued", options.model_dump(), NOW_MS)
         self.found[job.id] = job
         return job
+
+    def judge(self, options: Options) -> Job:
+        config = {"experiment": options.experiment, "judge": options.judge, "action": "judge"}
+        self.found["judging"] = Job("judging", "queued", config, NOW_MS)
+        return self.found["judging"]
 
     def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
         if self.away:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.bench.compare.html.boards import batch, grid, provisional
 from tests.bench.compare.html.parsed import Node, parsed
-from tests.server.ui.made_panel import MadeBoards, MadeTokens, cells_of
+from tests.server.ui.made_panel import MadeBoards, MadeRunner, MadeTokens, cells_of
 from tests.server.ui.visits import Guest, by_id, links, page_at, visit
 from tests.server.views.served_rows import candidate_of, cells, serve
 from tipbench.core.errors import NotFound
@@ -276,3 +276,18 @@ def test_where_there_is_nothing_to_show_the_page_leads_on() -> None:
     assert "No text matches." in nothing.words
     assert urls.texts("e") in links(nothing)
     assert "There are no texts yet." in texts_at(visit(boards=MadeBoards({"e": []}))).words
+
+
+def test_an_automatic_judge_is_run_by_a_click() -> None:
+    runner = MadeRunner()
+    client = visit(boards=MadeBoards({"tip-bench-x": cells_of()}), runner=runner)
+    page = page_at(client, urls.leaderboard("tip-bench-x"))
+    assert "Which judge should score what is pending" in page.words
+    assert "lexical (rules; provisional)" in page.words
+    done = client.post(urls.RUN_JUDGE, data={"experiment": "tip-bench-x", "judge": "command"})
+    assert (done.status_code, done.headers["HX-Redirect"]) == (204, urls.job("judging"))
+    assert runner.found["judging"].is_judging
+    refused = client.post(urls.RUN_JUDGE, data={"experiment": "tip-bench-x", "judge": "nobody"})
+    assert (refused.status_code, "there is no judge" in refused.text) == (422, True)
+    again = client.post(f"{urls.job('judging')}/again")
+    assert (again.status_code, runner.started) == (204, []), "it judges again, and collects nothing"

@@ -26,8 +26,8 @@ def test_where_a_job_is() -> None:
 
 
 def test_counts_and_times() -> None:
-    assert counts_sentence(Progress(cells=1, done=1)) == "1 of 1 cell generated."
-    assert counts_sentence(Progress(cells=9, done=4, empty=2, stored=3)) == (
+    assert counts_sentence(a_job(), Progress(cells=1, done=1)) == "1 of 1 cell generated."
+    assert counts_sentence(a_job(), Progress(cells=9, done=4, empty=2, stored=3)) == (
         "4 of 9 cells generated, 2 empty; 3 were stored already."
     )
     assert took(a_job(), NOW_MS + 5_000) == "1 min 35 s"

@@ -53,6 +53,12 @@ class AirflowRunner:
         self._client.start_run(job_id, conf_of(options, retry_failed, fresh))
         return self.job(job_id)
 
+    def judge(self, options: Options) -> Job:
+        raise InvalidInput(
+            f"judge: Airflow runs a judge as part of a run; on this machine, 'tipbench judge --experiment "
+            f"{options.experiment} --run {options.judge}' has it score what is pending"
+        )
+
     def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
         runs = self._client.newest_runs(limit, before_ms)
         is_paused = any(run.state == "queued" for run in runs) and self._client.is_paused()

@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse, StreamingResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from tipbench.bench.options import Options
 from tipbench.core.errors import DatabaseBusy, RunnerError
 from tipbench.core.untrusted import json_text
+from tipbench.server.api.experiments import ExperimentName
 from tipbench.server.api.parts import Parts
 from tipbench.server.jobs.interface import Job
 from tipbench.server.jobs.progress import Progress
@@ -58,6 +59,7 @@ class JobDetail(JobOut):
 def router(parts: Parts) -> APIRouter:
     api = APIRouter()
     _add_starting(api, parts)
+    _add_judging(api, parts)
     _add_watching(api, parts)
     return api
 
@@ -88,6 +90,25 @@ def _add_starting(api: APIRouter, parts: Parts) -> None:
         ] = False,
     ) -> JobOut:
         job = parts.runner.start(parts.requests.validate(config), retry_failed, fresh)
+        response.headers["Location"] = f"/api/jobs/{job.id}"
+        return _job_out(job)
+
+
+class JudgeIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    judge: str = Field(max_length=40, description="An automatic judge: agent, command, webhook, model or lexical.")
+
+
+def _add_judging(api: APIRouter, parts: Parts) -> None:
+    @api.post(
+        "/api/bench/judge/{experiment:path}",
+        status_code=202,
+        tags=["bench"],
+        summary="Have an automatic judge score what is pending in an experiment",
+    )
+    def judge(experiment: ExperimentName, asked: JudgeIn, response: Response) -> JobOut:
+        job = parts.runner.judge(parts.requests.validate_judge(experiment, asked.judge))
         response.headers["Location"] = f"/api/jobs/{job.id}"
         return _job_out(job)
 

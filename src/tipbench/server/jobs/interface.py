@@ -9,6 +9,7 @@ from tipbench.core.errors import NotFound
 from tipbench.server.jobs.progress import Progress
 
 JobState = Literal["queued", "running", "finished", "failed", "cancelled"]
+ACTION, JUDGE = "action", "judge"  # in the configuration of a job that only runs a judge
 ENDED: frozenset[JobState] = frozenset(("finished", "failed", "cancelled"))
 
 
@@ -36,6 +37,11 @@ class Job:
         return str(self.config["experiment"])
 
     @property
+    def is_judging(self) -> bool:
+        """Whether it only runs a judge, and generates nothing."""
+        return self.config.get(ACTION) == JUDGE
+
+    @property
     def ended(self) -> bool:
         return self.state in ENDED
 
@@ -50,6 +56,10 @@ class Runner(Protocol):
 
     def start(self, options: Options, retry_failed: bool = False, fresh: bool = False) -> Job:
         """Accept a run; it starts at once or is queued."""
+        ...
+
+    def judge(self, options: Options) -> Job:
+        """Accept a job that has the options' judge score what is pending in their experiment."""
         ...
 
     def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:

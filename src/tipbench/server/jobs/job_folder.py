@@ -55,6 +55,12 @@ class JobFolder:
         command += ["--retry-failed"] if retry_failed else []
         return command + (["--fresh"] if fresh else [])
 
+    def judge_command(self, config: Mapping[str, Any]) -> list[str]:
+        """Return the command line of a job that only runs a judge."""
+        command = [sys.executable, "-P", "-m", "tipbench", "judge", "--experiment", str(config["experiment"])]
+        command += ["--mlflow-url", str(config["mlflow_url"]), "--run", str(config["judge"])]
+        return [*command, "--progress", str(self.path / "progress.json")]
+
     def progress(self) -> Progress | None:
         return read_progress(self.path / "progress.json")
 

@@ -108,15 +108,23 @@ def _has_argument(pid: int, prefix: str) -> bool:
 
 def engines_of(options: Options, settings: Settings) -> set[str]:
     """Return the names of the engines that a run will use, including its judge's."""
-    judge = judge_model(options.judge, settings)
-    return {engine_name(model) for model in (*options.model_names, *([judge] if judge else []))}
+    return set(map(engine_name, options.model_names)) | judge_engines(options, settings)
 
 
-def needs_of(options: Options, settings: Settings) -> tuple[str, ...]:
-    """Return what the run needs exclusively: its experiment, and the engines that load one model at a time."""
+def judge_engines(options: Options, settings: Settings) -> set[str]:
+    """Return the name of the engine that the judge uses; nothing if the judge is not a model."""
+    model = judge_model(options.judge, settings)
+    return {engine_name(model)} if model else set()
+
+
+def needs_of(options: Options, settings: Settings, used: set[str] | None = None) -> tuple[str, ...]:
+    """Return what a job needs exclusively: its experiment, and those of its engines that load one model at a time.
+
+    `used` are the engines if they are not all that the options name.
+    """
     needs = [_EXPERIMENT + options.experiment]
     with open_engines(options, settings) as engines:
-        for engine in map(engines.named, sorted(engines_of(options, settings))):
+        for engine in map(engines.named, sorted(engines_of(options, settings) if used is None else used)):
             if engine.exclusive:
                 where = "" if engine.address == IN_PROCESS else f" {endpoint(engine.address)}"
                 needs.append(engine.name + where)

@@ -10,10 +10,10 @@ from tipbench.bench.options import Options, make_options
 from tipbench.bench.suites.load import load_suite
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
-from tipbench.server.jobs.interface import Job, Runner
+from tipbench.server.jobs.interface import ACTION, JUDGE, Job, Runner
 from tipbench.server.jobs.job_folder import JobFolder
 from tipbench.server.jobs.job_store import StoredJob
-from tipbench.server.jobs.job_watch import RESUMABLE_NOTE, engines_of, needs_of
+from tipbench.server.jobs.job_watch import RESUMABLE_NOTE, engines_of, judge_engines, needs_of
 from tipbench.server.jobs.local_jobs import GRACE_S, LocalJobs
 from tipbench.server.jobs.progress import Progress
 from tipbench.server.jobs.simulation_asked import refuse_credentials
@@ -33,7 +33,10 @@ class BenchJobKind:
         self._settings = settings
 
     def command(self, stored: StoredJob, folder: JobFolder) -> list[str]:
-        return folder.command(stored.job.config.get("judge"), stored.retry_failed, stored.fresh)
+        config = stored.job.config
+        if stored.job.is_judging:
+            return folder.judge_command(config)
+        return folder.command(config.get("judge"), stored.retry_failed, stored.fresh)
 
     def name(self, job: Job) -> str:
         return f"job {job.id} ({printable(job.experiment, 80)})"
@@ -43,9 +46,10 @@ class BenchJobKind:
         if progress is None or progress.phase in _NOTHING_LOADED:
             return ""
         try:
-            options = make_options(stored.job.config)
+            options = make_options({key: value for key, value in stored.job.config.items() if key != ACTION})
+            used = judge_engines(options, self._settings) if stored.job.is_judging else None
             with open_engines(options, self._settings) as engines:
-                for name in sorted(engines_of(options, self._settings)):
+                for name in sorted(engines_of(options, self._settings) if used is None else used):
                     unload_leftover_models(engines.named(name), self._home, _log.info)
         except Exception as error:  # noqa: BLE001 - the job has ended anyway, and its message says what is wrong
             return f"; a model that it used may still be loaded: {printable(str(error), 300)}"
@@ -78,6 +82,12 @@ class SubprocessRunner(LocalJobs):
         self._settings = settings
         kind = BenchJobKind(home.absolute(), settings)
         super().__init__(home, "jobs", "lock", kind, settings, clock, new_id, grace_s)
+
+    def judge(self, options: Options) -> Job:
+        refuse_credentials(options)
+        config = {"experiment": options.experiment, "mlflow_url": options.mlflow_url, "judge": options.judge}
+        used = judge_engines(options, self._settings)
+        return self.add({**config, ACTION: JUDGE}, needs_of(options, self._settings, used))
 
     def start(self, options: Options, retry_failed: bool = False, fresh: bool = False) -> Job:
         refuse_credentials(options)

@@ -73,7 +73,10 @@ def router(parts: Parts) -> APIRouter:
         """Start the same run again: it does what is missing and retries what failed."""
         config = {key: value for key, value in parts.runner.job(job_id).config.items() if value is not None}
         try:
-            started = parts.runner.start(parts.requests.validate(config), retry_failed=True)
+            if parts.runner.job(job_id).is_judging:
+                started = parts.runner.judge(parts.requests.validate_judge(config["experiment"], config["judge"]))
+            else:
+                started = parts.runner.start(parts.requests.validate(config), retry_failed=True)
         except TipbenchError as error:
             return page(request, parts, "problem.html", 422, problem=str(error))
         return Response(status_code=204, headers={"HX-Redirect": urls.job(started.id)})

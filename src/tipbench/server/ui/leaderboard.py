@@ -13,7 +13,7 @@ from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_la
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.compare.messages import as_csv
 from tipbench.bench.compare.texts import TextFilter
-from tipbench.core.errors import InvalidInput
+from tipbench.core.errors import InvalidInput, TipbenchError
 from tipbench.core.untrusted import printable, shown
 from tipbench.server.ui import urls
 from tipbench.server.ui.forms import Form, only
@@ -69,7 +69,7 @@ def router(parts: Parts) -> APIRouter:
             report.board, TextQuery(experiment=experiment)
         )
         invited = [one.name for one in parts.tokens.judges()]
-        return page(request, parts, "leaderboard.html", invited=invited, **values)
+        return page(request, parts, "leaderboard.html", invited=invited, automatic=parts.requests.judges(), **values)
 
     @pages.get(urls.TEXTS)
     def texts(request: Request, query: Annotated[TextQuery, Query()]) -> Response:
@@ -115,6 +115,16 @@ def router(parts: Parts) -> APIRouter:
         except InvalidInput as error:
             return page(request, parts, "problem.html", 422, problem=str(error))
         return page(request, parts, "judge_asked.html", judge=judge, batch=batch)
+
+    @pages.post(urls.RUN_JUDGE)
+    def run_judge(request: Request, form: Form) -> Response:
+        """Start a job that has an automatic judge score what is pending."""
+        try:
+            options = parts.requests.validate_judge(only(form, "experiment"), only(form, "judge"))
+            job = parts.runner.judge(options)
+        except TipbenchError as error:
+            return page(request, parts, "problem.html", 422, problem=str(error))
+        return Response(status_code=204, headers={"HX-Redirect": urls.job(job.id)})
 
     @pages.get(urls.REPORT)
     def report_file(experiment: str) -> Response:

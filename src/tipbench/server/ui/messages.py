@@ -46,8 +46,10 @@ def status_of(job: Job, progress: Progress) -> str:
     return _PHASES[progress.phase] if job.state == "running" else _STATES[job.state]
 
 
-def counts_sentence(progress: Progress) -> str:
-    """Describe how far collecting is."""
+def counts_sentence(job: Job, progress: Progress) -> str:
+    """Describe how far collecting is; of a job that only judges, how far that is."""
+    if job.is_judging:
+        return f"{progress.done} of {counted(progress.cells, 'item')} scored."
     text = f"{progress.done} of {progress.cells} {plural('cell', progress.cells)} generated"
     text += "".join(
         f", {number} {what}" for number, what in ((progress.failed, "failed"), (progress.empty, "empty")) if number

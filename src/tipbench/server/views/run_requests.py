@@ -15,7 +15,7 @@ from tipbench.bench.options import Options, endpoint, make_options, split_names
 from tipbench.bench.records import ModelInfo, StoredCell
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.suites.suite import Suite
-from tipbench.core.errors import EngineError, InvalidInput, MissingExtra, Problems
+from tipbench.core.errors import EngineError, InvalidInput, MissingExtra, NotFound, Problems
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import without_credentials
 from tipbench.server.jobs.simulation_asked import refuse_credentials
@@ -76,13 +76,12 @@ class RunRequests:
         _refuse_other_addresses(options, settings)
         suite = load_suite(options.suite)
         options = suite.apply_defaults(options)
-        judges = [name for name in JUDGES if not self._runs_locally or _is_ready(name, settings)]
         return Choices(
             suite=suite.name,
             prompts={version: prompt.description for version, prompt in suite.prompts.items()},
             scenarios=len(suite.scenarios),
             prefix=suite.experiment_prefix,
-            judges=judges,
+            judges=self.judges(),
             engines=_offers(options, settings) if self._runs_locally else _remote_offers(options, settings),
             defaults=options,
         )
@@ -90,6 +89,19 @@ class RunRequests:
     def validate(self, given: Mapping[str, Any]) -> Options:
         """Validate a run request and return its options; raise Problems, listing every one."""
         return self._admit_request(given).options
+
+    def validate_judge(self, experiment: str, judge: str) -> Options:
+        """Validate the request that a judge score what is pending in an experiment; raise InvalidInput if it can't."""
+        if self._runs_locally or judge not in JUDGES:
+            check_judge(judge, self._stores.settings)
+        store = self._stores.store_if_any()
+        if store is None or store.find_experiment(experiment) is None:
+            raise NotFound(f"there is no experiment '{experiment}' here; see GET /api/bench/experiments")
+        return make_options({"experiment": experiment, "judge": judge, "mlflow_url": self._stores.address})
+
+    def judges(self) -> list[str]:
+        """Return the automatic judges that have the settings they need."""
+        return [name for name in JUDGES if not self._runs_locally or _is_ready(name, self._stores.settings)]
 
     def estimate(self, given: Mapping[str, Any]) -> Estimate:
         """Estimate the cells and the time of a run request; raise Problems, listing every one, if it is not valid."""

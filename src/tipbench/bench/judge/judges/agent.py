@@ -103,11 +103,12 @@ class AgentJudge:
         say: Callable[[str], None],
         concurrency: int | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        scored: Callable[[int, int], None] = lambda _done, _of: None,
     ) -> None:
         self.identity = identity
         self.usage: dict[str, float] = {}  # of the last batch: what it took, as far as the agent tells
         self._program, self._rubric, self._settings = program, rubric, settings
-        self._say, self._sleep = say, sleep
+        self._say, self._sleep, self._report = say, sleep, scored
         self._concurrency = concurrency or _CONCURRENCY
         self._lock = threading.Lock()
 
@@ -159,6 +160,7 @@ class AgentJudge:
             trouble = unusable or trouble
             with self._lock:
                 self._say(f"{len(batch.scores)} of {counted(len(batch.slots), 'item')} scored{batch.cost}")
+                self._report(len(batch.scores), len(batch.slots))
         left = [item for item in items if item["slot"] not in batch.scores]
         return trouble or f"it gave no scores for {counted(len(left), 'item')}" if left else ""
 

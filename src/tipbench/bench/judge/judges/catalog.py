@@ -26,6 +26,7 @@ class JudgeParts:
     clock: Callable[[], float]
     say: Callable[[str], None]
     concurrency: int | None = None
+    scored: Callable[[int, int], None] = lambda _done, _of: None  # called with how many items of how many are scored
 
 
 def _lexical(parts: JudgeParts, identity: str | None) -> Judge:
@@ -49,7 +50,7 @@ def _agent(parts: JudgeParts, identity: str | None) -> Judge:
 
     program = AgentProgram.parse(parts.settings.get("TIPBENCH_JUDGE_AGENT"))
     name = _checked_identity(identity or program.identity(parts.settings.judge_environment()))
-    return AgentJudge(program, name, parts.rubric, parts.settings, parts.say, parts.concurrency)
+    return AgentJudge(program, name, parts.rubric, parts.settings, parts.say, parts.concurrency, scored=parts.scored)
 
 
 def _webhook(parts: JudgeParts, identity: str | None) -> Judge:

@@ -27,13 +27,13 @@ def open_judge(
     clock: Callable[[], float],
     say: Callable[[str], None],
     identity: str | None = None,
+    scored: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> Iterator[Judge]:
     """Open a judge. If it is a model, it stays loaded for all items, and its engine is locked for other processes."""
     with ExitStack() as stack:
         engines = stack.enter_context(open_engines(options.model_copy(update={"unload": "model"}), settings))
-        judge = make_judge(
-            name, JudgeParts(rubric, settings, engines.of, options.seed, clock, say, options.concurrency), identity
-        )
+        parts = JudgeParts(rubric, settings, engines.of, options.seed, clock, say, options.concurrency, scored)
+        judge = make_judge(name, parts, identity)
         model = judge_model(name, settings)
         if model:
             admit([model], engines.of, 0, settings.is_true("TIPBENCH_MEMORY_CHECK"))
