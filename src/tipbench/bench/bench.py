@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tipbench.bench.decide.rounds import Round
     from tipbench.bench.engines.catalog import Engines
     from tipbench.bench.judge.apply import Applied, ApplyOptions
+    from tipbench.bench.judge.calibration import Calibration
     from tipbench.bench.judge.export import Exported, StoredFor
     from tipbench.bench.judge.judges.interface import Judge, JudgeName
     from tipbench.bench.judge.sample import BatchSize
@@ -447,8 +448,25 @@ class Bench:
             self.store.extend_run(run, {}, usage, at_ms=self.now_ms)
         return applied
 
+    def calibrate(self, name: "str | Judge", identity: str | None = None) -> "Calibration":
+        """Have an automatic judge score the suite's anchors twice, and return what a batch by it would be worth.
+
+        The result is stored on this machine, and shown beside the judge. It needs no experiment.
+        """
+        from tipbench.bench.judge.calibration import calibrate, save_calibration
+
+        suite, home, batch = self.suite, self.context.settings.home, self.context.new_id()
+        self.rubric = suite.rubric
+        with self.open_judge(name, identity, with_store=False) as judge:
+            found = calibrate(judge, suite.rubric, suite.anchors, batch, self.now_ms)
+        save_calibration(home, found)
+        shutil.rmtree(agent_folder(home, batch), ignore_errors=True)
+        return found
+
     @contextmanager
-    def open_judge(self, name: "str | Judge", identity: str | None = None) -> Iterator["Judge"]:
+    def open_judge(
+        self, name: "str | Judge", identity: str | None = None, with_store: bool = True
+    ) -> Iterator["Judge"]:
         """Open an automatic judge with the resources that it needs while it judges."""
         from tipbench.bench.judge.judges.open_judge import open_judge
 
@@ -460,7 +478,7 @@ class Bench:
             name,
             self.rubric,
             self.options,
-            self.store,
+            self.store if with_store else None,
             context.settings,
             context.clock,
             context.observer.note,

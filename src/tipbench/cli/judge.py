@@ -7,13 +7,23 @@ from typing import Any
 
 import click
 
+from tipbench.bench.bench import Bench
 from tipbench.bench.judge.apply import ApplyOptions
+from tipbench.bench.judge.calibration import load_calibrations
 from tipbench.bench.judge.judges.catalog import CATALOG as JUDGES
 from tipbench.bench.judge.judges.catalog import PERSON, check_judge, person
 from tipbench.bench.judge.sample import EVERYTHING, FEWEST_ITEMS, BatchSize
 from tipbench.cli.console import bench_of, hint, out
 from tipbench.cli.flags import gather, option_flags
-from tipbench.cli.judge_report import show_applied, show_details, show_exported, show_exported_folder, show_status
+from tipbench.cli.judge_report import (
+    show_applied,
+    show_calibration,
+    show_calibrations,
+    show_details,
+    show_exported,
+    show_exported_folder,
+    show_status,
+)
 from tipbench.core.errors import JudgeLater, NothingPending
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
@@ -31,6 +41,7 @@ _PATH = click.Path(path_type=Path)
     "  tipbench judge --experiment tip-bench-first --export folder --for agent --judge claude-code-2.1\n"
     "  TIPBENCH_JUDGE_AGENT=claude-code tipbench judge --experiment tip-bench-first --run agent\n"
     "  TIPBENCH_JUDGE_COMMAND='./my-agent --score' tipbench judge --experiment tip-bench-first --run command\n"
+    "  TIPBENCH_JUDGE_AGENT=claude-code tipbench judge --run agent --calibrate\n"
     "  tipbench judge --experiment tip-bench-first --status\n\n"
     "In the file, every item needs a whole number for each criterion; the rubric in it says what they mean. "
     "Model and prompt version are not in the file: judging is blind. Some items are anchors, whose right scores are "
@@ -92,6 +103,11 @@ _PATH = click.Path(path_type=Path)
     metavar="FILE",
     help="With --run: write the progress, and in the end the result, to this JSON file.",
 )
+@click.option(
+    "--calibrate",
+    is_flag=True,
+    help="With --run: have the judge score the suite's anchors twice, and say what a batch by it would be worth.",
+)
 @click.option("--status", is_flag=True, help="Say whether the judges can be trusted, and what still waits for one.")
 @click.option("--verbose", "-v", is_flag=True, help="With --status: every batch, drift, and agreement between judges.")
 def command(
@@ -111,6 +127,7 @@ def command(
     status: bool,
     verbose: bool,
     progress: Path | None,
+    calibrate: bool,
     **given: Any,
 ) -> int:
     """Have candidates judged blind: phase B.
@@ -132,6 +149,8 @@ def command(
         raise click.UsageError("--partial goes with --apply and --run")
     if verbose and not status:
         raise click.UsageError("--verbose goes with --status")
+    if calibrate and not run_name:
+        raise click.UsageError("--calibrate goes with --run NAME")
     if progress and not run_name:
         raise click.UsageError("--progress goes with --run")
     options = gather({**given, "suite": suite})
@@ -147,9 +166,12 @@ def command(
     progress_file = ProgressFile(progress)
     progress_file.experiment = options.experiment
     with progress_file, bench_of(options, CollectingObserver(progress_file)) as bench:
+        if calibrate:
+            return _calibrate(bench, run_name or "", judge_name)
         if status:
             found, texts = bench.status()
             show_status(found, options.experiment)
+            show_calibrations(load_calibrations(bench.context.settings.home), found)
             if verbose:
                 show_details(found, bench.rubric, texts)
             elif found.judges:
@@ -179,6 +201,12 @@ def command(
             then = hint("judge", options, "--status") if applied.in_quarantine else hint("compare", options)
             out.print(f"Next: {then}", soft_wrap=True)
     return 1 if applied.in_quarantine else 0
+
+
+def _calibrate(bench: Bench, name: str, judge_name: str | None) -> int:
+    found = bench.calibrate(name, judge_name)
+    show_calibration(found, hint("judge", bench.options, "--run", name))
+    return 0 if found.would_count else 1
 
 
 def _check_flags(applies: bool, makes_batch: bool, sizes: tuple[Any, ...], *apply_flags: Any) -> None:

@@ -9,7 +9,8 @@ from rich import box
 from rich.table import Table
 
 from tipbench.bench.judge.apply import Applied, ApplyOptions
-from tipbench.bench.judge.drift import ENOUGH_ANCHORS
+from tipbench.bench.judge.calibration import Calibration
+from tipbench.bench.judge.drift import ENOUGH_ANCHORS, Drift
 from tipbench.bench.judge.export import Exported
 from tipbench.bench.judge.file import schema_path
 from tipbench.bench.judge.sample import seconds_for
@@ -78,7 +79,26 @@ def show_applied(applied: Applied, options: ApplyOptions) -> None:
         out.print(f"{groups} share too few candidates to be put on one scale.", style="yellow", soft_wrap=True)
     if applied.changed and applied.settled.gone:
         out.print(f"{applied.settled.gone} runs that were scored before are gone from MLflow.", style="yellow")
-    _show_drift(applied)
+    _show_drift(applied.judge, applied.drift)
+
+
+def show_calibration(found: Calibration, then: str) -> None:
+    """Print what a batch by this judge would be worth, and the figures behind that."""
+    step = (
+        f"let it judge: {then}" if found.would_count else "give it another model or other instructions, and try again"
+    )
+    print_answer(found.says, step)
+    _show_drift(found.judge, found.drift)
+    if found.cost:
+        out.print(f"It took {found.cost.removeprefix(', ')}.", style="dim")
+
+
+def show_calibrations(known: Sequence[Calibration], status: JudgeStatus) -> None:
+    """Print the calibrations of those judges that have scored something."""
+    judges = {line.judge for line in status.judges}
+    for one in known:
+        if one.judge in judges:
+            out.print(f"{printable(one.judge)} was {one.in_short}.", style="dim", soft_wrap=True)
 
 
 def _more(applied: Applied) -> str:
@@ -106,8 +126,7 @@ def _show_quarantine(applied: Applied) -> None:
         )
 
 
-def _show_drift(applied: Applied) -> None:
-    drift = applied.drift
+def _show_drift(judge: str, drift: Drift) -> None:
     if not drift.assessable:
         out.print(
             f"Drift is not assessable: {counted(drift.anchors, 'anchor')} scored, and it takes {ENOUGH_ANCHORS}.",
@@ -119,7 +138,7 @@ def _show_drift(applied: Applied) -> None:
             out.print(f"What was scored twice: {repeats}.", soft_wrap=True)
         return
     borrowed = f", {drift.borrowed} of them from earlier batches" if drift.borrowed else ""
-    table = _plain_table(f"'{applied.judge}' against {drift.anchors} anchors{borrowed}")
+    table = _plain_table(f"'{judge}' against {drift.anchors} anchors{borrowed}")
     for column in ("criterion", "offset", "κ", "scored twice"):
         table.add_column(column, justify="left" if column == "criterion" else "right")
     for name, found in drift.as_data()["criteria"].items():

@@ -11,7 +11,7 @@ from tipbench.core.untrusted import shown
 
 # The entries of a home, including files that writing them may leave behind.
 _OURS = re.compile(
-    r"cache|experiments|journal|judged|locks|mlflow-artifacts|recommender|server|weights|\.?mlflow\.db([-.].*)?"
+    r"cache|calibrations|experiments|journal|judged|locks|mlflow-artifacts|recommender|server|weights|\.?mlflow\.db([-.].*)?"
 )
 
 
@@ -33,6 +33,11 @@ def judged_folder(home: Path) -> Path:
 def agent_folder(home: Path, batch: str) -> Path:
     """Folder of what an agent has answered for a batch that is not applied yet."""
     return judged_folder(home) / f"agent-{text_digest(batch)[:24]}"
+
+
+def calibrations_folder(home: Path) -> Path:
+    """Folder of what automatic judges made of the anchors."""
+    return home / "calibrations"
 
 
 def weights_folder(home: Path) -> Path:

@@ -22,7 +22,7 @@ def open_judge(
     name: str,
     rubric: Rubric,
     options: Options,
-    store: RunStore,
+    store: RunStore | None,
     settings: Settings,
     clock: Callable[[], float],
     say: Callable[[str], None],
@@ -37,7 +37,8 @@ def open_judge(
         model = judge_model(name, settings)
         if model:
             admit([model], engines.of, 0, settings.is_true("TIPBENCH_MEMORY_CHECK"))
-            _warn_of_same_family(model, store, options.experiment, say)
+            if store:
+                _warn_of_same_family(model, store, options.experiment, say)
             stack.enter_context(exclusive_use(engines.of(model), [model], settings.home, True, say))
         yield judge
 
