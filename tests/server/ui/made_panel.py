@@ -16,6 +16,8 @@ from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.compare.messages import as_json
 from tipbench.bench.compare.texts import Texts
 from tipbench.bench.engines.catalog import EngineModels
+from tipbench.bench.judge.calibration import Calibration
+from tipbench.bench.judge.drift import Drift
 from tipbench.bench.options import Options, make_options
 from tipbench.bench.records import ModelInfo, StoredCell
 from tipbench.core.errors import InvalidInput, RunnerUnreachable
@@ -161,6 +163,9 @@ class MadeRequests(RunRequests):
 
     def judges(self) -> list[str]:
         return ["lexical", "command"]
+
+    def calibrations(self) -> list[Calibration]:
+        return [Calibration(self.text or "claude-code-2.1", self.text or "tip-v1", "r", NOW_MS, Drift(40, 0, {}), {})]
 
     def validate_judge(self, experiment: str, judge: str) -> Options:
         if judge not in self.judges():

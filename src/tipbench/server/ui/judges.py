@@ -16,7 +16,8 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.get("/judges")
     def judges(request: Request) -> Response:
-        return page(request, parts, "judges.html", judges=parts.tokens.judges())
+        automatic = {"automatic": parts.requests.judges(), "calibrations": parts.requests.calibrations()}
+        return page(request, parts, "judges.html", judges=parts.tokens.judges(), **automatic)
 
     @pages.post("/judges")
     def invite(request: Request, form: Form) -> Response:

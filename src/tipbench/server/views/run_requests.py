@@ -9,6 +9,7 @@ from tipbench.bench.collect.grid import Grid
 from tipbench.bench.collect.plan import make_plan
 from tipbench.bench.engines.admission import admit, parameters_from_name
 from tipbench.bench.engines.catalog import DEFAULT_ENGINE, EngineModels, engine_name, open_engines
+from tipbench.bench.judge.calibration import Calibration, load_calibrations
 from tipbench.bench.judge.judges.catalog import CATALOG as JUDGES
 from tipbench.bench.judge.judges.catalog import check_judge
 from tipbench.bench.options import Options, endpoint, make_options, split_names
@@ -102,6 +103,10 @@ class RunRequests:
     def judges(self) -> list[str]:
         """Return the automatic judges that have the settings they need."""
         return [name for name in JUDGES if not self._runs_locally or _is_ready(name, self._stores.settings)]
+
+    def calibrations(self) -> list[Calibration]:
+        """Return what automatic judges made of the anchors on this machine, newest first."""
+        return load_calibrations(self._stores.settings.home)
 
     def estimate(self, given: Mapping[str, Any]) -> Estimate:
         """Estimate the cells and the time of a run request; raise Problems, listing every one, if it is not valid."""
