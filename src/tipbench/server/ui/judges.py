@@ -16,8 +16,14 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.get("/judges")
     def judges(request: Request) -> Response:
-        automatic = {"automatic": parts.requests.judges(), "calibrations": parts.requests.calibrations()}
-        return page(request, parts, "judges.html", judges=parts.tokens.judges(), **automatic)
+        return page(
+            request,
+            parts,
+            "judges.html",
+            judges=parts.tokens.judges(),
+            automatic=parts.requests.judges(),
+            calibrations=parts.requests.calibrations(),
+        )
 
     @pages.post("/judges")
     def invite(request: Request, form: Form) -> Response:
