@@ -95,7 +95,8 @@ _PATH = click.Path(path_type=Path)
     "--run",
     "run_name",
     metavar="NAME",
-    help=f"Have a judge that runs by itself score what is pending: {', '.join(JUDGES)}.",
+    help=f"Have a judge that runs by itself score what is pending: {', '.join(JUDGES)}, or one that is configured in "
+    "judges.toml.",
 )
 @click.option(
     "--progress",

@@ -186,6 +186,10 @@ class Settings:
         environment = {name: value for name, value in self._environment.items() if name not in hidden}
         return {**environment, "TIPBENCH_HOME": str(home)}
 
+    def with_values(self, values: Mapping[str, str]) -> "Settings":
+        """Return these settings with other values for some variables."""
+        return Settings({**self._environment, **values})
+
     def without_prefix(self, prefix: str) -> "Settings":
         """Return these settings without the variables that have this prefix, such as those of another program."""
         return Settings({name: value for name, value in self._environment.items() if not name.startswith(prefix)})

@@ -165,7 +165,7 @@ def test_from_afar_an_estimate_is_an_upper_bound(from_afar: RunRequests) -> None
 
 def test_from_afar_every_judge_and_the_ollama_can_be_chosen(from_afar: RunRequests) -> None:
     choices = from_afar.choices(ollama_url=free_address())
-    assert choices.judges == ["lexical", "command", "webhook", "model"]
+    assert choices.judges == ["lexical", "agent", "command", "webhook", "model"]
     assert [one.engine for one in choices.engines] == ["ollama"]
     assert choices.engines[0].problem
 

@@ -11,7 +11,7 @@ from tipbench.bench.engines.admission import admit, parameters_from_name
 from tipbench.bench.engines.catalog import DEFAULT_ENGINE, EngineModels, engine_name, open_engines
 from tipbench.bench.judge.calibration import Calibration, load_calibrations
 from tipbench.bench.judge.judges.catalog import CATALOG as JUDGES
-from tipbench.bench.judge.judges.catalog import check_judge
+from tipbench.bench.judge.judges.catalog import check_judge, judge_names
 from tipbench.bench.options import Options, endpoint, make_options, split_names
 from tipbench.bench.records import ModelInfo, StoredCell
 from tipbench.bench.suites.load import load_suite
@@ -102,7 +102,8 @@ class RunRequests:
 
     def judges(self) -> list[str]:
         """Return the automatic judges that have the settings they need."""
-        return [name for name in JUDGES if not self._runs_locally or _is_ready(name, self._stores.settings)]
+        settings = self._stores.settings
+        return [name for name in judge_names(settings) if not self._runs_locally or _is_ready(name, settings)]
 
     def calibrations(self) -> list[Calibration]:
         """Return what automatic judges made of the anchors on this machine, newest first."""

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tipbench.bench.engines.interface import Engine
+from tipbench.bench.judge.judges.configured import configured_judges
 from tipbench.bench.judge.judges.interface import Judge, JudgeName
 from tipbench.bench.records import BY_RULE
 from tipbench.bench.suites.rubric import Rubric
@@ -93,23 +94,44 @@ _NEEDS = {
 }
 
 
+def judge_names(settings: Settings) -> list[str]:
+    """Return all judges that can be named: the kinds, and those that are configured in a file."""
+    return [*CATALOG, *configured_judges(settings, CATALOG)]
+
+
+def _resolve(name: str, settings: Settings) -> tuple[str, Settings]:
+    """Return the kind of a judge and its settings; raise InvalidInput if there is no such judge."""
+    if name in CATALOG:
+        return name, settings
+    found = configured_judges(settings, CATALOG).get(name)
+    if found is None:
+        known = ", ".join(judge_names(settings))
+        raise InvalidInput(f"there is no judge '{name}' that can be run; there are {known}")
+    return found.kind, settings.with_values(found.settings)
+
+
 def check_judge(name: str, settings: Settings) -> None:
     """Raise InvalidInput if there is no such judge, or a setting that it needs is missing."""
-    if name not in CATALOG:
-        raise InvalidInput(f"there is no judge '{name}' that can be run; there are {', '.join(CATALOG)}")
-    for setting in _NEEDS.get(name, ()):
-        if not settings.get(setting):
+    kind, own = _resolve(name, settings)
+    for setting in _NEEDS.get(kind, ()):
+        if not own.get(setting):
             raise InvalidInput(f"the judge '{name}' needs {setting}; 'tipbench judge --help' shows an example")
 
 
 def judge_model(name: str | None, settings: Settings) -> str | None:
     """Return the model that the judge uses; None if the judge is not a model."""
-    return settings.get("TIPBENCH_JUDGE_MODEL") or None if name == "model" else None
+    if name is None:
+        return None
+    kind, own = _resolve(name, settings)
+    return own.get("TIPBENCH_JUDGE_MODEL") or None if kind == "model" else None
 
 
 def make_judge(name: str, parts: JudgeParts, identity: str | None = None) -> Judge:
+    """Make a judge; a configured one scores under the name that it is configured by."""
     check_judge(name, parts.settings)
-    return CATALOG[name](parts, identity)
+    kind, own = _resolve(name, parts.settings)
+    named = identity or (None if kind == name else name)
+    return CATALOG[kind](replace(parts, settings=own), named)
 
 
 def person(name: str) -> JudgeName:
