@@ -87,6 +87,27 @@ def test_accounts_are_those_of_a_plain_implementation(claim: Claim, data: st.Dat
             assert found.wealth[claim][row] == pytest.approx(plain.wealth[row], rel=1e-9, abs=1e-12)
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_accounts_do_not_depend_on_when_somebody_looks(data: st.DataObject) -> None:
+    """As long as nobody goes out, the items are the same ones in batches of any size."""
+    rows, items = data.draw(st.integers(2, 5)), data.draw(st.integers(1, 24))
+    scores = np.array(data.draw(grids(rows, items)))
+    one_by_one, at_once = (
+        decide(scores, Rules("new", items, wealth=math.inf, batch=batch)).wealth
+        for batch in (1, data.draw(st.integers(2, 9)))
+    )
+    for claim in CLAIMS:
+        assert at_once[claim] == pytest.approx(one_by_one[claim], rel=1e-9, abs=1e-12)
+
+
+def test_a_row_that_cannot_win_any_more_stays_certainly_out() -> None:
+    """In the account for the pool, even while the one for new scenarios goes on and the row comes first again."""
+    scores = np.array([[1.0, 0.0]] * 7 + [[0.0, 1.0]] * 5)
+    for items in (8, 10, 12):
+        assert decide(scores[:items], Rules("new", 12, wealth=math.inf, batch=2)).wealth["pool"][1] == math.inf
+
+
 def test_a_clear_winner_is_proven_and_the_rest_is_judged_no_more() -> None:
     random = np.random.default_rng(1)
     scores = np.clip(random.normal([0.8, 0.4, 0.2], 0.1, (60, 3)), 0, 1)

@@ -16,7 +16,8 @@ look: then the account starts anew, and the k-th restart requires a wealth of 20
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ CLAIMS: tuple[Claim, ...] = ("pool", "new")
 WEALTH = 20.0  # that puts a row out: 1 / 0.05
 BATCH = 4  # items between two looks
 FEWEST_ITEMS = 8  # before an expected loss is good enough to stop at
+_IS_POOL = np.array([claim == "pool" for claim in CLAIMS])
 _STAKES = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 0.98])
 _BOLDEST = 0.95  # share of an account that the adaptive bet may risk
 _PRIOR_ITEMS = 4  # the adaptive bet starts as if it had seen so many items with a difference of about 0.2
@@ -37,6 +39,7 @@ _PRIOR_SQUARES = 0.16
 _PARKED = 1 / 50  # of the loss that is good enough
 _DRAWS = 4_000
 _DIGITS = 9  # of sums
+_RIVALS_IN_CACHE = 8  # whose squared differences to all rows are in memory; others are computed again
 
 
 def wealth_for(restarts: int) -> float:
@@ -112,12 +115,16 @@ class _Accounts:
     def __init__(self, scores: Floats, rules: Rules) -> None:
         self._scores, self._rules = scores, rules
         self._rows = scores.shape[1]
+        self._is_missing = np.isnan(scores).tolist()
+        self._sums = _sums_before(scores)
+        # Of a rival: the sums of its squared differences to every row.
+        self._squares = lru_cache(_RIVALS_IN_CACHE)(lambda rival: _sums_before((scores[:, [rival]] - scores) ** 2))
         self._taken = 0  # items
-        self._bets: dict[Claim, _Bets] = {claim: _Bets(claim, rules.pool, self._rows) for claim in CLAIMS}
+        self._bets = _Bets(rules.pool, self._rows)
         self._out_after: list[int | None] = [None] * self._rows
         self._parked = np.zeros(self._rows, dtype=bool)
         self._judged_until = np.zeros(self._rows, dtype=int)  # items that each row's account has taken
-        self._rivals: list[NDArray[np.intp]] = []  # of each item: the rival of each row
+        self._rivals = np.zeros(scores.shape, dtype=np.intp)  # of each row, on each item taken
         self._missing: tuple[tuple[int, int], ...] = ()
         self._good_enough = False
 
@@ -133,14 +140,13 @@ class _Accounts:
         wanted = behind or [(item, row) for item in items for row in judged]
         if self._rules.budget is not None and int(self._judged_until.sum()) + len(wanted) > self._rules.budget:
             return False
-        self._missing = tuple((item, row) for item, row in wanted if np.isnan(self._scores[item, row]))
+        self._missing = tuple((item, row) for item, row in wanted if self._is_missing[item][row])
         if self._missing or not items:
             return False
         if behind:
             self._catch_up([row for row in judged if self._judged_until[row] < self._taken])
         else:
-            for item in items:
-                self._take(item, judged)
+            self._take(items, judged)
             self._put_out(judged)
         self._look()
         return True
@@ -151,47 +157,44 @@ class _Accounts:
     def _judged(self) -> list[int]:
         return [row for row in self._left() if not self._parked[row]]
 
-    def _sums(self, rows: Sequence[int], items: int) -> Floats:
-        """Return the rows' sums over the first items; equal ones don't differ by rounding errors."""
-        sums: Floats = np.round(self._scores[:items][:, list(rows)].sum(axis=0), _DIGITS)
-        return sums
+    def _take(self, items: range, judged: Sequence[int]) -> None:
+        self._rivals[items] = self._choose_rivals(items, judged)
+        self._bet(items, judged)
+        self._taken = items.stop
 
-    def _take(self, item: int, judged: Sequence[int]) -> None:
-        rivals = self._choose_rivals(item, judged)
-        self._rivals.append(rivals)
-        self._bet(item, np.array(judged), rivals)
-        self._judged_until[list(judged)] = item + 1
-        self._taken = item + 1
+    def _choose_rivals(self, items: range, judged: Sequence[int]) -> NDArray[np.intp]:
+        """Return each row's rival on each item: the judged row with the highest sum before the item, for that row
+        itself the second highest.
 
-    def _choose_rivals(self, item: int, judged: Sequence[int]) -> NDArray[np.intp]:
-        """Return each row's rival: the judged row with the highest sum so far, for that row itself the second highest.
-
-        Ties go to the row that comes first.
+        Ties go to the row that comes first, so sums are rounded: equal ones must not differ by rounding errors.
         """
-        sums = np.full(self._rows, -np.inf)
-        sums[list(judged)] = self._sums(judged, item)
-        leader = int(sums.argmax())
-        sums[leader] = -np.inf
-        rivals = np.full(self._rows, leader, dtype=np.intp)
-        rivals[leader] = int(sums.argmax())
+        sums = np.full((len(items), self._rows), -np.inf)
+        sums[:, judged] = self._sums[items][:, judged].round(_DIGITS)
+        each = np.arange(len(items))
+        leaders = sums.argmax(axis=1)
+        sums[each, leaders] = -np.inf
+        rivals = np.repeat(leaders[:, np.newaxis], self._rows, axis=1)
+        rivals[each, leaders] = sums.argmax(axis=1)
         return rivals
 
-    def _bet(self, item: int, rows: NDArray[np.intp], rivals: NDArray[np.intp]) -> None:
-        past = self._scores[:item]
-        differences = past[:, rivals[rows]] - past[:, rows]
-        now = self._scores[item, rivals[rows]] - self._scores[item, rows]
-        for bets in self._bets.values():
-            bets.take(item, rows, differences, now)
+    def _bet(self, items: range, rows: Sequence[int]) -> None:
+        """Let the accounts of these rows take these items, each against its rival on the item."""
+        item, row = np.array(items)[:, np.newaxis], np.array(rows)
+        rivals = self._rivals[item, row]
+        squares = np.empty(rivals.shape)
+        for rival in set(rivals.ravel().tolist()):
+            squares = np.where(rivals == rival, self._squares(rival)[item, row], squares)
+        past = _Past(item, self._sums[item, rivals] - self._sums[item, row], squares)
+        self._bets.take(row, past, self._scores[item, rivals] - self._scores[item, row])
+        self._judged_until[rows] = items.stop
 
     def _catch_up(self, rows: Sequence[int]) -> None:
         """Let the accounts of returned rows take the items that they missed."""
         for row in rows:
-            for item in range(self._judged_until[row], self._taken):
-                self._bet(item, np.array([row]), self._rivals[item])
-            self._judged_until[row] = self._taken
+            self._bet(range(self._judged_until[row], self._taken), [row])
 
     def _put_out(self, judged: Sequence[int]) -> None:
-        wealth = self._bets[self._rules.claim].wealth
+        wealth = self._bets.wealth()[self._rules.claim]
         rich = [row for row in judged if wealth[row] >= self._rules.wealth]
         left = self._left()
         if len(rich) < len(left):  # a batch that would put everybody out puts nobody out
@@ -214,7 +217,7 @@ class _Accounts:
     def _leader(self, rows: Sequence[int]) -> int:
         """Return the row with the highest sum among those that were judged on all items taken."""
         complete = [row for row in rows if self._judged_until[row] == self._taken]
-        return complete[int(self._sums(complete, self._taken).argmax())]
+        return complete[int(self._sums[self._taken, complete].round(_DIGITS).argmax())]
 
     def _worth(self, row: int, leader: int) -> float:
         """Return what the chance that the row is better than the leader is worth.
@@ -254,7 +257,7 @@ class _Accounts:
         return Decision(
             items=self._taken,
             judgements=int(self._judged_until.sum()),
-            wealth={claim: bets.wealth for claim, bets in self._bets.items()},
+            wealth=self._bets.wealth(),
             out_after=tuple(self._out_after),
             parked=self._parked.copy(),
             judged=tuple(int(count) for count in self._judged_until),
@@ -272,40 +275,56 @@ class _Accounts:
         return float(self._scores[:items, row].mean()) if items else float("nan")
 
 
+def _sums_before(values: Floats) -> Floats:
+    """Return each column's sums over the items before the first, the second, … item, and over all of them.
+
+    After a missing value they are NaN; nobody asks for these, since an account stops at what is missing.
+    """
+    return np.concatenate([np.zeros((1, values.shape[1])), values.cumsum(axis=0)])
+
+
+class _Past(NamedTuple):
+    """What a bet may know: of each item (down) and row (across), the differences to the rival on earlier items."""
+
+    items: NDArray[np.intp]  # how many these are
+    sums: Floats
+    squares: Floats  # sums of their squares
+
+
 class _Bets:
-    """The accounts of all rows for one claim: half is spread over fixed stakes, half follows the past differences."""
+    """The accounts of all rows (last axis) for every claim (first axis).
 
-    def __init__(self, claim: Claim, pool: int, rows: int) -> None:
-        self._claim, self._pool = claim, pool
-        self._fixed = np.ones((len(_STAKES), rows))
-        self._adaptive = np.ones(rows)
+    Half of an account is spread over fixed stakes, half follows the past differences.
+    """
 
-    @property
-    def wealth(self) -> Floats:
-        half: Floats = (self._fixed.mean(axis=0) + self._adaptive) / 2
-        return half
+    def __init__(self, pool: int, rows: int) -> None:
+        self._pool = pool
+        self._fixed = np.ones((len(CLAIMS), len(_STAKES), rows))
+        self._adaptive = np.ones((len(CLAIMS), rows))
+        self._certain = np.zeros((len(CLAIMS), rows), dtype=bool)  # out, whatever the rest of the pool is like
 
-    def take(self, item: int, rows: NDArray[np.intp], past: Floats, now: Floats) -> None:
-        """Bet on one item: `past` holds each row's differences to its current rival on earlier items, `now` on this
-        one.
+    def wealth(self) -> dict[Claim, Floats]:
+        half = (self._fixed.mean(axis=1) + self._adaptive) / 2
+        return dict(zip(CLAIMS, np.where(self._certain, np.inf, half), strict=True))
+
+    def take(self, rows: NDArray[np.intp], past: _Past, now: Floats) -> None:
+        """Bet on items (down) for these rows (across): `now` is the row's difference to its rival on the item.
 
         Without replacement, the differences that are left must make up for those seen: at the edge of the hypothesis
         they sum up to minus the past sum, so that a bet is fair on the difference plus its share of that.
         """
-        sums = past.sum(axis=0)
-        squares = (past**2).sum(axis=0)
-        share = sums / (self._pool - item) if self._claim == "pool" else np.zeros(len(rows))
+        share = _IS_POOL[:, np.newaxis, np.newaxis] * past.sums / (self._pool - past.items)
         lowest = 1 - share  # a difference, corrected, is at least minus this
-        certain = lowest < -(10.0**-_DIGITS)  # not by a rounding error
+        self._certain[:, rows] |= (lowest < -(10.0**-_DIGITS)).any(axis=1)  # not by a rounding error
         lowest = np.maximum(lowest, 1e-12)
-        mean = sums / (item + _PRIOR_ITEMS)
-        variance = (squares + _PRIOR_SQUARES) / (item + _PRIOR_ITEMS) - mean**2
+        mean = past.sums / (past.items + _PRIOR_ITEMS)
+        variance = (past.squares + _PRIOR_SQUARES) / (past.items + _PRIOR_ITEMS) - mean**2
         expected = mean + share
         stake = np.clip(expected / (variance + expected**2), 0, _BOLDEST / lowest)
         corrected = now + share
-        self._adaptive[rows] *= np.maximum(1 + stake * corrected, 0)
-        self._fixed[:, rows] *= np.maximum(1 + _STAKES[:, np.newaxis] / np.maximum(1, lowest) * corrected, 0)
-        self._adaptive[rows[certain]] = np.inf
+        self._adaptive[:, rows] *= np.maximum(1 + stake * corrected, 0).prod(axis=1)
+        per_stake = (corrected / np.maximum(1, lowest))[:, np.newaxis]
+        self._fixed[:, :, rows] *= np.maximum(1 + _STAKES[:, np.newaxis, np.newaxis] * per_stake, 0).prod(axis=2)
 
 
 def judgements_to_decide(state: Decision, rules: Rules) -> int | None:
