@@ -61,15 +61,15 @@ class World:
         usable = LOWEST + float(ndtr(shift - (self._other_limits if other else self._limits)).sum())
         return self.empty * LOWEST + (1 - self.empty) * usable
 
-    def shift(self, gap: float) -> float:
+    def shift(self, gap: float, other: bool = False) -> float:
         """How far a row must be moved for its true mean to be so much higher (or lower) than without."""
-        wanted = self.mean() + gap
-        return float(brentq(lambda shift: self.mean(shift) - wanted, -12, 12)) if gap else 0.0
+        wanted = self.mean(other=other) + gap
+        return float(brentq(lambda shift: self.mean(shift, other) - wanted, -12, 12)) if gap else 0.0
 
-    def shifts(self, behind: Floats) -> Floats:
+    def shifts(self, behind: Floats, other: bool = False) -> Floats:
         """The same for rows of which each lies so much behind the best."""
         offset = behind.max() if self.upwards else 0.0
-        return np.array([self.shift(offset - one) for one in behind])
+        return np.array([self.shift(offset - one, other) for one in behind])
 
     def draw(self, random: np.random.Generator, grids: int, shifts: Floats, scenarios: int) -> Floats:
         """Scores: grids × rows × scenarios. Shifts are one a row, or grids × rows."""
