@@ -1,7 +1,7 @@
 """Deciding in rounds, in simulated worlds whose truth is known: what it takes, and how often it is wrong.
 
     python -m benchmarks.deciding --quick   # four worlds, fewer runs: two minutes
-    python -m benchmarks.deciding           # all worlds, 1,000 runs each where wrong winners are counted: an hour
+    python -m benchmarks.deciding           # all worlds, 1,000 runs each where wrong winners are counted: 90 minutes
 
 Twelve rows, one better than the others by a gap, or each 0.25 behind the one before ("stairs"). A judgement is one
 candidate scored by a judge; an item is one scenario of a persona of its own. Beside it: naming the row with the highest
