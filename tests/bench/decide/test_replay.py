@@ -2,12 +2,14 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.integration.command import tipbench
+from tipbench.bench.decide.replay import replay
 
 ROWS = {"ant": 14.0, "bee": 11.0, "cat": 8.0}
 
@@ -105,3 +107,18 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     done = tipbench("decide", "--replay", str(tmp_path / "none.csv"))
     assert done.status == 2
     assert "none.csv can't be read" in done.err
+
+
+def test_where_most_scores_are_at_the_end_of_the_scale_the_loss_may_be_three_times_as_large(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    scores = {(row, item): 17 if (item + number) % 5 else 12 for item in range(20) for number, row in enumerate("ab")}
+    lines = [f"{row},s{item},{score}" for (row, item), score in scores.items()]
+    path.write_text("\n".join(["row,item,score", *lines]))
+    _, found = replayed(path, "--scale", "2,17", "--good-enough", "0")
+    assert "possibly three times that, because most scores are at the end of the scale" in found["says"]
+
+
+def test_a_winner_after_a_restart_is_claimed_with_less_certainty(tmp_path: Path) -> None:
+    verdict = replay(matrix(tmp_path / "m.csv", items=60), good_enough=0.0)
+    assert "wrong at most 5 times in 100" in verdict.says
+    assert "wrong at most 10 times in 100, because accounts were started over" in replace(verdict, restarts=1).says

@@ -34,7 +34,9 @@ def a_round(text: str = "", items: int = 8, stopped: str = "", judge: str = "", 
     run = StoredRun("r1", "FINISHED", 0, "", {"tipbench.budget": "200"}, {}, {}, {}, "e1")
     slots = tuple(Slot(f"a{number}", "c", number, "", "", {}) for number in range(9))
     held = [OpenBatch(run, Batch("b1", judge, False, 0, "r", 0, "s", slots))] if judge else []
-    return Round(run, plan, Verdict(names, rules, SCALE, decide(scores, rules), restarts, stopped), {}, {}, [], held)
+    return Round(
+        run, plan, Verdict(names, rules, SCALE, decide(scores, rules), restarts, stopped=stopped), {}, {}, [], held
+    )
 
 
 class MadeDecisions(Decisions):

@@ -143,9 +143,11 @@ def too_few(rows: int, units: int, unit: str) -> str:
 
 
 def is_at_an_end(table: Floats, scale: Interval) -> bool:
-    """Whether more than half of the scores are within a twentieth of one end of the scale."""
+    """Whether more than half of the scores are within a twentieth of one end of the scale; NaN is no score."""
+    known = table[~np.isnan(table)]
     near = (scale.high - scale.low) / 20
-    return bool(max((table <= scale.low + near).mean(), (table >= scale.high - near).mean()) > 0.5)
+    ends = (known <= scale.low + near).sum(), (known >= scale.high - near).sum()
+    return bool(max(ends) > known.size / 2)
 
 
 def in_order_of_means(rows: Rows) -> list[int]:

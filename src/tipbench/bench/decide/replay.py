@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from tipbench.bench.compare.comparison import is_at_an_end
 from tipbench.bench.decide.verdict import Verdict, rules_for
 from tipbench.core.errors import InvalidInput, Problems
 from tipbench.core.files import read_text
 from tipbench.core.untrusted import printable, shown
 from tipbench.statistics.betting import WEALTH, Claim, decide
+from tipbench.statistics.bounded import Interval
 
 _COLUMNS = ("row", "item", "score")
 _MAX_PROBLEMS = 10
@@ -45,7 +47,9 @@ def replay(
     rules = replace(rules, budget=budget)
     state = decide((scores - low) / (high - low), rules)
     used_up = "the pool is used up" if state.items == len(order) else f"the budget of {budget} judgements is used up"
-    return Verdict(matrix.rows, rules, (low, high), state, stopped="" if state.is_over else used_up)
+    at_an_end = is_at_an_end(scores[: state.items], Interval(low, high))
+    stopped = "" if state.is_over else used_up
+    return Verdict(matrix.rows, rules, (low, high), state, at_an_end=at_an_end, stopped=stopped)
 
 
 class _Matrix:

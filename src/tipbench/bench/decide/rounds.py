@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from tipbench.bench.compare.comparison import is_at_an_end
 from tipbench.bench.decide.verdict import Verdict, rules_for
 from tipbench.bench.judge.drift import is_new
 from tipbench.bench.judge.sample import mix_around
@@ -36,6 +37,7 @@ from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import InvalidInput, Problems
 from tipbench.core.untrusted import shown
 from tipbench.statistics.betting import BATCH, CLAIMS, Claim, decide, wealth_for
+from tipbench.statistics.bounded import Interval
 from tipbench.statistics.units import Floats
 
 POOL = "tip-pool"  # the suite of a decision that names none
@@ -272,7 +274,9 @@ def look(
     rules = rules_for(cast("Claim", plan.claim), len(plan.items), plan.good_enough, scale, wealth_for(restarts))
     state = decide(matrix, rules)
     names = tuple(f"{model} × {prompt}" for model, prompt in plan.rows)
-    now = Round(run, plan, Verdict(names, rules, scale, state, restarts), cells, judges, applied, waiting)
+    at_an_end = is_at_an_end(matrix[: state.items], Interval(0.0, 1.0))
+    verdict = Verdict(names, rules, scale, state, restarts, at_an_end)
+    now = Round(run, plan, verdict, cells, judges, applied, waiting)
     now = replace(now, verdict=replace(now.verdict, stopped=_why_stopped(now)))
     taken = [[None if np.isnan(value) else float(value) for value in line] for line in matrix[: state.items]]
     account = {**now.verdict.as_data(), "scores": taken, "order": plan.items[: state.items]}

@@ -21,6 +21,7 @@ class Verdict:
     scale: tuple[float, float]
     state: Decision
     restarts: int = 0
+    at_an_end: bool = False  # most scores are at an end of the scale, so the expected loss is too low
     stopped: str = ""  # why it does not go on although nothing is decided, such as "the pool is used up"
 
     @property
@@ -50,12 +51,17 @@ class Verdict:
     @property
     def loss(self) -> str:
         """The expected loss in words."""
-        return "an amount that can't be estimated" if self.expected_loss is None else _points(self.expected_loss)
+        if self.expected_loss is None:
+            return "an amount that can't be estimated"
+        if self.at_an_end:
+            amount = _amount(self.expected_loss)
+            return f"{amount}, possibly three times that, because most scores are at the end of the scale"
+        return _points(self.expected_loss)
 
     @property
     def says(self) -> str:
         if self.is_proven:
-            return _proven(self.pick, len(self.rows), self.rules)
+            return _proven(self.pick, len(self.rows), self.rules, self.restarts)
         if self.state.items == 0:
             return f"Nothing is judged yet: {len(self.rows)} rows are in."
         if self.is_decided:
@@ -146,20 +152,26 @@ class Verdict:
         }
 
 
-def _proven(name: str, rows: int, rules: Rules) -> str:
+def _proven(name: str, rows: int, rules: Rules, restarts: int) -> str:
+    # Wealths of 20, 40, 80, … allow for an error of 1/20 + 1/40 + …, which is less than 1/10.
+    level = "wrong at most 10 times in 100, because accounts were started over" if restarts else _LEVEL
     if rules.claim == "new":
         return (
-            f"{name} is the best of {rows} on new scenarios of this kind; such claims are {_LEVEL}, if scenarios are a "
+            f"{name} is the best of {rows} on new scenarios of this kind; such claims are {level}, if scenarios are a "
             "random sample."
         )
     return (
-        f"Of the {rules.pool} answers of each row, {name}'s are the best on average ({_LEVEL}). Not a claim about "
+        f"Of the {rules.pool} answers of each row, {name}'s are the best on average ({level}). Not a claim about "
         "other scenarios."
     )
 
 
 def _points(loss: float) -> str:
-    return "less than 0.01 points" if loss < 0.01 else f"about {loss:.2f} points, possibly twice that"
+    return _amount(loss) if loss < 0.01 else f"{_amount(loss)}, possibly twice that"
+
+
+def _amount(loss: float) -> str:
+    return "less than 0.01 points" if loss < 0.01 else f"about {loss:.2f} points"
 
 
 def _mean(value: float, scale: tuple[float, float]) -> float | None:
