@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tipbench.bench.tracking.address import open_store, own_database_url
-from tipbench.bench.tracking.embedded import SCHEME
+from tipbench.bench.tracking.address import store_address
 from tipbench.cli.console import note, out
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.listening import LOOPBACK, is_loopback, open_listener, url_of, uvicorn_options
-from tipbench.core.errors import InvalidInput, MissingExtra, NothingStored
+from tipbench.core.errors import InvalidInput, MissingExtra
 from tipbench.core.settings import Settings
-from tipbench.core.untrusted import without_credentials
 
 if TYPE_CHECKING:
     from tipbench.web.tokens import Tokens
@@ -56,7 +54,7 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the server needs more packages: pip install 'tipbench[server]' ({error})") from error
     server_options = uvicorn_options(behind_proxy)
-    address = _store_address(gather(given).mlflow_url, settings)
+    address = store_address(gather(given).mlflow_url, settings, note)
     with open_listener(host, port) as listener:
         access = open_access(settings.home, time.time, settings.get("TIPBENCH_ADMIN_TOKEN"), person)
         if not is_loopback(host) and not new_token and not access.tokens.has_admin():
@@ -83,29 +81,6 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
             Server(config).run(sockets=[listener])
     note("The server has stopped. Running jobs continue, and the next 'tipbench serve' finds them.")
     return 0
-
-
-def _store_address(url: str | None, settings: Settings) -> str:
-    """Choose the store once, so that jobs and pages use the same one, whatever answers at the default address later.
-
-    Raises InvalidInput for an address with credentials.
-    """
-    named = url or settings.get("MLFLOW_TRACKING_URI")
-    if named.rstrip("/") != without_credentials(named) and not named.startswith(SCHEME):
-        raise InvalidInput(
-            f"the MLflow address {without_credentials(named)} was given with a user name or password, which every job "
-            "would show; set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD instead"
-        )
-    try:
-        opened = open_store(url, settings)
-    except NothingStored:
-        return named or own_database_url(settings)
-    try:
-        if opened.notice:
-            note(opened.notice)
-        return opened.store.address
-    finally:
-        opened.store.close()
 
 
 def _show_token(tokens: "Tokens", new_token: bool) -> None:

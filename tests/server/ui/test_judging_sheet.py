@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from tests.server.ui.fake_desk import scale_sheet, tip_sheet
-from tipbench.server.ui.judging_report import TEXT_LIMIT, sheet_data, steps, unscored
+from tipbench.server.ui.judging_sheet import TEXT_LIMIT, levels, sheet_data, steps, unscored
 
 
 def test_steps_are_the_criteria_and_then_the_flags() -> None:
@@ -35,3 +35,10 @@ def test_items_that_are_not_complete_are_unscored() -> None:
     done = replace(sheet.items[0].given, complete=True)
     sheet = replace(sheet, items=[replace(sheet.items[0], given=done), sheet.items[1]])
     assert unscored(sheet) == [sheet.items[1]]
+
+
+def test_a_level_in_short_is_its_first_sentence() -> None:
+    best = levels(tip_sheet(1).criteria[0])[0]
+    assert best.score == 5
+    assert best.short.startswith("<p>The tip serves a real task or needed rest")
+    assert "conflicts with nothing" not in best.short

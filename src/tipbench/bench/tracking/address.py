@@ -9,7 +9,7 @@ from tipbench.bench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.bench.tracking.interface import MlflowApi
 from tipbench.bench.tracking.store import RunStore
 from tipbench.bench.tracking.tables import COMMAND_BUSY_S
-from tipbench.core.errors import InvalidInput, TrackingError, TrackingUnreachable
+from tipbench.core.errors import InvalidInput, NothingStored, TrackingError, TrackingUnreachable
 from tipbench.core.files import atomic_write, make_private_folder
 from tipbench.core.paths import database_path, experiment_note_path
 from tipbench.core.settings import Settings
@@ -52,6 +52,29 @@ def open_store(
             f"be used; make {address} reachable, or choose one with --mlflow-url"
         )
     return opened
+
+
+def store_address(url: str | None, settings: Settings, say: Callable[[str], None]) -> str:
+    """Choose the store of a server once, so that all its parts use the same one, whatever answers at the default later.
+
+    Raises InvalidInput for an address with credentials.
+    """
+    named = url or settings.get("MLFLOW_TRACKING_URI")
+    if named.rstrip("/") != without_credentials(named) and not named.startswith(SCHEME):
+        raise InvalidInput(
+            f"the MLflow address {without_credentials(named)} was given with a user name or password, which every job "
+            "would show; set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD instead"
+        )
+    try:
+        opened = open_store(url, settings)
+    except NothingStored:
+        return named or own_database_url(settings)
+    try:
+        if opened.notice:
+            say(opened.notice)
+        return opened.store.address
+    finally:
+        opened.store.close()
 
 
 def remember_experiment(settings: Settings, experiment: str, address: str, suite: str) -> None:

@@ -14,10 +14,11 @@ from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import json_text
 from tipbench.server.ui import urls
 from tipbench.server.ui.forms import only
-from tipbench.server.ui.judging_report import given_data, judging_report, sheet_data, steps, unscored
+from tipbench.server.ui.judging_sheet import given_data, levels, sheet_data, steps, unscored
 from tipbench.server.ui.pages import Parts, page
 from tipbench.server.ui.rubric_markdown import rubric_html
 from tipbench.server.views.judging import Waiting
+from tipbench.server.views.judging_report import judging_report
 from tipbench.server.views.sheet import MAX_NOTE_LENGTH, Change
 from tipbench.web.authentication import signed_in
 from tipbench.web.login import CsrfForm
@@ -94,9 +95,15 @@ class Judging:
     def report(self, request: Request, batch: str) -> Response:
         judge = signed_in(request).name
         applied = self._desk.report(batch, judge)
-        report = judging_report(applied, self._desk.sheet(batch, judge).criteria)
         waiting = self._desk.waiting(judge)
-        return self._render(request, "judging_report.html", report=report, waiting=waiting, sizes=sizes_for(waiting))
+        return self._render(
+            request,
+            "judging_report.html",
+            report=judging_report(applied),
+            levels={one.name: levels(one) for one in self._desk.sheet(batch, judge).criteria},
+            waiting=waiting,
+            sizes=sizes_for(waiting),
+        )
 
     def _waiting(self, request: Request, experiment: str | None, notice: str = "") -> Response:
         visitor = signed_in(request)

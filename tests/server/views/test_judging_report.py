@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.server.ui.fake_desk import applied, tip_sheet
-from tipbench.server.ui.judging_report import judging_report
+from tests.server.ui.fake_desk import applied
+from tipbench.server.views.judging_report import judging_report
 from tipbench.statistics.drift import Kappa, Offset
 
 
@@ -20,7 +20,7 @@ def test_a_batch_that_counts() -> None:
 
 
 def test_a_batch_on_hold_says_where_the_judge_differs_and_what_to_do() -> None:
-    report = judging_report(applied(1, candidates=6), tip_sheet().criteria)
+    report = judging_report(applied(1, candidates=6))
     assert report.state == "in quarantine"
     assert report.headline == "You and the rubric differ on relevance and tone."
     assert report.outcome == (
@@ -29,9 +29,6 @@ def test_a_batch_on_hold_says_where_the_judge_differs_and_what_to_do() -> None:
     assert report.then.startswith("Read the rubric’s words again, then judge the next batch")
     relevance = report.differences[0]
     assert relevance.text == "You score relevance about 0.8 points higher than the rubric’s reference texts."
-    assert [level.score for level in relevance.levels] == [5, 4, 3, 2, 1]
-    assert relevance.levels[0].short.startswith("<p>The tip serves a real task or needed rest")
-    assert "conflicts with nothing" not in relevance.levels[0].short, "the first sentence only"
     assert report.why[0] == "Relevance: scores are 1.00 higher than the anchors' (allowed: 0.44)."
     assert report.criteria[0].meaning.startswith("You score 0.79 points higher than the reference texts; ")
 
@@ -39,7 +36,7 @@ def test_a_batch_on_hold_says_where_the_judge_differs_and_what_to_do() -> None:
 def test_an_offset_that_the_rubric_allows_is_mentioned_and_counts() -> None:
     batch = applied()
     off = replace(batch.drift.criteria["tone"], offset=Offset(-0.3, -0.5, -0.1, 14))
-    report = judging_report(replace(batch, drift=replace(batch.drift, criteria={"tone": off})), tip_sheet().criteria)
+    report = judging_report(replace(batch, drift=replace(batch.drift, criteria={"tone": off})))
     assert report.headline == "You score tone about 0.3 points lower than the rubric’s reference texts."
     assert report.outcome == "That is within what the rubric allows: the scores of 60 texts count."
     assert report.then == "Read the rubric’s words below before you go on."
