@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := $(shell sed -n 's/^uv==//p' constraints.txt)
-EXTRAS := mlflow,embedded,server,postgresql,dev
+EXTRAS := mlflow,embedded,server,mcp,postgresql,dev
 AIRFLOW_VENV := .venv-airflow
 AIRFLOW_EXTRAS := embedded,airflow
 

@@ -72,7 +72,7 @@ def test_nothing_is_answered_without_a_token(server: Assembled, there: list[Oper
 def test_a_judge_gets_to_judging_alone(server: Assembled, there: list[Operation]) -> None:
     judge = {"authorization": f"Bearer {server.access.tokens.invite('anna')}"}
     call = Caller(server.app)
-    of_judges = ("/judging", "/api/judging", "/login", "/logout", "/health")
+    of_judges = ("/judging", "/api/judging", "/mcp", "/login", "/logout", "/health")
     closed = [one for one in there if one.path != "/" and not one.path.startswith(of_judges)]
     assert len(closed) > 30
     answers = {operation: call(*operation, judge).status for operation in closed}

@@ -20,6 +20,7 @@ COMMANDS = {
     "run": ("run", "All three phases in one go."),
     "decide": ("decide", "Decide between rows with the fewest judgements, in rounds."),
     "serve": ("serve", "Start the admin server: run, judge and compare in a browser or over an API."),
+    "mcp": ("mcp", "Let an agent judge and work with the bench: an MCP server on standard input and output."),
     "recommend": ("recommend.command", "Choose which tip a user sees now: the recommender, its policies and rewards."),
     "sim": ("sim.command", "Try a policy on simulated users, and test whether it may go live."),
     "sync": ("sync", "Deliver what was generated while MLflow was unreachable."),

@@ -179,3 +179,11 @@ class LockTaken(TipbenchError):
 
 class MissingExtra(TipbenchError):
     """An optional part of tipbench is not installed."""
+
+
+def is_about_input(error: BaseException) -> bool:
+    """Return whether the message is about what the caller sent, and so names no address, run or server file.
+
+    A judge may read such a message; any other one might reveal what is being judged.
+    """
+    return isinstance(error, InvalidInput) and not isinstance(error, SuiteError)

@@ -1,12 +1,12 @@
 """Assemble the admin server: API and pages on top of one store and one runner."""
 
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from tipbench.core.errors import InvalidInput
 from tipbench.core.settings import Settings
@@ -14,30 +14,25 @@ from tipbench.core.version import __version__
 from tipbench.server.api import parts as api_parts
 from tipbench.server.api.routers import routers
 from tipbench.server.jobs.catalog import open_runner
+from tipbench.server.mcp.http import McpEndpoint
 from tipbench.server.mlflow_pages.pages import PAGES_POLICY, MlflowPages
 from tipbench.server.ui import pages as ui_parts
 from tipbench.server.ui.entrance import render_error, render_login, render_notice
 from tipbench.server.ui.routers import routers as page_routers
 from tipbench.server.ui.static_files import PanelFiles
-from tipbench.server.views.batches import Drafts
-from tipbench.server.views.boards import Boards
-from tipbench.server.views.decisions import Decisions
-from tipbench.server.views.judging import JudgingDesk
+from tipbench.server.views.bench import new_id, open_bench_views
 from tipbench.server.views.recommender import open_recommender_views
-from tipbench.server.views.run_requests import RunRequests
-from tipbench.server.views.snapshots import SnapshotMemoryCache
-from tipbench.server.views.store_provider import StoreProvider
 from tipbench.web.authentication import Access, csrf_token
 from tipbench.web.errors import ERROR_RESPONSES, JsonAnswer
 from tipbench.web.hosts import allowed_hosts
 from tipbench.web.login import login_router
 from tipbench.web.middleware import install_middleware
-from tipbench.web.paths import LOGIN, LOGOUT, PathRules
+from tipbench.web.paths import LOGIN, LOGOUT, MCP, PathRules
 
 RULES = PathRules(
     # A callback is authenticated by a signature made with its batch's key.
     open=("/health", LOGIN, "/static/*", "/api/judging/callback/*"),
-    judges=("/", LOGOUT, "/judging/*", "/api/judging/*"),
+    judges=("/", LOGOUT, "/judging/*", "/api/judging/*", MCP),
     forms=("/judging", LOGOUT),
     foreign=("/mlflow/*",),
     static=("/static/*", "/mlflow/static-files/*"),
@@ -59,15 +54,9 @@ def admin_server(
     """
     home = settings.home
     hosts = [host, *_hosts(settings)]
-    stores = StoreProvider(address, settings, clock, _new_id)
-    snapshots = SnapshotMemoryCache(stores)
-    boards = Boards(stores, snapshots)
-    drafts = Drafts(home / "server" / "drafts.db")
-    runner = open_runner(address, home, settings, clock, _new_id)
-    recommender = open_recommender_views(settings, clock, _new_id)
-    requests = RunRequests(stores, snapshots, runner.is_local)
-    decisions = Decisions(stores, snapshots, requests, runner)
-    desk = JudgingDesk(stores, snapshots, drafts, decisions.generate_ahead)
+    runner = open_runner(address, home, settings, clock, new_id)
+    recommender = open_recommender_views(settings, clock, new_id)
+    bench = open_bench_views(address, settings, runner, clock, new_id)
     mlflow = MlflowPages(address, home / "server", settings, render_notice)
 
     @asynccontextmanager
@@ -76,10 +65,8 @@ def admin_server(
             yield
         finally:
             await mlflow.close()
-            runner.close()
+            bench.close()
             recommender.simulations.close()
-            drafts.close()
-            stores.close()
             access.tokens.close()
 
     app = FastAPI(
@@ -92,14 +79,16 @@ def admin_server(
         default_response_class=JsonAnswer,
         lifespan=running,
     )
-    for router in routers(api_parts.Parts(boards, requests, runner, desk, decisions, access.tokens, recommender)):
+    for router in routers(
+        api_parts.Parts(bench.boards, bench.requests, runner, bench.desk, bench.decisions, access.tokens, recommender)
+    ):
         app.include_router(router, responses=ERROR_RESPONSES)
     parts = ui_parts.Parts(
-        boards=boards,
-        requests=requests,
+        boards=bench.boards,
+        requests=bench.requests,
         runner=runner,
-        desk=desk,
-        decisions=decisions,
+        desk=bench.desk,
+        decisions=bench.decisions,
         tokens=access.tokens,
         recommender=recommender,
         csrf=csrf_token,
@@ -112,6 +101,7 @@ def admin_server(
         app.include_router(router)
     app.mount("/static", PanelFiles())
     app.mount("/mlflow", mlflow)
+    app.router.routes.append(Route(MCP, McpEndpoint(bench), methods=["POST"]))
     install_middleware(app, access, RULES, render_error, hosts)
     return app
 
@@ -123,7 +113,3 @@ def _hosts(settings: Settings) -> list[str]:
     except ValueError as error:
         raise InvalidInput(f"TIPBENCH_CALLBACK_URL is not an address: {error}") from None
     return [*allowed_hosts(settings.get("TIPBENCH_ALLOWED_HOSTS")), *([callback] if callback else [])]
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex[:16]

@@ -24,7 +24,7 @@ from tipbench.web.attempts import AttemptLimiter, TooManyAttempts
 from tipbench.web.errors import Errors
 from tipbench.web.headers import SAFE_METHODS, is_same_origin
 from tipbench.web.hosts import Guard
-from tipbench.web.paths import API, LOGIN, PathRules, is_unambiguous, local_path, matches, matches_any
+from tipbench.web.paths import LOGIN, PROGRAMS, PathRules, is_unambiguous, local_path, matches_any
 from tipbench.web.service_key import ServiceKey
 from tipbench.web.sessions import Sessions, cookie_name
 from tipbench.web.tokens import Grant, NameCheck, Tokens, Visitor, server_secret
@@ -164,7 +164,7 @@ class Authentication(Guard):
         return None
 
     def _refuse_anonymous(self, request: Request) -> Response:
-        if self._credentials.sessions is None or matches(API, request.scope["path"]):
+        if self._credentials.sessions is None or matches_any(request.scope["path"], PROGRAMS):
             message = f"this needs a {self._credentials.name}; send it in the header 'Authorization: Bearer …'"
             return self._errors.answer(request, 401, message, headers=CHALLENGE)
         if request.headers.get("hx-request") == "true":

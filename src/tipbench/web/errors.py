@@ -32,13 +32,13 @@ from tipbench.core.errors import (
     StateRefused,
     StoredDataDamaged,
     StoreUnreachable,
-    SuiteError,
     TipbenchError,
     TrackingRefused,
     TrackingUnreachable,
+    is_about_input,
 )
 from tipbench.core.untrusted import json_text, printable
-from tipbench.web.paths import API, matches
+from tipbench.web.paths import PROGRAMS, matches_any
 from tipbench.web.tokens import Visitor
 from tipbench.web.validation import problems_in
 
@@ -238,7 +238,7 @@ def install_errors(app: FastAPI, page: ErrorPage | None = None) -> Errors:
 
 def wants_page(request: Request) -> bool:
     """Return whether the response is for a person: a browser navigation or an htmx fragment."""
-    if matches(API, request.scope["path"]):
+    if matches_any(request.scope["path"], PROGRAMS):
         return False
     return "text/html" in request.headers.get("accept", "") or request.headers.get("hx-request") == "true"
 
@@ -251,8 +251,7 @@ def _must_hide_details(request: Request, error: Exception) -> bool:
     visitor: Visitor | None = getattr(request.state, "visitor", None)
     if visitor is None and isinstance(error, DatabaseBusy):
         return True
-    is_input_error = isinstance(error, InvalidInput) and not isinstance(error, SuiteError)
-    return visitor is not None and not visitor.is_admin and not is_input_error
+    return visitor is not None and not visitor.is_admin and not is_about_input(error)
 
 
 def _log_error(request: Request, what: str, error: Exception) -> str:

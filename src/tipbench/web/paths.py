@@ -10,6 +10,8 @@ from starlette.types import Scope
 LOGIN = "/login"
 LOGOUT = "/logout"
 API = "/api/*"
+MCP = "/mcp"
+PROGRAMS = (API, MCP)  # paths that programs use with a token; a browser is never sent to the login page from here
 _MAX_NEXT_CHARS = 2000
 _UNSAFE_IN_PATHS = re.compile("[\x00-\x1f\x7f\\\\\ufffd]")
 

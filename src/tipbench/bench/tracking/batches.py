@@ -170,11 +170,12 @@ def deciding_batch(runs: Iterable[StoredRun]) -> StoredRun | None:
     """Return the batch whose rubric an experiment is judged by: the newest that counts, else the newest."""
     applied = [run for run in runs if is_applied(run)]
     return max(
-        applied, key=lambda run: (counts(run), _applied_ms(run), run.tags.get("tipbench.batch", "")), default=None
+        applied, key=lambda run: (counts(run), applied_at_ms(run), run.tags.get("tipbench.batch", "")), default=None
     )
 
 
-def _applied_ms(run: StoredRun) -> int:
+def applied_at_ms(run: StoredRun) -> int:
+    """Return when a batch's scores were applied; 0 if they were not."""
     try:
         return int(run.tags.get("tipbench.applied_ms", "0"))
     except ValueError:

@@ -14,6 +14,7 @@ from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
 from tipbench.server.jobs.interface import Runner
 
+LOCAL = "subprocess"  # the runner on this machine
 _MODULES = ("tipbench.server.jobs.{}", "tipbench.{}.remote")
 
 

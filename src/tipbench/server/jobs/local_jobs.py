@@ -20,43 +20,14 @@ from tipbench.server.jobs.progress import Progress
 GRACE_S = 30.0
 
 
-class LocalJobs:
-    """The jobs of one kind, including those that a previous server started. All methods are thread-safe."""
+class JobReader:
+    """Reads the jobs of one kind from their folder and database, also while a server manages them."""
 
-    def __init__(
-        self,
-        home: Path,
-        name: str,  # plural noun: names the folder and the database, and is used in messages
-        lock: str,
-        kind: JobKind,
-        settings: Settings,
-        clock: Callable[[], float],
-        new_id: Callable[[], str],
-        grace_s: float,
-    ) -> None:
-        self._clock = clock
-        self._new_id = new_id
-        self._name = name
+    def __init__(self, home: Path, name: str) -> None:
+        """`name` is a plural noun: it names the folder and the database."""
         self._folders = server_folder(home.absolute()) / name
         make_private_folder(self._folders)
-        with ExitStack() as stack:
-            self._lock(stack, home, lock)
-            self._store = JobStore(self._folders.parent / f"{name}.db", name.removesuffix("s"))
-            stack.callback(self._store.close)
-            self._remove_unknown()
-            self._watch = JobWatch(self._store, self.folder, kind, home.absolute(), settings, clock, grace_s)
-            self._watch.start()
-            stack.callback(self._watch.close)
-            self._resources = stack.pop_all()
-
-    def add(
-        self, config: Mapping[str, Any], needs: tuple[str, ...], retry_failed: bool = False, fresh: bool = False
-    ) -> Job:
-        job = Job(self._new_id(), "queued", config, round(self._clock() * 1000))
-        self.folder(job.id).create(config)
-        self._store.add(job, retry_failed, fresh, needs)
-        self._watch.wake()
-        return self.job(job.id)
+        self._store = JobStore(self._folders.parent / f"{name}.db", name.removesuffix("s"))
 
     def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
         """Return jobs, newest first."""
@@ -84,6 +55,48 @@ class LocalJobs:
         self.job(job_id)
         return self.folder(job_id).log_end(last_bytes)
 
+    def folder(self, job_id: str) -> JobFolder:
+        return JobFolder(self._folders / job_id)
+
+    def close(self) -> None:
+        self._store.close()
+
+
+class LocalJobs(JobReader):
+    """The jobs of one kind, including those that a previous server started. All methods are thread-safe."""
+
+    def __init__(
+        self,
+        home: Path,
+        name: str,
+        lock: str,
+        kind: JobKind,
+        settings: Settings,
+        clock: Callable[[], float],
+        new_id: Callable[[], str],
+        grace_s: float,
+    ) -> None:
+        self._clock = clock
+        self._new_id = new_id
+        with ExitStack() as stack:
+            _lock(stack, home, name, lock)
+            super().__init__(home, name)
+            stack.callback(self._store.close)
+            self._remove_unknown()
+            self._watch = JobWatch(self._store, self.folder, kind, home.absolute(), settings, clock, grace_s)
+            self._watch.start()
+            stack.callback(self._watch.close)
+            self._resources = stack.pop_all()
+
+    def add(
+        self, config: Mapping[str, Any], needs: tuple[str, ...], retry_failed: bool = False, fresh: bool = False
+    ) -> Job:
+        job = Job(self._new_id(), "queued", config, round(self._clock() * 1000))
+        self.folder(job.id).create(config)
+        self._store.add(job, retry_failed, fresh, needs)
+        self._watch.wake()
+        return self.job(job.id)
+
     def cancel(self, job_id: str) -> Job:
         """Request the job's cancellation; a job that has ended is left unchanged."""
         now_ms = round(self._clock() * 1000)
@@ -97,17 +110,6 @@ class LocalJobs:
         """Stop watching jobs. Running jobs continue."""
         self._resources.close()
 
-    def folder(self, job_id: str) -> JobFolder:
-        return JobFolder(self._folders / job_id)
-
-    def _lock(self, stack: ExitStack, home: Path, lock: str) -> None:
-        try:
-            stack.enter_context(exclusive(self._folders.parent / lock, "taken", wait=False, notify=lambda _text: None))
-        except LockTaken:
-            raise LockTaken(
-                f"another server is running the {self._name} in {home}; stop it, or set TIPBENCH_HOME to another folder"
-            ) from None
-
     def _remove_unknown(self) -> None:
         """Remove folders of jobs that were never stored because the server was killed in between."""
         known = self._store.ids()
@@ -115,3 +117,15 @@ class LocalJobs:
             folder = self.folder(path.name)
             if path.name not in known and not folder.has_begun:  # if it has begun, the database was moved away
                 folder.remove()
+
+
+def _lock(stack: ExitStack, home: Path, name: str, lock: str) -> None:
+    """Hold the lock of whoever manages these jobs; raise LockTaken if another process does."""
+    folder = server_folder(home.absolute())
+    make_private_folder(folder)
+    try:
+        stack.enter_context(exclusive(folder / lock, "taken", wait=False, notify=lambda _text: None))
+    except LockTaken:
+        raise LockTaken(
+            f"another server is running the {name} in {home}; stop it, or set TIPBENCH_HOME to another folder"
+        ) from None

@@ -16,10 +16,12 @@ from tipbench.bench.tracking.batches import (
     FILE,
     JOB,
     AppliedBatch,
+    applied_at_ms,
     applied_batch,
     batch_file,
     exported_to,
     has_file,
+    is_applied,
     open_batches,
     read_batch,
 )
@@ -168,6 +170,14 @@ class Batches:
         if found is None:
             raise InvalidInput(f"batch {opened.batch.id} was not handed in yet")
         return found
+
+    def newest_applied(self, judge: str, limit: int) -> list[AppliedBatch]:
+        """Return the judge's last applied batches in all experiments, the newest first."""
+        store = self._stores.store_if_any()
+        tags = {KIND: BATCH, "tipbench.judge": judge}
+        runs = [run for one in our_experiments(store) for run in store.runs(one, tags)] if store else []
+        newest = sorted(filter(is_applied, runs), key=applied_at_ms, reverse=True)[:limit]
+        return [found for run in newest if store and (found := applied_batch(store, run))]
 
     def handed_in(self, opened: OpenedBatch) -> dict[str, Any]:
         """Return the judge file as it was handed in, with the scores that MLflow stores."""

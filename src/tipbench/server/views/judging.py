@@ -1,7 +1,7 @@
 """The judging desk: batches for people who judge in the browser or over the API, and their drafts."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -119,14 +119,21 @@ class JudgingDesk:
             return len(own), found.items_for(judge)
         return len(pending(one.entry, judge, one.opened, unjudged)), None  # one candidate of each cell, as a batch has
 
-    def next_batch(self, judge: str, experiment: str | None = None, items: int | None = None) -> OpenBatch | None:
+    def next_batch(
+        self,
+        judge: str,
+        experiment: str | None = None,
+        items: int | None = None,
+        excluded: Collection[str] = (),
+    ) -> OpenBatch | None:
         """Return an open batch to continue, else a new one of what is pending; None if nothing is.
 
         If an experiment is named, the batch includes what others have already scored, for a second opinion. `items` is
-        the size of a new batch. One that the judge has as a file is returned if there is nothing else.
+        the size of a new batch. One that the judge has as a file is returned if there is nothing else. Nothing comes
+        from the `excluded` experiments.
         """
         with self._export_lock:
-            chosen = self._experiments_for(judge, experiment)
+            chosen = [one for one in self._experiments_for(judge, experiment) if one.experiment.name not in excluded]
             if experiment is not None and not chosen:
                 raise NotFound(f"there is no experiment '{experiment}' here")
             summaries = [self._summary(batch) for one in chosen for batch in one.opened]
@@ -190,6 +197,14 @@ class JudgingDesk:
     def report(self, batch: str, judge: str) -> Applied:
         """Return the report on a batch that was handed in, as it was then."""
         return applied_report(self._batches.applied(self._batches.find(batch, judge)))
+
+    def reports(self, judge: str, limit: int) -> list[Applied]:
+        """Return the reports on the judge's last batches in all experiments, the newest first."""
+        return [applied_report(one) for one in self._batches.newest_applied(judge, limit)]
+
+    def experiment_of(self, batch: str, judge: str) -> str:
+        """Return the name of a batch's experiment, which the judge must not see."""
+        return self._batches.find(batch, judge).experiment.name
 
     def accept(self, batch: str, by: str, why: str) -> Applied:
         """Make a batch of any judge count although the judge drifted."""

@@ -1,0 +1,76 @@
+"""Jobs of this machine for a program beside the server: read at any time, taken over only to start or cancel one."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from tipbench.bench.options import Options
+from tipbench.core.errors import Conflict, LockTaken
+from tipbench.core.settings import Settings
+from tipbench.server.jobs.catalog import LOCAL, open_runner
+from tipbench.server.jobs.interface import Job, Runner
+from tipbench.server.jobs.local_jobs import JobReader
+from tipbench.server.jobs.progress import Progress
+
+_SERVED = (
+    "a 'tipbench serve' of this home starts and ends its jobs, so this connection can't; use that server's page "
+    "Experiments, or connect to its address with /mcp at the end and the admin token"
+)
+
+
+def open_runner_on_demand(
+    address: str, home: Path, settings: Settings, clock: Callable[[], float], new_id: Callable[[], str]
+) -> Runner:
+    """Open the runner that TIPBENCH_RUNNER names; the local one takes the jobs over only when it has to."""
+
+    def open_it() -> Runner:
+        return open_runner(address, home, settings, clock, new_id)
+
+    return OnDemandRunner(home, open_it) if settings.get("TIPBENCH_RUNNER") == LOCAL else open_it()
+
+
+class OnDemandRunner:
+    """The local runner, opened when a job is started or cancelled. From then on no server of this home can start."""
+
+    is_local = True
+
+    def __init__(self, home: Path, open_it: Callable[[], Runner]) -> None:
+        self._reader = JobReader(home, "jobs")
+        self._open = open_it
+        self._opening = threading.Lock()
+        self._runner: Runner | None = None
+
+    def start(self, options: Options, retry_failed: bool = False, fresh: bool = False) -> Job:
+        """Accept a run; raise Conflict if a server manages the jobs."""
+        return self._opened().start(options, retry_failed, fresh)
+
+    def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
+        return self._reader.jobs(limit, before_ms)
+
+    def job(self, job_id: str) -> Job:
+        return self._reader.job(job_id)
+
+    def progress(self, job_id: str) -> Progress:
+        return self._reader.progress(job_id)
+
+    def log(self, job_id: str, last_bytes: int = 20_000) -> str:
+        return self._reader.log(job_id, last_bytes)
+
+    def cancel(self, job_id: str) -> Job:
+        """Request the job's cancellation; raise Conflict if a server manages the jobs."""
+        return self._opened().cancel(job_id)
+
+    def close(self) -> None:
+        with self._opening:
+            if self._runner:
+                self._runner.close()
+        self._reader.close()
+
+    def _opened(self) -> Runner:
+        with self._opening:
+            if self._runner is None:
+                try:
+                    self._runner = self._open()
+                except LockTaken:
+                    raise Conflict(_SERVED) from None
+            return self._runner
