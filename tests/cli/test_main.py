@@ -8,7 +8,7 @@ import pytest
 
 from tipbench.cli.main import COMMANDS, run
 
-HEAVY = ("mlflow", "numpy", "scipy", "fastapi", "pandas", "rich", "pydantic", "httpx", "jinja2", "yaml")
+HEAVY = ("mlflow", "mcp", "anyio", "numpy", "scipy", "fastapi", "pandas", "rich", "pydantic", "httpx", "jinja2", "yaml")
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -1,7 +1,7 @@
 """A judging desk that keeps everything in memory, and sheets to lay on it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from threading import Lock
@@ -43,7 +43,9 @@ class FakeDesk(JudgingDesk):
         lying = [sheet for sheet in self.sheets.values() if not sheet.handed_in and judge == self.judge]
         return Waiting([_open(sheet, self.exported) for sheet in lying], self.candidates, self.is_new)
 
-    def next_batch(self, judge: str, experiment: str | None = None, items: int | None = None) -> OpenBatch | None:
+    def next_batch(
+        self, judge: str, experiment: str | None = None, items: int | None = None, excluded: Collection[str] = ()
+    ) -> OpenBatch | None:
         self.asked.append(experiment)
         self.sizes.append(items)
         return next(iter(self.waiting(judge).open), None)

@@ -41,6 +41,10 @@ _HOW_TO = (
     "each criterion. 'checked' is what code found about the flags: leave a flag out to agree, or give true or false to "
     "overrule it; a flag that is not in 'checked' needs your answer. 'note' is optional."
 )
+_LEFT_OUT = (
+    "Experiments whose results or texts you have read are left out: judging is blind. An agent with 'tipbench mcp "
+    "--judge NAME' or with a judge's token can judge them."
+)
 _SEEN = (
     "the results or texts of this experiment were read over this connection, so it gives no items of it and takes no "
     "scores for it: judging is blind. Let somebody judge who has not seen them, such as an agent with 'tipbench mcp "
@@ -133,7 +137,7 @@ class JudgingTools:
             raise InvalidInput(_SEEN)
         found = self._desk.next_batch(self._judge, experiment, asked.batch_items, seen)
         if found is None:
-            hidden = " Experiments whose results or texts you have read are left out." if seen else ""
+            hidden = f" {_LEFT_OUT}" if seen else ""
             return {
                 "says": f"Nothing waits for you to judge now.{hidden} my_calibration says how you did.",
                 "items": [],

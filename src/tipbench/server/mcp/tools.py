@@ -15,6 +15,7 @@ from tipbench.core.untrusted import printable, shown
 from tipbench.web.validation import problems_in
 
 TEXT_LIMIT = 20_000  # characters of one text; a model can write a megabyte
+SEEN_NOW = "You have seen results of this experiment now, so you get no items of it to judge."
 _MAX_PROBLEMS = 20
 _MAX_ERROR_CHARS = 1_000
 _HIDDEN = "this is not available right now; try again in a minute, or tell whoever runs the bench, whose log says why"

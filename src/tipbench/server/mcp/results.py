@@ -1,0 +1,167 @@
+"""The tools that show results: experiments, leaderboards and texts.
+
+What they show of an experiment marks it as seen, and the judging tools of the connection leave it out.
+"""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tipbench.bench.compare.leaderboard import Leaderboard
+from tipbench.bench.compare.leaderboard_row import LeaderboardRow
+from tipbench.bench.compare.messages import headline, verdict, warnings
+from tipbench.bench.compare.texts import Entry, Text, TextFilter
+from tipbench.core.errors import NotFound, StoredDataDamaged
+from tipbench.core.text import counted
+from tipbench.server.mcp.tools import SEEN_NOW, Answer, SeenResults, Tool, material
+from tipbench.server.views.bench import BenchViews
+from tipbench.server.views.boards import ExperimentLine
+
+
+class Experiments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    limit: int = Field(20, ge=1, le=100, description="How many to list, the newest first.")
+
+
+class OfExperiment(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    experiment: str = Field(min_length=1, max_length=500, description="A name that experiments lists.")
+
+
+class TextsOf(OfExperiment):
+    scenario: str | None = Field(None, max_length=500)
+    model: str | None = Field(None, max_length=500)
+    prompt: str | None = Field(None, max_length=500)
+    offset: int = Field(0, ge=0, description="Where to go on: what next_offset said.")
+
+
+class ResultTools:
+    """The tools over one store; `seen` is shared with the judging tools of the same connection."""
+
+    def __init__(self, views: BenchViews, seen: SeenResults) -> None:
+        self._views = views
+        self._seen = seen
+
+    def tools(self) -> list[Tool]:
+        return [
+            Tool(
+                "experiments",
+                "List experiments, each in a line: the answer where everything is judged, else how much waits. An "
+                "experiment whose answer is shown gives you no items to judge any more.",
+                Experiments,
+                self.experiments,
+            ),
+            Tool(
+                "leaderboard",
+                "Read which model with which prompt is best: the answer first, then what to do next, then the rows. "
+                "Afterwards you get no items of this experiment to judge.",
+                OfExperiment,
+                self.leaderboard,
+            ),
+            Tool(
+                "texts",
+                "Read what the models wrote, side by side, with scores: the best and the worst text of each row on "
+                "each scenario. Afterwards you get no items of this experiment to judge.",
+                TextsOf,
+                self.texts,
+            ),
+        ]
+
+    def experiments(self, asked: Experiments) -> Answer:
+        lines = self._views.boards.experiments()
+        if not lines:
+            return {"says": "There is no experiment yet; start_collection makes one.", "experiments": []}
+        return {
+            "says": f"{counted(len(lines), 'experiment')}, the newest first.",
+            "experiments": [self._line(one) for one in lines[: asked.limit]],
+        }
+
+    def leaderboard(self, asked: OfExperiment) -> Answer:
+        board = self._board(asked.experiment)
+        self._seen.add(asked.experiment)
+        answer, step = board.answer.sentences
+        return {
+            "says": f"{answer} {step}",
+            "details": [headline(board), *verdict(board), *warnings(board)],
+            "rows": [_row(board, row) for row in board.rows],
+            "note": SEEN_NOW,
+        }
+
+    def texts(self, asked: TextsOf) -> Answer:
+        self._board(asked.experiment)
+        self._seen.add(asked.experiment)
+        wanted = TextFilter(asked.scenario, asked.model, asked.prompt, offset=asked.offset)
+        page = self._views.boards.texts(asked.experiment).page(wanted)
+        return {
+            "says": f"{page.entries} of {page.total} entries, where rows differ most first. {SEEN_NOW}",
+            "scenarios": [
+                {
+                    "scenario": one.scenario,
+                    "situation": material(one.about, self._fence(entry.best for entry in one.entries)),
+                    "rows": [self._entry(entry) for entry in one.entries],
+                }
+                for one in page.scenarios
+            ],
+            "next_offset": page.next_offset,
+        }
+
+    def _board(self, experiment: str) -> Leaderboard:
+        try:
+            return self._views.boards.leaderboard(experiment)
+        except NotFound:
+            raise NotFound(f"there is no experiment '{experiment}'; experiments lists them") from None
+
+    def _line(self, line: ExperimentLine) -> dict[str, Any]:
+        counts = f"{line.judged} cells judged, {line.pending} pending, {line.failed} failed"
+        if line.problem:
+            says = f"can't be read: {line.problem}"
+        elif line.pending or not line.judged or self._is_open_decision(line):
+            says = f"{counts}; leaderboard has the answer so far"
+        else:
+            try:
+                says = self._views.boards.leaderboard(line.name).answer.says
+                self._seen.add(line.name)
+            except StoredDataDamaged as error:
+                says = f"can't be read: {error}"
+        return {"experiment": line.name, "says": says}
+
+    def _is_open_decision(self, line: ExperimentLine) -> bool:
+        return line.decision and self._views.decisions.get(line.name).round.is_open
+
+    def _entry(self, entry: Entry) -> dict[str, Any]:
+        texts = {"best": entry.best, "worst": entry.worst}
+        return {
+            "model": entry.row.model,
+            "prompt": entry.row.prompt,
+            "composite": rounded(entry.composite),
+            **{name: self._text(text) for name, text in texts.items() if text},
+            "remarks": list(entry.remarks),
+        }
+
+    def _text(self, text: Text) -> dict[str, Any]:
+        return {"composite": rounded(text.composite), "text": material(text.text, self._fence([text]))}
+
+    def _fence(self, texts: Any) -> str:
+        """Return what delimiters are derived from: a run's id, which its model could not know."""
+        return next((text.run_id for text in texts if text), "")
+
+
+def _row(board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:
+    interval = row.intervals.get("composite")
+    return {
+        "model": row.model,
+        "prompt": row.prompt,
+        "composite": rounded(row.composite),
+        "interval": [rounded(interval.low), rounded(interval.high)] if interval else None,
+        "may_be_best": row.rank.top if row.rank else None,
+        "scores": {name: rounded(row.means[name]) for name in board.scores if name in row.means},
+        "judged": row.judged,
+        "pending": row.pending,
+        "failed": row.failed,
+    }
+
+
+def rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)
