@@ -44,6 +44,10 @@ class OnDemandRunner:
         """Accept a run; raise Conflict if a server manages the jobs."""
         return self._opened().start(options, retry_failed, fresh)
 
+    def judge(self, options: Options) -> Job:
+        """Accept a job that runs a judge; raise Conflict if a server manages the jobs."""
+        return self._opened().judge(options)
+
     def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
         return self._reader.jobs(limit, before_ms)
 
