@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from tipbench.statistics.top_group import LEVEL, top_group
+from tipbench.statistics.top_group import top_group
 from tipbench.statistics.units import Paired, paired
-from tipbench.statistics.winner import leader_against_others
+from tipbench.statistics.winner import LEVEL, leader_against_others
 
 Floats = NDArray[np.float64]
 

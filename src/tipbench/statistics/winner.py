@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tipbench.statistics.top_group import LEVEL
 from tipbench.statistics.units import DRAWS, NEGLIGIBLE, Floats, Paired, zero_rounding_errors
 
+LEVEL = 1 / 32  # of each pair; below that of the top group, so that both tests together stay below 5 %
 _MAX_UNITS = 256  # more are merged
 _MAX_ENUMERATED = 12  # units of which every pattern of signs is tried, as there are fewer than `DRAWS`
 

@@ -22,6 +22,7 @@ from tipbench.statistics.top_group import (
     units_to_separate,
 )
 from tipbench.statistics.units import NEGLIGIBLE, Floats, Paired, means_and_errors, paired
+from tipbench.statistics.winner import LEVEL as WINNER_LEVEL
 from tipbench.statistics.winner import LeaderTest, leader_against_others
 
 _MIN_UNITS = 4  # to estimate how many more are needed: fewer say next to nothing about the variance
@@ -207,7 +208,7 @@ def _needed(
     more = more_units(gap, deviation, group.critical, chosen.units, critical_at_many_units(chosen.rows, LEVEL))
     if units.of_scenarios is not None:
         ahead = np.delete(chosen.scores[first] - chosen.scores, first, axis=0) * (chosen.weights * chosen.units)
-        more = min(more, max(1, units_to_win(ahead, LEVEL) - chosen.units))
+        more = min(more, max(1, units_to_win(ahead, WINNER_LEVEL) - chosen.units))
     if more == inf:
         return Needed(compared[first], compared[second], gap, None, None)
     per_unit = len(units.of_scenarios) / units.count if units.of_scenarios is not None else 1
