@@ -28,7 +28,7 @@ ROWS = 12  # 4 models × 3 prompts
 _EDGES = (0.0, 0.02, 0.1, 0.3, 0.5, 0.8, 0.95, 1.0)  # of the bins of probabilities
 
 
-def _random(seed: int, *setting: object) -> np.random.Generator:
+def random_of(seed: int, *setting: object) -> np.random.Generator:
     return np.random.default_rng([seed, *"/".join(map(str, setting)).encode()])
 
 
@@ -54,7 +54,7 @@ def coverage(worlds: Sequence[World], sizes: Sequence[int], repetitions: int, se
     records = []
     for world in worlds:
         for scenarios in sizes:
-            random = _random(seed, "coverage", world.name, scenarios)
+            random = random_of(seed, "coverage", world.name, scenarios)
             # Of worlds with two kinds of rows, the second is the one that scatters more.
             scores = world.draw(random, repetitions, np.zeros(2), scenarios)[:, 1]
             groups = personas(scenarios)
@@ -88,7 +88,7 @@ RIVALS: dict[str, Callable[[Floats], Flags]] = {
 
 def equality(world: World, rows: int, scenarios: int, grids: int, draws: int, seed: int) -> Record:
     """In how many grids of equal rows some row is shut out."""
-    scores = world.draw(_random(seed, "equality", world.name, rows, scenarios), grids, np.zeros(rows), scenarios)
+    scores = world.draw(random_of(seed, "equality", world.name, rows, scenarios), grids, np.zeros(rows), scenarios)
     wrong = int(_shut_out(_pairs(scores), draws).any(axis=1).sum())
     by_scenario = scores[: max(1, grids // 4)]
     record: Record = {
@@ -122,7 +122,7 @@ def power(world: World, scenarios: int, gap: float, stairs: bool, grids: int, dr
     behind = gap / 4 * np.arange(ROWS, dtype=np.float64) if stairs else _one_best(ROWS, gap)
     shifts = world.shifts(behind)
     means = np.array([world.mean(shift) for shift in shifts])
-    scores = world.draw(_random(seed, "power", world.name, scenarios, gap, stairs), grids, shifts, scenarios)
+    scores = world.draw(random_of(seed, "power", world.name, scenarios, gap, stairs), grids, shifts, scenarios)
     record: Record = {
         "world": world.name,
         "scenarios": scenarios,
@@ -149,7 +149,7 @@ def calibration(world: World, scenarios: int, spread: float, grids: int, draws: 
 
     True means are drawn with the standard deviation `spread`, which nobody is told.
     """
-    random = _random(seed, "calibration", world.name, scenarios)
+    random = random_of(seed, "calibration", world.name, scenarios)
     shifts = random.standard_normal((grids, ROWS)) * abs(world.shift(spread if world.upwards else -spread))
     scores = world.draw(random, grids, shifts, scenarios)
     truth = shifts == shifts.max(axis=1, keepdims=True)
@@ -181,7 +181,7 @@ def calibration(world: World, scenarios: int, spread: float, grids: int, draws: 
 def losses(world: World, scenarios: int, gap: float, stairs: bool, grids: int, draws: int, seed: int) -> Record:
     """What picking the row with the highest mean is said to lose, and what it loses, over personas."""
     behind = gap / 4 * np.arange(ROWS, dtype=np.float64) if stairs else _one_best(ROWS, gap)
-    random = _random(seed, "losses", world.name, scenarios, gap, stairs)
+    random = random_of(seed, "losses", world.name, scenarios, gap, stairs)
     shifts = world.shifts(behind)
     truth = np.array([world.mean(shift, other=bool(row % 2)) for row, shift in enumerate(shifts)])
     scores = world.draw(random, grids, shifts, scenarios)
@@ -229,7 +229,7 @@ def planned(world: World, rows: int, gap: float, grids: int, draws: int, seed: i
     value that such grids have with 8 scenarios (16 where personas could not tell them apart with 8), and from that of
     many units, as on the leaderboard.
     """
-    random = _random(seed, "planned", world.name, rows, gap)
+    random = random_of(seed, "planned", world.name, rows, gap)
     shifts = world.shifts(_one_best(rows, gap))
     start = 8 if separable(rows, 8 // TIMES) else 16
     small = world.draw(random, 50, shifts, start)
@@ -260,7 +260,7 @@ def borrowed(degrees: float, scenarios: int, grids: int, draws: int, seed: int, 
     with patch.object(units, "PRIOR_DEGREES", degrees):
         for name, gap in settings.items():
             shifts = worlds[name].shifts(_one_best(ROWS, gap))
-            scores = worlds[name].draw(_random(seed, "borrowed", name, scenarios), grids, shifts, scenarios)
+            scores = worlds[name].draw(random_of(seed, "borrowed", name, scenarios), grids, shifts, scenarios)
             out = _shut_out(_pairs(scores), draws)
             record[name] = float(out[:, 1:].mean() if gap else out.any(axis=1).mean())
     return record
@@ -268,7 +268,7 @@ def borrowed(degrees: float, scenarios: int, grids: int, draws: int, seed: int, 
 
 def steady(best: int, others: World, scenarios: int, grids: int, draws: int, seed: int) -> Record:
     """How often one of the best rows is shut out, where they scatter and all the others, far behind, hardly do."""
-    random = _random(seed, "steady", best, others.name, scenarios)
+    random = random_of(seed, "steady", best, others.name, scenarios)
     scores = np.concatenate(
         [
             SCATTERING.draw(random, grids, np.zeros(best), scenarios),
