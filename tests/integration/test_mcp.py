@@ -187,8 +187,6 @@ def test_over_stdio_a_judge_judges_beside_the_server_blind(bench: Bench) -> None
         assert_blind(bench, seen)
 
     run(judging)
-    refused_name = tipbench("mcp", "--judge", "two words")
-    assert (refused_name.status, "judge name 'two words' can't be used" in refused_name.err) == (2, True)
 
 
 def test_an_admin_reads_the_leaderboard_and_then_gets_no_items(bench: Bench) -> None:

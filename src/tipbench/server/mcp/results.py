@@ -10,12 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.compare.messages import headline, verdict, warnings
-from tipbench.bench.compare.texts import Entry, Text, TextFilter
+from tipbench.bench.compare.texts import Entry, ScenarioTexts, Text, TextFilter
 from tipbench.core.errors import NotFound, StoredDataDamaged
 from tipbench.core.text import counted
 from tipbench.server.mcp.tools import SEEN_NOW, Answer, SeenResults, Tool, material
 from tipbench.server.views.bench import BenchViews
 from tipbench.server.views.boards import ExperimentLine
+
+_TEXT_LIMIT = 1_000  # characters of each: a page has up to 48 texts
 
 
 class Experiments(BaseModel):
@@ -91,19 +93,12 @@ class ResultTools:
 
     def texts(self, asked: TextsOf) -> Answer:
         self._board(asked.experiment)
-        self._seen.add(asked.experiment)
         wanted = TextFilter(asked.scenario, asked.model, asked.prompt, offset=asked.offset)
         page = self._views.boards.texts(asked.experiment).page(wanted)
+        self._seen.add(asked.experiment)
         return {
             "says": f"{page.entries} of {page.total} entries, where rows differ most first. {SEEN_NOW}",
-            "scenarios": [
-                {
-                    "scenario": one.scenario,
-                    "situation": material(one.about, self._fence(entry.best for entry in one.entries)),
-                    "rows": [self._entry(entry) for entry in one.entries],
-                }
-                for one in page.scenarios
-            ],
+            "scenarios": [_scenario(one) for one in page.scenarios],
             "next_offset": page.next_offset,
         }
 
@@ -130,22 +125,30 @@ class ResultTools:
     def _is_open_decision(self, line: ExperimentLine) -> bool:
         return line.decision and self._views.decisions.get(line.name).round.is_open
 
-    def _entry(self, entry: Entry) -> dict[str, Any]:
-        texts = {"best": entry.best, "worst": entry.worst}
-        return {
-            "model": entry.row.model,
-            "prompt": entry.row.prompt,
-            "composite": rounded(entry.composite),
-            **{name: self._text(text) for name, text in texts.items() if text},
-            "remarks": list(entry.remarks),
-        }
 
-    def _text(self, text: Text) -> dict[str, Any]:
-        return {"composite": rounded(text.composite), "text": material(text.text, self._fence([text]))}
+def _scenario(found: ScenarioTexts) -> dict[str, Any]:
+    shown = next((entry.best for entry in found.entries if entry.best), None)
+    return {
+        "scenario": found.scenario,
+        "situation": material(shown.about, shown.run_id, limit=_TEXT_LIMIT) if shown else "",
+        "rows": [_entry(entry) for entry in found.entries],
+    }
 
-    def _fence(self, texts: Any) -> str:
-        """Return what delimiters are derived from: a run's id, which its model could not know."""
-        return next((text.run_id for text in texts if text), "")
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    texts = {"best": entry.best, "worst": entry.worst}
+    return {
+        "model": entry.row.model,
+        "prompt": entry.row.prompt,
+        "composite": rounded(entry.composite),
+        **{name: _text(text) for name, text in texts.items() if text},
+        "remarks": list(entry.remarks),
+    }
+
+
+def _text(text: Text) -> dict[str, Any]:
+    """Return a text between delimiters that are derived from its run's id, which the model could not know."""
+    return {"composite": rounded(text.composite), "text": material(text.text, text.run_id, limit=_TEXT_LIMIT)}
 
 
 def _row(board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The tools that make the bench work: collections, their jobs, and decisions in rounds."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -50,6 +51,7 @@ class Decide(BaseModel):
     budget: int | None = Field(None, ge=1, description="Items that judges may be given.")
 
 
+@cache
 def _with_options(model: type[BaseModel]) -> dict[str, Any]:
     """Return the schema of a model's keys and of a run's options."""
     own = model.model_json_schema()["properties"]

@@ -112,11 +112,11 @@ class SeenResults:
             return frozenset(self._names)
 
 
-def material(text: str, *parts: str) -> str:
+def material(text: str, *parts: str, limit: int = TEXT_LIMIT) -> str:
     """Return a model's text between delimiters that its author can't have known, made printable and cut.
 
     `parts` say which text it is; one of them must be random, such as a batch's id.
     """
-    cut = max(0, len(text) - TEXT_LIMIT)
+    cut = max(0, len(text) - limit)
     note = f"\n[{cut:,} more characters are left out]" if cut else ""
-    return Delimiters.derive(*parts).wrap(escape_markers(text[:TEXT_LIMIT]) + note)
+    return Delimiters.derive(*parts).wrap(escape_markers(text[:limit]) + note)
