@@ -149,10 +149,10 @@ async def look_around(client: Client, seen: list[str]) -> None:
 def assert_blind(bench: Bench, seen: list[str]) -> None:
     with bench.served.client() as admin:
         runs = admin.get(f"/api/bench/runs/{EXPERIMENT}").raise_for_status().json()["runs"]
-    told = [*TELLING, *(one["run_id"] for one in runs)]
-    assert len(told) > 16
+    names = [*TELLING, *(one["run_id"] for one in runs)]
+    assert len(names) > 16
     everything = "\n".join(seen).lower()
-    assert [word for word in told if word.lower() in everything] == []
+    assert [word for word in names if word.lower() in everything] == []
     assert "[…] by […]" in everything.replace("\\u2026", "…"), "a text that names its model was shown, without the name"
 
 

@@ -31,8 +31,8 @@ def test_wrong_arguments_are_all_named(judge: Face) -> None:
 
 
 def test_a_judge_reads_what_is_about_the_input_and_nothing_else() -> None:
-    told: TipbenchError = InvalidInput("the note is too long")
-    assert refusal(face(told, is_blind=True), "try") == "the note is too long"
+    readable: TipbenchError = InvalidInput("the note is too long")
+    assert refusal(face(readable, is_blind=True), "try") == "the note is too long"
     hidden = TrackingUnreachable("nothing answers at http://mlflow-of-qwen:5000")
     assert refusal(face(hidden), "try") == str(hidden)
     assert refusal(face(hidden, is_blind=True), "try").startswith("this is not available right now; try again")
