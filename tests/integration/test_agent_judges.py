@@ -48,7 +48,7 @@ def run(line: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_from_collecting_to_the_leaderboard_with_an_agent(lines: list[str]) -> None:
-    *by_folder, unattended = lines
+    *by_folder, unattended, _ = lines
     assert [line.split()[1] for line in by_folder if line.startswith("tipbench")] == [
         "collect", "judge", "judge", "compare"
     ]  # fmt: skip
@@ -65,8 +65,9 @@ def test_from_collecting_to_the_leaderboard_with_an_agent(lines: list[str]) -> N
 
 
 def test_unattended_in_one_step(lines: list[str]) -> None:
+    assert run(lines[-1]).stdout.startswith("A batch by 'claude-code-2.1' would count")
     run(lines[0])
-    done = run(lines[-1])
+    done = run(lines[-2])
     assert "Scores of 240 candidates by 'claude-code-2.1' were written to 48 cells" in done.stdout
     assert "264 of 264 items scored, 0.14 USD so far" in done.stderr
 

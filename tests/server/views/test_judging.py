@@ -253,7 +253,11 @@ def test_a_lost_file_blocks_nothing(desk: JudgingDesk, address: str, tmp_path: A
     assert started(desk) == json.loads(file.read_text())["batch"], "nothing else waits"
 
 
-def test_a_new_judge_gets_a_small_first_batch_and_is_new_again_after_a_hold(desk: JudgingDesk) -> None:
+def test_a_new_judge_gets_a_small_first_batch_and_is_new_again_after_a_hold(desk: JudgingDesk, address: str) -> None:
+    """With enough cells for the second batch to have anchors of its own, whichever are drawn."""
+    where = ("--n-tips", "2", "--experiment", EXPERIMENT, "--mlflow-url", address)
+    assert tipbench("collect", "--models", "scripted/a,scripted/b", *where).status == 0
+
     def next_batch(items: int = 20) -> str:
         found = desk.next_batch("person", items=items)
         assert found is not None
@@ -273,7 +277,7 @@ def test_a_new_judge_gets_a_small_first_batch_and_is_new_again_after_a_hold(desk
     assert held.drift.borrowed
     assert held.in_quarantine
     assert desk.waiting("person").is_new
-    assert desk.waiting("person").candidates == 10, "what is on hold waits again"
+    assert desk.waiting("person").candidates == 42, "what is on hold waits again"
 
 
 def test_of_two_exports_the_one_that_was_begun_is_gone_on_with(desk: JudgingDesk, address: str, tmp_path: Any) -> None:

@@ -69,7 +69,7 @@ def test_a_child_that_outlives_its_program_is_ended_and_not_waited_for() -> None
     code = """
 import subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-print('{"child": %d}' % child.pid)
+print('{"items": [], "child": %d}' % child.pid)
 """
     started = time.monotonic()
     await_gone(judge(code).score(a_file())["child"])

@@ -119,8 +119,8 @@ def check_judge(name: str, settings: Settings) -> None:
 
 
 def judge_model(name: str | None, settings: Settings) -> str | None:
-    """Return the model that the judge uses; None if the judge is not a model."""
-    if name is None:
+    """Return the model that the judge uses; None if the judge is not a model, or if there is no such judge."""
+    if name is None or name not in judge_names(settings):
         return None
     kind, own = _resolve(name, settings)
     return own.get("TIPBENCH_JUDGE_MODEL") or None if kind == "model" else None
