@@ -23,7 +23,7 @@ from tipbench.bench.tracking.decisions import (
     write_decision,
 )
 from tipbench.bench.tracking.interface import Experiment, StoredRun
-from tipbench.core.errors import EngineError, InvalidInput, NothingPending
+from tipbench.core.errors import EngineError, InvalidInput, JudgeLater, NothingPending
 from tipbench.core.text import counted
 from tipbench.core.untrusted import printable
 from tipbench.core.version import __version__
@@ -118,7 +118,13 @@ def _judge_next(bench: "Bench", judge: "str | Judge", found: Round) -> bool:
             except NothingPending as nothing:
                 bench.context.observer.note(f"{str(nothing)[0].upper()}{str(nothing)[1:]}.")
                 return False
-        applied = bench.judge_file(opened, file)
+        try:
+            applied = bench.judge_file(opened, file)
+        except JudgeLater as later:
+            bench.context.observer.note(
+                f"{str(later)[0].upper()}{str(later)[1:]}; run this again once its scores are in."
+            )
+            return False
     if applied.in_quarantine:
         bench.context.observer.note(
             f"The scores of '{applied.judge}' are on hold and do not count, so the decision does not go on with this "

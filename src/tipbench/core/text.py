@@ -41,3 +41,9 @@ def utc_second(milliseconds: float) -> str:
 def utc_day(milliseconds: float) -> str:
     """Format the day of a time as "2026-04-27"."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d")
+
+
+def capital(text: object) -> str:
+    """Return the text with a capital first letter, to begin a sentence with it."""
+    words = str(text)
+    return words[:1].upper() + words[1:]

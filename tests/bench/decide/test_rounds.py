@@ -22,7 +22,7 @@ from tipbench.bench.tracking.batches import BATCH, batch_file, find_batch, read_
 from tipbench.bench.tracking.decisions import find_decision, read_account
 from tipbench.bench.tracking.descriptions import DESCRIPTION
 from tipbench.bench.tracking.runs import CELL, KIND
-from tipbench.core.errors import InvalidInput, NothingPending
+from tipbench.core.errors import InvalidInput, JudgeLater, NothingPending
 from tipbench.statistics.betting import decide
 
 ANCHORS = {one.candidate: one.scores for one in load_suite("tip-pool").anchors}
@@ -207,6 +207,24 @@ def test_one_row_is_no_decision_and_leaves_nothing_behind(models: str) -> None:
 def test_provisional_scores_decide_nothing(models: str) -> None:
     with pytest.raises(InvalidInput, match="the scores of 'lexical' are provisional and never count"):
         decided(models, "lexical")
+
+
+class LaterJudge(KnownJudge):
+    """Answers later, as a webhook may."""
+
+    def score(self, file: dict[str, Any]) -> dict[str, Any]:
+        self.file = super().score(file)
+        raise JudgeLater("the judge will answer later", file["batch"], len(file["items"]))
+
+
+def test_a_judge_that_answers_later_is_waited_for(models: str) -> None:
+    judge = LaterJudge()
+    found, _ = decided(models, judge)
+    assert found.verdict.state.items == 0
+    assert len(found.open_batches) == 1
+    with Bench("tip-pool-x", suite="tip-pool", mlflow_url="sqlite:///m.db") as bench:
+        bench.apply(judge.file)
+        assert bench.look().verdict.state.items == 4
 
 
 class ReversedJudge(KnownJudge):
