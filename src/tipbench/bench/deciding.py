@@ -24,7 +24,7 @@ from tipbench.bench.tracking.decisions import (
 )
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.core.errors import EngineError, InvalidInput, JudgeLater, NothingPending
-from tipbench.core.text import counted
+from tipbench.core.text import capital, counted
 from tipbench.core.untrusted import printable
 from tipbench.core.version import __version__
 
@@ -116,14 +116,12 @@ def _judge_next(bench: "Bench", judge: "str | Judge", found: Round) -> bool:
             try:
                 file = next_batch(bench, name, "page").file
             except NothingPending as nothing:
-                bench.context.observer.note(f"{str(nothing)[0].upper()}{str(nothing)[1:]}.")
+                bench.context.observer.note(f"{capital(nothing)}.")
                 return False
         try:
             applied = bench.judge_file(opened, file)
         except JudgeLater as later:
-            bench.context.observer.note(
-                f"{str(later)[0].upper()}{str(later)[1:]}; run this again once its scores are in."
-            )
+            bench.context.observer.note(f"{capital(later)}; run this again once its scores are in.")
             return False
     if applied.in_quarantine:
         bench.context.observer.note(

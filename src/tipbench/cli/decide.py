@@ -10,7 +10,7 @@ from tipbench.cli.console import bench_of, hint, note, out, print_answer
 from tipbench.cli.flags import config_flag, gather, option_flags
 from tipbench.cli.progress import CollectingObserver
 from tipbench.core.errors import InvalidInput, NothingPending
-from tipbench.core.text import counted
+from tipbench.core.text import capital, counted
 
 if TYPE_CHECKING:
     from tipbench.bench.bench import Bench
@@ -160,7 +160,7 @@ def _export(bench: "Bench", found: "Round", file: Path) -> str:
         try:
             count = bench.export(file).items
         except NothingPending as nothing:
-            return f"{str(nothing)[0].upper()}{str(nothing)[1:]}."
+            return f"{capital(nothing)}."
     return (
         f"{count} items wait in {file}, about {duration(seconds_for(count))}. Fill in 'scores', then "
         f"run the same command again: {hint('decide', bench.options)}"

@@ -18,7 +18,7 @@ from tipbench.cli.judge_report import show_applied, show_exported
 from tipbench.cli.progress import CollectingObserver
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.core.errors import JudgeLater, NothingPending
-from tipbench.core.text import counted
+from tipbench.core.text import capital, counted
 
 
 @click.command(
@@ -125,7 +125,7 @@ def _run_judge(bench: Bench, name: str) -> _Judged:
         note(f"Nothing waits for judge '{nothing.judge}'.")
         return _Judged(f"nothing was left for judge '{nothing.judge}'")
     except JudgeLater as later:
-        note(f"{str(later)[0].upper()}{str(later)[1:]}.")
+        note(f"{capital(later)}.")
         return _Judged(f"batch {later.batch} was sent to the {name} judge", later.items)
     show_applied(applied, ApplyOptions())
     return _Judged(applied.in_short)

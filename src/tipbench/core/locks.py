@@ -11,6 +11,7 @@ from typing import IO
 
 from tipbench.core.errors import LockTaken
 from tipbench.core.files import make_private_folder
+from tipbench.core.text import capital
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0002, 0.008
 
@@ -58,7 +59,7 @@ def exclusive(path: Path, activity: str, wait: bool, notify: Callable[[str], Non
         if not try_lock(lock):
             if not wait:
                 raise LockTaken(f"{activity}; without --no-wait, this command would wait for it")
-            notify(f"{activity[0].upper()}{activity[1:]}; waiting until it is done (Ctrl-C to stop) …")
+            notify(f"{capital(activity)}; waiting until it is done (Ctrl-C to stop) …")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock
 

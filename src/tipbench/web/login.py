@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from tipbench.core.text import capital
 from tipbench.web.attempts import TooManyAttempts
 from tipbench.web.authentication import CROSS_ORIGIN, TOO_MANY_ATTEMPTS, Access, client_address, is_csrf_token
 from tipbench.web.headers import DEFAULT_BODY_LIMIT, is_same_origin
@@ -82,7 +83,7 @@ def login_router(access: Access, page: LoginPage) -> APIRouter:
             grant = access.grant_of(token, client_address(request))
         except TooManyAttempts as error:
             message = TOO_MANY_ATTEMPTS.format(error.wait_s)
-            response = _with_status(page(request, wanted, f"{message[0].upper()}{message[1:]}."), 429)
+            response = _with_status(page(request, wanted, f"{capital(message)}."), 429)
             response.headers["Retry-After"] = str(error.wait_s)
             return response
         if grant is None:

@@ -11,7 +11,7 @@ from tipbench.bench.compare.leaderboard import Leaderboard, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.records import LEAST_AGREEMENT, SECONDS_A_JUDGEMENT, NextStep, experiment_command
 from tipbench.bench.tracking.decisions import DecisionSummary
-from tipbench.core.text import duration, plural
+from tipbench.core.text import capital, duration, plural
 from tipbench.core.untrusted import printable
 from tipbench.statistics.top_group import units_to_separate
 
@@ -98,7 +98,7 @@ def _open(board: Leaderboard) -> str:
     which = "both variants" if all_of_two else f"{len(board.top)} of {_compared(board)} variants"
     if is_practically_equal(board):
         return (
-            f"{which[0].upper()}{which[1:]} are practically equal{_where(board)}: {leader} has the highest mean, "
+            f"{capital(which)} are practically equal{_where(board)}: {leader} has the highest mean, "
             f"{_interval(board.rows[0])}, and picking it now is expected to lose {_loss(board)}."
         )
     return (

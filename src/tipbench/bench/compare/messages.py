@@ -12,7 +12,7 @@ from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_la
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.records import LEAST_AGREEMENT as LEAST_AGREEMENT  # for templates
 from tipbench.bench.records import experiment_command
-from tipbench.core.text import plural
+from tipbench.core.text import capital, plural
 from tipbench.core.untrusted import csv_text, json_text, markdown_text
 from tipbench.statistics.planning import POWER
 from tipbench.statistics.top_group import units_to_separate
@@ -40,7 +40,7 @@ def headline(board: Leaderboard) -> str:
         if board.has_counted_scores:
             scored = "although there are scores that count, which are not shown"
         return f"PROVISIONAL: scored by rules, {names}, {scored}: {counts}."
-    quarantine = f" {_capital(_quarantine(board))}." if board.quarantined else ""
+    quarantine = f" {capital(_quarantine(board))}." if board.quarantined else ""
     return f"Judged by {names} against {board.rubric}: {counts}.{quarantine}"
 
 
@@ -65,10 +65,6 @@ def _counts(board: Leaderboard) -> str:
 def _quarantine(board: Leaderboard) -> str:
     named = " and ".join(f"{judge} ({cells} {plural('cell', cells)})" for judge, cells in board.quarantined.items())
     return f"the scores of {named} are on hold and don't count ('tipbench judge --status' says why)"
-
-
-def _capital(sentence: str) -> str:
-    return sentence[0].upper() + sentence[1:]
 
 
 def _with_kappa(judge: str, kappas: Mapping[str, float | None]) -> str:
