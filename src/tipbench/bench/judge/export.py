@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tipbench.bench.judge.drift import ENOUGH_ANCHORS, is_new
-from tipbench.bench.judge.file import BatchItem, judge_file
+from tipbench.bench.judge.file import SLOT_LENGTH, SLOT_LETTERS, BatchItem, judge_file
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.sample import (
     FIRST_BATCH,
@@ -53,8 +53,6 @@ from tipbench.core.text import counted, utc_minute
 
 # Who fills in a batch. A program's file is not stored in MLflow; one that a job of the server wrote may be for nobody.
 StoredFor = Literal["program", "page", "file", "job"]
-_SLOT_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
-_SLOT_LENGTH = 8
 DEFAULT_SIZE = BatchSize()
 
 
@@ -339,7 +337,7 @@ def _repeat_of(item: BatchItem) -> BatchItem:
 def _slot_names(rng: random.Random, count: int) -> list[str]:
     names: dict[str, None] = {}
     while len(names) < count:
-        names["".join(rng.choices(_SLOT_LETTERS, k=_SLOT_LENGTH))] = None
+        names["".join(rng.choices(SLOT_LETTERS, k=SLOT_LENGTH))] = None
     return list(names)
 
 

@@ -23,6 +23,7 @@ _HOW_TO = (
 )
 
 
+SLOT_LETTERS, SLOT_LENGTH = "23456789abcdefghjkmnpqrstuvwxyz", 8  # of a slot's name: none that look alike
 FILE_KEYS = ("$schema", "format", "batch", "how_to", "rubric", "scales", "items")
 ITEM_KEYS = ("slot", "scenario", "candidate", "checked", "scores", "flags", "note")
 

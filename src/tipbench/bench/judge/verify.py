@@ -4,12 +4,13 @@ The answer is a filled-in judge file, or scores alone: {"SLOT": {"relevance": 4,
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from tipbench.bench.judge.file import FILE_KEYS, FORMAT, ITEM_KEYS, scales
+from tipbench.bench.judge.file import FILE_KEYS, FORMAT, ITEM_KEYS, SLOT_LENGTH, SLOT_LETTERS, scales
 from tipbench.bench.records import Batch, Slot, Verdict
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.core.errors import InvalidInput, JudgeFileError
@@ -18,6 +19,7 @@ from tipbench.core.identity import text_digest
 from tipbench.core.untrusted import shown
 
 _MAX_SHOWN = 20
+_SLOT = re.compile(f"[{SLOT_LETTERS}]{{{SLOT_LENGTH}}}")
 MOST_BYTES = 50_000_000  # of a judge file from any source
 
 
@@ -55,7 +57,9 @@ def _is_scores_alone(data: Any) -> bool:
     if not isinstance(data, dict) or "items" in data:
         return False
     scores = data.get("scores", data if "format" not in data else None)
-    return isinstance(scores, dict) and bool(scores) and all(isinstance(one, dict) for one in scores.values())
+    if not isinstance(scores, dict) or not all(isinstance(one, dict) for one in scores.values()):
+        return False
+    return any(map(_SLOT.fullmatch, scores))
 
 
 def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
