@@ -3,6 +3,7 @@
 import os
 import re
 from contextlib import suppress
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def load_suite(name_or_path: str) -> Suite:
     """Load a built-in suite by its name, or one from a folder. Raises SuiteError with every problem."""
     built_in = built_in_suites()
     if name_or_path in built_in:
-        return _Loader(built_in[name_or_path], TextTemplate).load()
+        return _built_in(built_in[name_or_path])
     folder = Path(name_or_path)
     with suppress(RuntimeError):  # the home folder of an unknown user
         folder = folder.expanduser()
@@ -55,7 +56,15 @@ def load_suite(name_or_path: str) -> Suite:
             f"there is no suite '{printable(name_or_path, 200)}': it is neither built in ({', '.join(built_in)}) nor a "
             "folder; 'tipbench suite new NAME' makes one"
         )
-    return _Loader(folder.absolute(), TextTemplate if folder in built_in.values() else GuardedTemplate).load()
+    if folder in built_in.values():
+        return _built_in(folder)
+    return _Loader(folder.absolute(), GuardedTemplate).load()
+
+
+@cache
+def _built_in(folder: Path) -> Suite:
+    """Load a suite of the package, which can't change while the process runs. A large one takes a third of a second."""
+    return _Loader(folder, TextTemplate).load()
 
 
 class _Loader:
