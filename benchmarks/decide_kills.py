@@ -76,9 +76,14 @@ def _environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "TIPBENCH_HOME": str(folder / "home"), "TIPBENCH_JUDGE_COMMAND": judge}
 
 
+def _command(folder: Path) -> list[str]:
+    """The store is named: a copied home remembers the one that it was copied from."""
+    return [*COMMAND, "--mlflow-url", f"sqlite:///{folder / 'home' / 'mlflow.db'}"]
+
+
 def _run(folder: Path, budget: int) -> dict[str, Any]:
     """Run the decision to its end and return what it says; raise if it was refused."""
-    command = [*COMMAND, "--budget", str(budget)]
+    command = [*_command(folder), "--budget", str(budget)]
     done = subprocess.run(command, cwd=folder, env=_environment(folder), capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"it ended with status {done.returncode}: {done.stderr[-500:]}")
@@ -88,7 +93,7 @@ def _run(folder: Path, budget: int) -> dict[str, Any]:
 
 def _kill_after(folder: Path, seconds: float) -> None:
     process = subprocess.Popen(
-        [*COMMAND, "--budget", "200"],
+        [*_command(folder), "--budget", "200"],
         cwd=folder,
         env=_environment(folder),
         stdout=subprocess.DEVNULL,
