@@ -37,7 +37,7 @@ with open("asked.jsonl", "a") as log:
     log.write(json.dumps({"batch": file["batch"], "asked": asked}) + "\\n")
 for item in file["items"]:
     agreed = known.get(item["candidate"])
-    level = min(5, max(1, len(item["candidate"]) // 30))
+    level = min(5, max(1, len(item["candidate"]) // 50))
     for name in item["scores"]:
         item["scores"][name] = agreed[name] if agreed else level
 json.dump(file, sys.stdout)
@@ -47,7 +47,7 @@ json.dump(file, sys.stdout)
 COMMAND = (
     *(sys.executable, "-m", "tipbench", "decide", "--models", "embedded/smollm2:135m", "--prompts", "v1,v3-few-shot"),
     *("--n-tips", "2", "--max-tokens", "120", "--experiment", "tip-pool-kills", "--judge", "command"),
-    *("--good-enough", "0.3", "--format", "json"),
+    *("--good-enough", "0.1", "--format", "json"),
 )
 
 
@@ -66,8 +66,11 @@ def main() -> int:
         expected = _run(whole, budget=200)
         drawn = random.Random(1)
         for number in range(KILLS):
-            _kill_after(killed, drawn.uniform(5, 40))
-            out.print(f"killed {number + 1} of {KILLS} times", style="dim")
+            seconds = drawn.uniform(5, 30)
+            if not _kill_after(killed, seconds):
+                out.print("BROKEN: it had ended before it could be killed", style="red")
+                return 1
+            out.print(f"killed {number + 1} of {KILLS} times, after {seconds:.0f} s", style="dim")
         return _check(expected, _run(killed, budget=200), killed)
 
 
@@ -91,7 +94,8 @@ def _run(folder: Path, budget: int) -> dict[str, Any]:
     return found
 
 
-def _kill_after(folder: Path, seconds: float) -> None:
+def _kill_after(folder: Path, seconds: float) -> bool:
+    """Go on with the decision and kill it; return whether it was still running."""
     process = subprocess.Popen(
         [*_command(folder), "--budget", "200"],
         cwd=folder,
@@ -102,9 +106,11 @@ def _kill_after(folder: Path, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.1)
-    if process.poll() is None:
+    was_running = process.poll() is None
+    if was_running:
         process.send_signal(signal.SIGKILL)
     process.wait()
+    return was_running
 
 
 def _check(expected: dict[str, Any], found: dict[str, Any], folder: Path) -> int:

@@ -12,6 +12,9 @@ from tests.integration.hostile_answers import ESCAPES, IMAGE, LONG, NOTES, SCRIP
 
 File = dict[str, Any]
 
+# What both judges agree on, so that these are shown as the best or the worst, whichever texts a batch has drawn.
+_EXTREMES = {SCRIPT: "max", IMAGE: "min", LONG: "min", ESCAPES: "min"}
+
 
 def next_batch(client: httpx.Client, **wanted: str) -> File:
     """The judge's file."""
@@ -29,11 +32,10 @@ def take_notes(client: httpx.Client, file: File) -> None:
 def scored(file: File) -> File:
     """By a faithful judge, to whom some texts are the best and some the worst: examples of the leaderboard."""
     done = filled(file)
-    extremes = {SCRIPT: "max", IMAGE: "max", LONG: "min", ESCAPES: "min"}
     notes = dict(zip(TEXTS, cycle(NOTES), strict=False))
     for item in done["items"]:
         item["note"] = notes.get(item["candidate"], "")
-        if extreme := extremes.get(item["candidate"]):
+        if extreme := _EXTREMES.get(item["candidate"]):
             item["scores"] = {name: scale[extreme] for name, scale in done["scales"].items()}
     return done
 
@@ -41,7 +43,8 @@ def scored(file: File) -> File:
 def scored_lowest(file: File) -> File:
     done = filled(file)
     for item in done["items"]:
-        item["scores"] = {name: scale["min"] for name, scale in done["scales"].items()}
+        extreme = _EXTREMES.get(item["candidate"], "min")
+        item["scores"] = {name: scale[extreme] for name, scale in done["scales"].items()}
     return done
 
 
