@@ -5,16 +5,28 @@
 It reads instructions on stdin, scores the items in them as a faithful judge would, and answers in the envelope of
 `claude -p --output-format json`. With --faults, each call takes the next word of the file as its fault, in a lock, and
 behaves well once there are none left: prose, fence, half, wrong_slot, out_of_range, time_out, refusal, rate_limit,
-crash, error_envelope, file, plain, nothing. `--version` prints a version.
+crash, error_envelope, file, plain, nothing. `--version` prints a version, `mcp add …` notes the server in .mcp.json.
 """
 
+import argparse
 import fcntl
 import json
+import os
 import re
+import shlex
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+
+def path_with_claude(folder: Path) -> str:
+    """Install the stand-in as a program called claude, and return a PATH that has it, and tipbench."""
+    folder.mkdir()
+    program = folder / "claude"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(__file__)} "$@"\n')
+    program.chmod(0o755)
+    return f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
 def items_in(prompt: str) -> list[dict[str, Any]]:
@@ -81,7 +93,25 @@ def judge_folder() -> int:
     return 0
 
 
+def add_mcp_server(words: list[str]) -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--transport", choices=["stdio", "http"], default="stdio")
+    parser.add_argument("--header")
+    parser.add_argument("name")
+    parser.add_argument("where", nargs="+")
+    asked = parser.parse_args(words)
+    if asked.transport == "http":
+        key, _, value = asked.header.partition(": ")
+        server = {"type": "http", "url": asked.where[0], "headers": {key: value}}
+    else:
+        server = {"command": asked.where[0], "args": asked.where[1:]}
+    Path(".mcp.json").write_text(json.dumps({"mcpServers": {asked.name: server}}))
+    return 0
+
+
 def main() -> int:
+    if sys.argv[1:3] == ["mcp", "add"]:
+        return add_mcp_server(sys.argv[3:])
     if "--version" in sys.argv:
         print("2.1.7 (Stand-in Code)")
         return 0

@@ -1,11 +1,8 @@
 """The lines of docs/judging.md about coding agents, run as they stand, with a stand-in in the agent's place."""
 
 import json
-import os
 import re
-import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,21 +11,16 @@ from playwright.sync_api import expect
 from tests.browser import Watched, opened_browser
 from tests.integration.command import tipbench
 from tests.integration.serving import TOKEN, ended_job, serving
+from tests.stand_in_agent import path_with_claude
 
 DOCS = Path(__file__).parents[2] / "docs" / "judging.md"
-STAND_IN = Path(__file__).parents[1] / "stand_in_agent.py"
 EXPERIMENT = "tip-bench-2026-04-27"
 
 
 @pytest.fixture(autouse=True)
 def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     """A program of that name, which is the stand-in."""
-    bin_folder = tmp_path / "bin"
-    bin_folder.mkdir()
-    program = bin_folder / "claude"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(STAND_IN))} "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{bin_folder}:{Path(sys.executable).parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", path_with_claude(tmp_path / "bin"))
     monkeypatch.chdir(tmp_path)
 
 
@@ -72,10 +64,11 @@ def test_unattended_in_one_step(lines: list[str]) -> None:
     assert "264 of 264 items scored, 0.14 USD so far" in done.stderr
 
 
-def test_an_experiment_is_judged_by_a_click_and_the_answer_changes() -> None:
+def test_an_experiment_is_judged_by_a_click_and_the_answer_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     collect = ("collect", "--models", "scripted/a,scripted/b", "--prompts", "v1", "--n-tips", "2")
     assert tipbench(*collect, "--experiment", EXPERIMENT).status == 0
-    with serving(TIPBENCH_JUDGE_AGENT="claude-code") as served, opened_browser() as browser:
+    monkeypatch.setenv("TIPBENCH_JUDGE_AGENT", "claude-code")
+    with serving() as served, opened_browser() as browser:
         with served.client() as client:
             wrong = client.post(f"/api/bench/judge/{EXPERIMENT}", json={"judge": "webhook"})
             assert (wrong.status_code, "needs TIPBENCH_JUDGE_WEBHOOK" in wrong.text) == (422, True)
@@ -92,10 +85,14 @@ def test_an_experiment_is_judged_by_a_click_and_the_answer_changes() -> None:
         page.get_by_role("button", name="Run it").click()
         page.wait_for_url("**/jobs/*")
         expect(page.locator("#job-live")).to_contain_text("finished", timeout=60_000)
-        expect(page.locator("#job-live")).to_contain_text("32 candidates scored by 'claude-code-2.1'")
+        expect(page.locator("#job-live")).to_contain_text("32 candidates scored by 'claude-code-2.1' for 0.03 USD")
         expect(page.locator("#job-live")).to_contain_text("56 of 56 items scored.")
+        assert tipbench("judge", "--run", "agent", "--calibrate", "--suite", "tip").status == 0
         page.get_by_role("link", name="See the leaderboard").click()
         expect(page.locator(".lead")).not_to_contain_text("No answer yet")
+        page.get_by_text("Can the judges be trusted?").click()
+        expect(page.locator("#judges .batch")).to_contain_text("judging took 0.03 USD")
+        expect(page.locator("#judges .batch")).to_contain_text("The judge was calibrated on")
         assert watched.troubles == []
         with served.client() as client:
             again = client.post(f"/api/bench/judge/{EXPERIMENT}", json={"judge": "agent"}).json()

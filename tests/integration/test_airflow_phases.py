@@ -28,6 +28,7 @@ from tipbench.core.settings import Settings
 pytestmark = pytest.mark.timeout(120)
 
 HOSTS = ("http://localhost:11434",)
+STAND_IN = Path(__file__).parents[1] / "stand_in_agent.py"
 LATER_MS = 4_000_000_000_000
 
 
@@ -270,6 +271,17 @@ def test_a_configured_judge_scores_the_batch_without_airflows_secrets(workers: W
     assert "candidates scored by 'command'" in told["in_short"]
     assert "was scored before" in run_judge(planned, exported, settings, workers.said.append)["in_short"]
     assert export(planned, settings, workers.said.append)["items"] > 0, "in quarantine: three for all is no judging"
+
+
+def test_an_agent_judges_and_what_it_took_is_stored(workers: Workers) -> None:
+    settings = workers.settings(TIPBENCH_JUDGE_AGENT=f"{sys.executable} {STAND_IN}")
+    request = read_conf({"experiment": workers.experiment, **SMALL, "judge": "agent"}, {})
+    planned = plan_run(request, HOSTS, settings, LATER_MS, workers.said.append)
+    workers.collect(planned)
+    exported = export(planned, settings, workers.said.append)
+    told = run_judge(planned, exported, settings, workers.said.append)
+    assert told["in_short"].endswith(" USD")
+    assert is_scored(planned, exported, settings)
 
 
 def test_a_judge_that_fails_leaves_the_batch_for_another_try(workers: Workers) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -17,9 +19,11 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.integration.command import tipbench
 from tests.integration.serving import TOKEN, Served, ended_job
+from tests.stand_in_agent import path_with_claude
 from tipbench.bench.judge.judges.prompt import escape_markers
 from tipbench.bench.suites.load import load_suite
 
+DOCS = Path(__file__).parents[2] / "docs" / "judging.md"
 EXPERIMENT = "tip-bench-zebra-or-okapi"
 JUDGING = ["next_items", "submit_scores", "my_calibration"]
 ALL = ["experiments", "leaderboard", "texts", "start_collection", "job", "decide", *JUDGING]
@@ -187,6 +191,32 @@ def test_over_stdio_a_judge_judges_beside_the_server_blind(bench: Bench) -> None
         assert_blind(bench, seen)
 
     run(judging)
+
+
+def test_the_lines_of_the_docs_connect_an_agent(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for Claude Code, which notes the server as the real one does."""
+    section = DOCS.read_text(encoding="utf-8").split("## An agent over MCP")[1].split("\n## ")[0]
+    by_stdio, by_http = re.findall(r"^claude mcp add .*", section, re.MULTILINE)
+    monkeypatch.setenv("PATH", path_with_claude(tmp_path / "bin"))
+
+    def added(line: str) -> dict[str, Any]:
+        subprocess.run(["bash", "-ec", line], cwd=tmp_path, check=True, timeout=60)
+        server: dict[str, Any] = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["tipbench"]
+        return server
+
+    async def connecting() -> None:
+        server = added(by_stdio.replace("NAME", "nora"))
+        environment = {**os.environ, "TIPBENCH_HOME": bench.home, "MLFLOW_TRACKING_URI": bench.store}
+        async with Client(StdioServerParameters(**server, env=environment)) as client:
+            assert (await judge_batch(client, []))[2]["report"]["state"] == "counts"
+        server = added(by_http.replace("https://bench.example.com", bench.served.url).replace("TOKEN", TOKEN))
+        async with (
+            httpx2.AsyncClient(headers=server["headers"], timeout=60, trust_env=False) as http,
+            Client(streamable_http_client(server["url"], http_client=http)) as client,
+        ):
+            assert [tool.name for tool in (await client.list_tools()).tools] == ALL
+
+    run(connecting)
 
 
 def test_an_admin_reads_the_leaderboard_and_then_gets_no_items(bench: Bench) -> None:

@@ -12,6 +12,7 @@ Imports that only some methods need are inside them: comparing needs no engines,
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -433,19 +434,28 @@ class Bench:
         from tipbench.bench.tracking.batches import batch_file
 
         with self.open_judge(name) as judge:
-            scored = _score(judge, batch_file(self.store, run))
-        return self._apply_judged(scored, batch_run=run)
+            return self.judge_file(judge, batch_file(self.store, run), batch_run=run)
 
-    def judge_file(self, judge: "Judge", file: dict[str, Any], how: "ApplyOptions | None" = None) -> "Applied":
-        """Have an opened judge score a batch's file, and apply its scores; what that took is stored with the batch."""
+    def judge_file(
+        self,
+        judge: "Judge",
+        file: dict[str, Any],
+        how: "ApplyOptions | None" = None,
+        batch_run: StoredRun | None = None,
+    ) -> "Applied":
+        """Have an opened judge score a batch's file, and apply its scores; what that took is stored with the batch.
+
+        Scores that can't be applied are saved in `batch_run`, else on this machine.
+        """
         from tipbench.bench.judge.judges.interface import ResumableJudge
-        from tipbench.bench.tracking.batches import find_batch
+        from tipbench.bench.tracking.batches import COST_USD, find_batch
 
-        applied = self._apply_judged(_score(judge, file), how)
+        applied = self._apply_judged(_score(judge, file), how, batch_run)
         if isinstance(judge, ResumableJudge):
             usage = {name: value for name, value in judge.usage.items() if value}
             run = find_batch(self.store, self.experiment, str(file["batch"]))
             self.store.extend_run(run, {}, usage, at_ms=self.now_ms)
+            return replace(applied, cost_usd=usage.get(COST_USD, 0.0))
         return applied
 
     def calibrate(self, name: "str | Judge", identity: str | None = None) -> "Calibration":
@@ -606,7 +616,8 @@ class Bench:
         snapshot = self.snapshot()
         rubric = self.rubric_for(snapshot)
         board = leaderboard_of(snapshot, rubric)
-        return make_report(self.store, snapshot, rubric, board, utc_minute(self.context.clock() * 1000))
+        made_at = utc_minute(self.context.clock() * 1000)
+        return make_report(self.store, snapshot, rubric, board, made_at, self.context.settings.home)
 
     def scores(self) -> "DataFrame":
         """Return every single score, and each cell's resulting scores (kind = cell), as `compare --scores` writes them.

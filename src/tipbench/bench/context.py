@@ -28,8 +28,8 @@ class Observer:
     def judged(self, found: "Round") -> None:
         """Called after each round of a decision that an automatic judge has scored."""
 
-    def scored(self, done: int, of: int) -> None:
-        """Called when an automatic judge has scored so many items of its batch."""
+    def scored(self, done: int, of: int, cost_usd: float) -> None:
+        """Called when an automatic judge has scored so many items of its batch; the cost is 0 if it is not known."""
 
     def note(self, text: str) -> None:
         """Called with a sentence that the user may want to read."""

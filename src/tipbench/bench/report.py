@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipbench.bench.compare.snapshot import Snapshot, no_cells
+from tipbench.bench.judge.calibration import calibrations_in_short
 from tipbench.bench.judge.export import waiting_runs
 from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.judge.status import JudgeStatus, judge_status
@@ -94,10 +96,13 @@ def load_evidence(store: RunStore, snapshot: Snapshot, rubric: Rubric, board: "L
     )
 
 
-def make_report(store: RunStore, snapshot: Snapshot, rubric: Rubric, board: "Leaderboard", made_at: str) -> "Report":
+def make_report(
+    store: RunStore, snapshot: Snapshot, rubric: Rubric, board: "Leaderboard", made_at: str, home: Path
+) -> "Report":
     """Build a report: the leaderboard, the reliability of its judges, and what the models wrote."""
     evidence = load_evidence(store, snapshot, rubric, board)
-    return evidence.report(evidence.texts.in_file(), made_at)
+    report = evidence.report(evidence.texts.in_file(), made_at)
+    return replace(report, calibrations=calibrations_in_short(home, board.rubric_digest))
 
 
 def status_of_judges(

@@ -195,4 +195,5 @@ def _echo_html(bench: Bench, snapshot: Snapshot, rubric: Rubric, board: Leaderbo
     from tipbench.bench.compare.html.page import as_html
     from tipbench.bench.report import make_report  # imports the judges, too
 
-    click.echo(as_html(make_report(bench.store, snapshot, rubric, board, utc_minute(time.time() * 1000))))
+    made_at, home = utc_minute(time.time() * 1000), bench.context.settings.home
+    click.echo(as_html(make_report(bench.store, snapshot, rubric, board, made_at, home)))

@@ -45,6 +45,15 @@ def config_flag(command: _Command) -> _Command:
     )(command)
 
 
+def progress_flag(command: _Command) -> _Command:
+    return click.option(
+        "--progress",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Write the progress, and in the end the result, to this JSON file.",
+    )(command)
+
+
 def retry_flag(command: _Command) -> _Command:
     return click.option("--retry-failed", is_flag=True, help="Retry the cells that failed before.")(command)
 

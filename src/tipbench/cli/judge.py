@@ -14,7 +14,7 @@ from tipbench.bench.judge.judges.catalog import CATALOG as JUDGES
 from tipbench.bench.judge.judges.catalog import PERSON, check_judge, person
 from tipbench.bench.judge.sample import EVERYTHING, FEWEST_ITEMS, BatchSize
 from tipbench.cli.console import bench_of, hint, out
-from tipbench.cli.flags import gather, option_flags
+from tipbench.cli.flags import gather, option_flags, progress_flag
 from tipbench.cli.judge_report import (
     show_applied,
     show_calibration,
@@ -98,12 +98,7 @@ _PATH = click.Path(path_type=Path)
     help=f"Have a judge that runs by itself score what is pending: {', '.join(JUDGES)}, or one that is configured in "
     "judges.toml.",
 )
-@click.option(
-    "--progress",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="With --run: write the progress, and in the end the result, to this JSON file.",
-)
+@progress_flag
 @click.option(
     "--calibrate",
     is_flag=True,

@@ -61,9 +61,9 @@ class CollectingObserver(Notes):
         for other in self._others:
             other.judged(found)
 
-    def scored(self, done: int, of: int) -> None:
+    def scored(self, done: int, of: int, cost_usd: float) -> None:
         for other in self._others:
-            other.scored(done, of)
+            other.scored(done, of, cost_usd)
 
     def waiting(self, text: str) -> None:
         self.note(text)

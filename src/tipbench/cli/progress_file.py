@@ -77,8 +77,9 @@ class ProgressFile(Observer):
     def judged(self, found: "Round") -> None:
         self.begin("judge", found.verdict.in_short)
 
-    def scored(self, done: int, of: int) -> None:
-        self._phase, self._message = "judge", f"{done} of {of} items scored"
+    def scored(self, done: int, of: int, cost_usd: float) -> None:
+        cost = f", {cost_usd:.2f} USD so far" if cost_usd else ""
+        self._phase, self._message = "judge", f"{done} of {of} items scored{cost}"
         if self._started is None:  # it only judges; else these count cells
             self._done, self._cells = done, of
         self._changed.set()

@@ -13,7 +13,7 @@ from tipbench.bench.judge.judges.catalog import PERSON
 from tipbench.bench.options import Options
 from tipbench.cli.collect import show_summary
 from tipbench.cli.console import bench_of, hint, note
-from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
+from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, progress_flag, retry_flag, wait_flag
 from tipbench.cli.judge_report import show_applied, show_exported
 from tipbench.cli.progress import CollectingObserver
 from tipbench.cli.progress_file import ProgressFile
@@ -34,12 +34,7 @@ from tipbench.core.text import capital, counted
     metavar="FILE",
     help="Without --judge: the file to score.  [default: EXPERIMENT-judge.json]",
 )
-@click.option(
-    "--progress",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write the run's progress, and in the end its result, to this JSON file.",
-)
+@progress_flag
 @retry_flag
 @fresh_flag
 @wait_flag

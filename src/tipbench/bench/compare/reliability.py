@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tipbench.bench.tracking.batches import AppliedBatch
+from tipbench.bench.tracking.batches import COST_USD, AppliedBatch
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class JudgedBatch:
     why: str  # the reason for quarantine, or for accepting it; else empty
     anchors: int
     criteria: Mapping[str, Agreement]  # empty: not assessable
+    cost_usd: float = 0.0  # of judging, if the judge tells
 
 
 def judged_batches(batches: Sequence[AppliedBatch]) -> list[JudgedBatch]:
@@ -54,6 +55,7 @@ def _judged(batch: AppliedBatch) -> JudgedBatch:
         why=why,
         anchors=int(batch.drift.get("anchors", 0)),
         criteria={name: _agreement(figures) for name, figures in batch.drift.get("criteria", {}).items()},
+        cost_usd=batch.run.metrics.get(COST_USD, 0.0),
     )
 
 

@@ -60,6 +60,7 @@ class Applied:
     accepted: str
     drift: Drift
     settled: Settled = field(default=Settled(0))
+    cost_usd: float = 0.0  # of judging, if the judge tells
 
     @property
     def counted(self) -> bool:
@@ -73,7 +74,8 @@ class Applied:
     @property
     def in_short(self) -> str:
         note = ", on hold: they do not count" if self.in_quarantine else ""
-        return f"{self.candidates} candidates scored by '{self.judge}'{note}"
+        cost = f" for {self.cost_usd:.2f} USD" if self.cost_usd else ""
+        return f"{self.candidates} candidates scored by '{self.judge}'{cost}{note}"
 
 
 def apply_file(

@@ -13,6 +13,7 @@ from tipbench.bench.judge.judges.interface import Judge, ResumableJudge
 from tipbench.bench.judge.verify import verify
 from tipbench.bench.records import Batch, GoldItem, Slot
 from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.tracking.batches import COST_USD
 from tipbench.core.errors import InvalidInput
 from tipbench.core.files import atomic_write, make_private_folder, read_regular
 from tipbench.core.identity import data_digest, text_digest
@@ -54,7 +55,7 @@ class Calibration:
 
     @property
     def cost(self) -> str:
-        usd, seconds = self.usage.get("agent/cost_usd"), self.usage.get("agent/seconds")
+        usd, seconds = self.usage.get(COST_USD), self.usage.get("agent/seconds")
         items = 2 * self.drift.anchors
         parts = [f"{usd:.2f} USD" if usd else "", f"{seconds:.0f} s" if seconds else ""]
         told = " and ".join(part for part in parts if part)
@@ -111,6 +112,11 @@ def save_calibration(home: Path, found: Calibration) -> None:
     }
     name = data_digest([found.judge, found.rubric_digest])[:32]
     atomic_write(folder / f"{name}.json", json_text(data), durable=True)
+
+
+def calibrations_in_short(home: Path, rubric_digest: str) -> dict[str, str]:
+    """Return what was found about each judge that was calibrated with this rubric, in one line."""
+    return {one.judge: one.in_short for one in reversed(load_calibrations(home)) if one.rubric_digest == rubric_digest}
 
 
 def load_calibrations(home: Path) -> list[Calibration]:

@@ -37,6 +37,9 @@ FILE, JOB = "file", "job"
 _SETTLED = "tipbench.settled"  # "false" from the time scores are stored until all runs reflect them
 
 
+COST_USD = "agent/cost_usd"  # metric of a batch: what judging it took, if the judge tells
+
+
 @dataclass(frozen=True)
 class AppliedBatch:
     """A batch with its current scores, and whether they count."""

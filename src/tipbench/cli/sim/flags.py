@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
+from tipbench.cli.flags import progress_flag
 from tipbench.core.errors import InvalidInput
 from tipbench.recommender.simulation.gate import FIRST_SEED
 from tipbench.recommender.simulation.subprocess_runner import SimulationRequest
@@ -128,10 +129,5 @@ _OPTIONS = (
     ),
     click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True),
     click.option("--out", type=_FILE, metavar="FILE", help="Also write the JSON to this file."),
-    click.option(
-        "--progress",
-        type=_FILE,
-        metavar="FILE",
-        help="Write progress, and in the end the result, to this JSON file.",
-    ),
+    progress_flag,
 )

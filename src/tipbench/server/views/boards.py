@@ -8,6 +8,7 @@ from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
 from tipbench.bench.compare.messages import as_data
 from tipbench.bench.compare.snapshot import rubric_of
 from tipbench.bench.compare.texts import Texts
+from tipbench.bench.judge.calibration import calibrations_in_short
 from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.records import StoredCell
 from tipbench.bench.report import Evidence, load_evidence
@@ -132,13 +133,22 @@ class Boards:
         """Return the leaderboard with judges and texts, as a file holds it."""
         entry = self._snapshots.find(experiment)
         evidence, made_at = self._evidence(entry), utc_minute(self._stores.clock() * 1000)
-        return entry.cached("report", lambda: evidence.report(evidence.texts.in_file(), made_at))
+        return self._with_calibrations(
+            entry.cached("report", lambda: evidence.report(evidence.texts.in_file(), made_at))
+        )
 
     def overview(self, experiment: str) -> Report:
         """Return the leaderboard with judges and the first page of texts."""
         entry = self._snapshots.find(experiment)
         evidence, made_at = self._evidence(entry), utc_minute(self._stores.clock() * 1000)
-        return entry.cached("overview", lambda: evidence.report(evidence.texts.overview(), made_at))
+        return self._with_calibrations(
+            entry.cached("overview", lambda: evidence.report(evidence.texts.overview(), made_at))
+        )
+
+    def _with_calibrations(self, report: Report) -> Report:
+        """Add the calibrations of this moment, which may be newer than what is cached."""
+        home = self._stores.settings.home
+        return replace(report, calibrations=calibrations_in_short(home, report.board.rubric_digest))
 
     def texts(self, experiment: str) -> Texts:
         return self._evidence(self._snapshots.find(experiment)).texts

@@ -96,6 +96,7 @@ def test_what_stays_missing_is_named_and_the_same_command_asks_for_it_again(agen
     assert (again.candidates, again.left) == (60, 0)
     assert agent.said[-1].startswith("84 of 84"), "only the missing part was asked for"
     assert sum("scored" in text for text in agent.said[-2:]) >= 1
+    assert again.cost_usd == pytest.approx(0.08), "seven calls before, and one now"
 
 
 def test_an_agent_that_never_answers_is_a_clear_failure(agent: Agent) -> None:

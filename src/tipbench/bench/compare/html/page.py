@@ -1,7 +1,7 @@
 """The values behind the HTML report's templates; `report.html` is the page, `report_body.html` the report within."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -29,6 +29,7 @@ class Report:
     alpha: Mapping[str, float | None]  # Krippendorff's, over counted judges, by criterion; empty with fewer than two
     texts: TextPage
     made_at: str
+    calibrations: Mapping[str, str] = field(default_factory=dict)  # judge → what it was found to be worth, in short
 
     def to_html(self) -> str:
         """Return the report as one self-contained HTML file."""

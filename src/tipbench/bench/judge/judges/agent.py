@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from tipbench.bench.judge.answers import Given, Usage, filled, find_error, find_scores, find_usage
-from tipbench.bench.judge.judges.interface import JudgeName
+from tipbench.bench.judge.judges.interface import JudgeName, Scored, not_reported
 from tipbench.bench.judge.judges.prompt import Delimiters
 from tipbench.bench.judge.parts import instructions, part_data, split
 from tipbench.bench.judge.verify import item_problems
 from tipbench.bench.records import Slot
 from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.tracking.batches import COST_USD
 from tipbench.core.errors import InvalidInput, JudgeFailed
 from tipbench.core.files import atomic_write, make_private_folder, read_regular
 from tipbench.core.paths import agent_folder
@@ -40,6 +41,9 @@ _MAX_ANSWER_BYTES = 5_000_000
 _VERSION_TIMEOUT_S = 20.0
 _VERSION = re.compile(r"\d+\.\d+")
 _SCORES = "scores.json"
+_USAGE = "usage.json"
+_SECONDS = "agent/seconds"
+_USAGE_METRICS = ("agent/calls", _SECONDS, COST_USD, "agent/input_tokens", "agent/output_tokens")
 _ANSWER = "Answer with one JSON object that has every slot of the items below."
 # Known agents. Everything that they need is on stdin, so they get no tools that write, run or fetch anything.
 PRESETS: Mapping[str, tuple[str, ...]] = {
@@ -103,7 +107,7 @@ class AgentJudge:
         say: Callable[[str], None],
         concurrency: int | None = None,
         sleep: Callable[[float], None] = time.sleep,
-        scored: Callable[[int, int], None] = lambda _done, _of: None,
+        scored: Scored = not_reported,
     ) -> None:
         self.identity = identity
         self.usage: dict[str, float] = {}  # of the last batch: what it took, as far as the agent tells
@@ -118,17 +122,10 @@ class AgentJudge:
         Raises JudgeFailed if nothing was scored.
         """
         batch = _Batch(agent_folder(self._settings.home, str(file["batch"])), file)
-        started = time.monotonic()
         parts = [part for part in split(file["items"]) if any(item["slot"] not in batch.scores for item in part)]
         with ThreadPoolExecutor(self._concurrency) as pool:
             troubles = list(pool.map(lambda one: self._judge_part(batch, *one), enumerate(parts, 1)))
-        self.usage = {
-            "agent/calls": float(batch.calls),
-            "agent/seconds": round(time.monotonic() - started, 3),
-            "agent/cost_usd": batch.usage.cost_usd,
-            "agent/input_tokens": float(batch.usage.input_tokens),
-            "agent/output_tokens": float(batch.usage.output_tokens),
-        }
+        self.usage = batch.usage
         trouble = next((one for one in troubles if one), "")
         missing = [item["slot"] for item in file["items"] if item["slot"] not in batch.scores]
         if len(missing) == len(file["items"]):
@@ -160,7 +157,7 @@ class AgentJudge:
             trouble = unusable or trouble
             with self._lock:
                 self._say(f"{len(batch.scores)} of {counted(len(batch.slots), 'item')} scored{batch.cost}")
-                self._report(len(batch.scores), len(batch.slots))
+                self._report(len(batch.scores), len(batch.slots), batch.usage[COST_USD])
         left = [item for item in items if item["slot"] not in batch.scores]
         return trouble or f"it gave no scores for {counted(len(left), 'item')}" if left else ""
 
@@ -221,15 +218,13 @@ class _Batch:
     def __init__(self, folder: Path, file: Mapping[str, Any]) -> None:
         self.file = file
         self.slots = [str(item["slot"]) for item in file["items"]]
-        self.usage = Usage()
-        self.calls = 0
         self._folder = folder
         make_private_folder(folder)
-        try:
-            stored = json.loads(read_regular(folder / _SCORES, _MAX_ANSWER_BYTES * 10))
-        except (OSError, ValueError):  # nothing yet
-            stored = {}
+        stored = self._read(_SCORES)
         self.scores: dict[str, Given] = {slot: stored[slot] for slot in self.slots if slot in stored}
+        spent = self._read(_USAGE)
+        self._spent = {name: float(spent.get(name, 0)) for name in _USAGE_METRICS}
+        self._started = time.monotonic()
 
     def new_folder(self, name: str) -> Path:
         folder = self._folder / name
@@ -237,15 +232,30 @@ class _Batch:
         return folder
 
     def add(self, scores: Mapping[str, Given], usage: Usage) -> None:
-        """Store scores before they are counted as given."""
-        self.calls += 1
-        self.usage += usage
+        """Store scores, and what they took, before they are counted as given."""
+        taken = (1, 0, usage.cost_usd, usage.input_tokens, usage.output_tokens)
+        for name, value in zip(_USAGE_METRICS, taken, strict=True):
+            self._spent[name] += value
         self.scores |= scores
+        atomic_write(self._folder / _USAGE, json_text(self.usage))
         atomic_write(self._folder / _SCORES, json_text(self.scores), durable=True)
 
     @property
+    def usage(self) -> dict[str, float]:
+        """What the batch took so far, over all runs, as far as the agent tells."""
+        seconds = self._spent[_SECONDS] + time.monotonic() - self._started
+        return {**self._spent, _SECONDS: round(seconds, 3)}
+
+    @property
     def cost(self) -> str:
-        return f", {self.usage.cost_usd:.2f} USD so far" if self.usage.cost_usd else ""
+        return f", {self._spent[COST_USD]:.2f} USD so far" if self._spent[COST_USD] else ""
+
+    def _read(self, name: str) -> dict[str, Any]:
+        try:
+            found = json.loads(read_regular(self._folder / name, _MAX_ANSWER_BYTES * 10))
+        except (OSError, ValueError):  # nothing yet
+            return {}
+        return found if isinstance(found, dict) else {}
 
 
 def _prompt(file: Mapping[str, Any], items: Sequence[Mapping[str, Any]], problems: Mapping[str, Sequence[str]]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tipbench.bench.engines.interface import Engine
 from tipbench.bench.judge.judges.configured import configured_judges
-from tipbench.bench.judge.judges.interface import Judge, JudgeName
+from tipbench.bench.judge.judges.interface import Judge, JudgeName, Scored, not_reported
 from tipbench.bench.records import BY_RULE
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.core.errors import InvalidInput
@@ -27,7 +27,7 @@ class JudgeParts:
     clock: Callable[[], float]
     say: Callable[[str], None]
     concurrency: int | None = None
-    scored: Callable[[int, int], None] = lambda _done, _of: None  # called with how many items of how many are scored
+    scored: Scored = not_reported
 
 
 def _lexical(parts: JudgeParts, identity: str | None) -> Judge:

@@ -1,6 +1,6 @@
 """The interface of an automatic judge."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 
@@ -19,6 +19,13 @@ class Judge(Protocol):
     def score(self, file: dict[str, Any]) -> dict[str, Any]:
         """Return a copy of the file with every score filled in; the argument is not modified."""
         ...
+
+
+Scored = Callable[[int, int, float], None]  # called with the items scored, of how many, and the cost so far in USD
+
+
+def not_reported(_done: int, _of: int, _cost_usd: float) -> None:
+    """Report progress to nobody."""
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from tipbench.bench.engines.admission import admit
 from tipbench.bench.engines.catalog import open_engines
 from tipbench.bench.engines.residency import exclusive_use
 from tipbench.bench.judge.judges.catalog import JudgeParts, judge_model, make_judge
-from tipbench.bench.judge.judges.interface import Judge
+from tipbench.bench.judge.judges.interface import Judge, Scored, not_reported
 from tipbench.bench.judge.sample import families_shared
 from tipbench.bench.options import Options
 from tipbench.bench.suites.rubric import Rubric
@@ -27,7 +27,7 @@ def open_judge(
     clock: Callable[[], float],
     say: Callable[[str], None],
     identity: str | None = None,
-    scored: Callable[[int, int], None] = lambda _done, _of: None,
+    scored: Scored = not_reported,
 ) -> Iterator[Judge]:
     """Open a judge. If it is a model, it stays loaded for all items, and its engine is locked for other processes."""
     with ExitStack() as stack:
