@@ -23,6 +23,9 @@ def test_durations(seconds: float, told: str) -> None:
 
 def test_counts() -> None:
     assert [counted(count, "cell") for count in (0, 1, 2)] == ["0 cells", "1 cell", "2 cells"]
+    assert [counted(2, word) for word in ("batch", "city", "day", "class")] == [
+        "2 batches", "2 cities", "2 days", "2 classes"
+    ]  # fmt: skip
 
 
 def test_sizes() -> None:

@@ -3,10 +3,11 @@
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.browser import Watched, opened_browser
 from tests.integration.command import tipbench
@@ -64,7 +65,21 @@ def test_unattended_in_one_step(lines: list[str]) -> None:
     assert "264 of 264 items scored, 0.14 USD so far" in done.stderr
 
 
-def test_an_experiment_is_judged_by_a_click_and_the_answer_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+FAITHFUL = """
+import json, sys
+sys.path.insert(0, {root!r})
+from tests.integration.filling import filled
+json.dump(filled(json.load(sys.stdin)), sys.stdout)
+"""
+
+
+def test_an_experiment_is_judged_by_a_click_and_the_answer_changes(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an agent, and by a command that is configured in judges.toml."""
+    (tmp_path / "judge.py").write_text(FAITHFUL.format(root=str(Path(__file__).parents[2])))
+    command = json.dumps(f"{sys.executable} {tmp_path / 'judge.py'}")
+    (home / "judges.toml").write_text(f'[house-rules]\nrun = "command"\ncommand = {command}\n')
     collect = ("collect", "--models", "scripted/a,scripted/b", "--prompts", "v1", "--n-tips", "2")
     assert tipbench(*collect, "--experiment", EXPERIMENT).status == 0
     monkeypatch.setenv("TIPBENCH_JUDGE_AGENT", "claude-code")
@@ -80,11 +95,7 @@ def test_an_experiment_is_judged_by_a_click_and_the_answer_changes(monkeypatch: 
         page.keyboard.press("Enter")
         page.locator("#experiments-table").get_by_role("link", name=EXPERIMENT).click()
         expect(page.locator(".lead")).to_contain_text("No answer yet: nothing is judged.")
-        page.get_by_text("Run a judge …").click()
-        page.get_by_label("Which judge should score").select_option("agent")
-        page.get_by_role("button", name="Run it").click()
-        page.wait_for_url("**/jobs/*")
-        expect(page.locator("#job-live")).to_contain_text("finished", timeout=60_000)
+        run_judge(page, "agent")
         expect(page.locator("#job-live")).to_contain_text("32 candidates scored by 'claude-code-2.1' for 0.03 USD")
         expect(page.locator("#job-live")).to_contain_text("56 of 56 items scored.")
         assert tipbench("judge", "--run", "agent", "--calibrate", "--suite", "tip").status == 0
@@ -93,8 +104,22 @@ def test_an_experiment_is_judged_by_a_click_and_the_answer_changes(monkeypatch: 
         page.get_by_text("Can the judges be trusted?").click()
         expect(page.locator("#judges .batch")).to_contain_text("judging took 0.03 USD")
         expect(page.locator("#judges .batch")).to_contain_text("The judge was calibrated on")
+        run_judge(page, "house-rules")
+        expect(page.locator("#job-live")).to_contain_text("32 candidates scored by 'house-rules'")
+        page.get_by_role("link", name="See the leaderboard").click()
+        page.get_by_text("Can the judges be trusted?").click()
+        expect(page.locator("#judges")).to_contain_text("2 batches of 2 judges")
         assert watched.troubles == []
         with served.client() as client:
             again = client.post(f"/api/bench/judge/{EXPERIMENT}", json={"judge": "agent"}).json()
             ended = ended_job(client, again["id"])
             assert (ended["state"], "nothing in experiment" in ended["message"]) == ("finished", True)
+
+
+def run_judge(page: Page, judge: str) -> None:
+    """Start a judge from an experiment's page, and wait until its job has finished."""
+    page.get_by_text("Run a judge …").click()
+    page.get_by_label("Which judge should score").select_option(judge)
+    page.get_by_role("button", name="Run it").click()
+    page.wait_for_url("**/jobs/*")
+    expect(page.locator("#job-live")).to_contain_text("finished", timeout=60_000)

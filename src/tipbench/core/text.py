@@ -5,7 +5,13 @@ from datetime import UTC, datetime
 
 def plural(word: str, count: int) -> str:
     """Return the word in the singular or plural, as the count requires."""
-    return word if count == 1 else f"{word}s"
+    if count == 1:
+        return word
+    if word.endswith(("ch", "sh", "s", "x", "z")):
+        return f"{word}es"
+    if word.endswith("y") and word[-2:-1] not in tuple("aeiou"):
+        return f"{word[:-1]}ies"
+    return f"{word}s"
 
 
 def counted(count: int, word: str) -> str:

@@ -44,3 +44,12 @@ def collected(work: Bench) -> Callable[..., Experiment]:
 @pytest.fixture
 def experiment(collected: Callable[..., Experiment]) -> Experiment:
     return collected()
+
+
+@pytest.fixture
+def telling(work: Bench, experiment: Experiment) -> list[str]:
+    """Every name that would tell a judge which model, prompt, cell or run a text comes from."""
+    cells = work.snapshot().cells
+    assert len(cells) == 12
+    of_cells = {word for cell in cells for word in (cell.run_id, cell.key, cell.prompt_digest, *cell.settings)}
+    return ["scripted", "v2-mentor", "v3-few-shot", "tip-bench", "mlflow", "experiment_id", "run_id", *sorted(of_cells)]

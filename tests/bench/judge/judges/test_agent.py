@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.bench.judge.judges.files import RUN_IDS, SECRET_OF_THE_SHUFFLE
 from tests.stand_in_agent import items_in
 from tipbench.bench.bench import Bench
 from tipbench.bench.compare.snapshot import Snapshot
@@ -118,7 +117,7 @@ def test_a_program_that_is_not_there_is_a_clear_failure(agent: Agent) -> None:
             bench.judge(judge)
 
 
-def test_it_is_blind_and_gets_nothing_but_its_part(agent: Agent, tmp_path: Path) -> None:
+def test_it_is_blind_and_gets_nothing_but_its_part(agent: Agent, telling: list[str], tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     everything = "sys.stdin.read() + repr(dict(os.environ)) + os.getcwd()"
     spy = f"import os, sys, pathlib; pathlib.Path({str(seen)!r}).write_text({everything})"
@@ -130,8 +129,7 @@ def test_it_is_blind_and_gets_nothing_but_its_part(agent: Agent, tmp_path: Path)
         with pytest.raises(JudgeFailed):
             bench.judge(judge)
     text = seen.read_text()
-    for word in ("scripted", "v2-mentor", "v3-few-shot", "tip-bench", "MLFLOW", *RUN_IDS, SECRET_OF_THE_SHUFFLE):
-        assert word not in text, word
+    assert [word for word in telling if word in text.lower()] == []
 
 
 def test_a_hostile_text_changes_no_other_items_score(
@@ -155,6 +153,9 @@ def test_presets_and_templates() -> None:
     command, stdin = AgentProgram.parse("my-agent --task {file} {instructions}").command("do it", Path("/x/i.md"))
     assert (command, stdin) == (["my-agent", "--task", "/x/i.md", "do it"], b"")
     assert claude.command("do it", Path("i.md"))[1] == b"do it"
+    assert AgentProgram.parse("python3.11 -u /opt/my_agent.py").identity({}) == "my_agent"
+    assert AgentProgram.parse("sudo -u judge -i claude -p").identity({}) == "claude"
+    assert AgentProgram.parse("sudo -u judge run-it").name == "sudo"
     assert set(PRESETS) == {"claude-code", "codex", "gemini"}
     for wrong in ("", "'"):
         with pytest.raises(InvalidInput, match="TIPBENCH_JUDGE_AGENT"):

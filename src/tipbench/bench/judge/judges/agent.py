@@ -40,6 +40,8 @@ _CONCURRENCY = 4  # parts at once
 _MAX_ANSWER_BYTES = 5_000_000
 _VERSION_TIMEOUT_S = 20.0
 _VERSION = re.compile(r"\d+\.\d+")
+_LAUNCHERS = ("sudo", "env", "python", "node", "npx", "bun", "deno", "uv", "uvx", "sh", "bash")
+_SCRIPTS = (".py", ".js", ".mjs", ".ts", ".sh")
 _SCORES = "scores.json"
 _USAGE = "usage.json"
 _SECONDS = "agent/seconds"
@@ -62,6 +64,7 @@ class AgentProgram:
 
     name: str
     arguments: tuple[str, ...]
+    program: str = ""  # what it is called after, if another program starts it: my_agent.py, not python
 
     @classmethod
     def parse(cls, text: str) -> "AgentProgram":
@@ -76,10 +79,13 @@ class AgentProgram:
             preset = PRESETS[words[0]]
             stdin_mark = preset[-1:] if preset[-1] == "-" else ()
             return cls(words[0], (*preset[: len(preset) - len(stdin_mark)], *words[1:], *stdin_mark))
-        return cls(re.sub(r"[^A-Za-z0-9._-]+", "-", Path(words[0]).stem)[:30] or "agent", tuple(words))
+        program = _program_of(words)
+        return cls(re.sub(r"[^A-Za-z0-9._-]+", "-", Path(program).stem)[:30] or "agent", tuple(words), program)
 
     def identity(self, environment: Mapping[str, str]) -> str:
         """Return the agent's name with its version, as its program tells it: claude-code-2.1."""
+        if self.program not in ("", self.arguments[0]):  # the version would be the launcher's
+            return self.name
         try:
             ended = run_bounded([self.arguments[0], "--version"], b"", environment, _VERSION_TIMEOUT_S, 100_000)
         except (OSError, ValueError, ProcessTimedOut, TooMuchOutput, subprocess.SubprocessError):
@@ -93,6 +99,14 @@ class AgentProgram:
             return list(self.arguments), prompt.encode("utf-8", "replace")
         words = [word.replace("{file}", str(file)).replace("{instructions}", prompt) for word in self.arguments]
         return words, b""
+
+
+def _program_of(words: Sequence[str]) -> str:
+    """Return the program of a command line; behind a launcher such as sudo or python, the agent that it starts."""
+    if Path(words[0]).name.rstrip("0123456789.") not in _LAUNCHERS:
+        return words[0]
+    known = {preset[0] for preset in PRESETS.values()}
+    return next((word for word in words[1:] if word in known or Path(word).suffix in _SCRIPTS), words[0])
 
 
 class AgentJudge:
