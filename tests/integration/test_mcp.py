@@ -208,7 +208,8 @@ def test_the_lines_of_the_docs_connect_an_agent(bench: Bench, tmp_path: Path, mo
         server = added(by_stdio.replace("NAME", "nora"))
         environment = {**os.environ, "TIPBENCH_HOME": bench.home, "MLFLOW_TRACKING_URI": bench.store}
         async with Client(StdioServerParameters(**server, env=environment)) as client:
-            assert (await judge_batch(client, []))[2]["report"]["state"] == "counts"
+            assert [tool.name for tool in (await client.list_tools()).tools] == JUDGING
+            assert "says" in await call(client, "next_items")
         server = added(by_http.replace("https://bench.example.com", bench.served.url).replace("TOKEN", TOKEN))
         async with (
             httpx2.AsyncClient(headers=server["headers"], timeout=60, trust_env=False) as http,

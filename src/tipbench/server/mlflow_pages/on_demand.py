@@ -75,6 +75,7 @@ class OnDemandServer:
             await server.wait_until_ready()
         except BaseException:
             await server.stop()
+            self._started_s = time.monotonic()  # where a start takes long, the delay counts from its failure
             raise
         self._watching = asyncio.create_task(self._stop_when_idle(server))
         return server
