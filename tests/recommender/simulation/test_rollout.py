@@ -70,11 +70,12 @@ def test_a_flat_profile_is_of_the_user_as_a_whole() -> None:
 
 def test_a_policy_learns_the_reward_of_what_it_chose_and_sees_no_truth() -> None:
     server, found = _recorded()
-    assert server.learned == found.rewards.tolist()
+    assert list(server.learned.values()) == found.rewards.tolist()
     asked = server.asked[5].model_dump()
     assert set(asked) == {"user_id", "event_id", "context", "candidates", "profile_features"}
     assert set(asked["context"]) == {"hour", "focus_category"}
-    assert set(asked["candidates"][0]) <= {"id", "category", "len_chars", "effort_min", "hours_since_shown", "source"}
+    seen = {"id", "category", "len_chars", "effort_min", "hours_since_shown", "source", "judged"}
+    assert set(asked["candidates"][0]) == seen
 
 
 def test_completed_dismissed_and_rewards_agree() -> None:

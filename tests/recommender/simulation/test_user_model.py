@@ -29,7 +29,7 @@ INBOX, REST = 0, 1
 
 
 def _life(persona: Persona, steps: int = 40, seed: int = 0) -> Life:
-    return Life(a_world(persona), persona, a_life(persona, seed, steps))
+    return Life(a_world(persona), a_life(persona, seed, steps))
 
 
 def _live(life: Life, choose: Callable[[int, list[int]], int]) -> None:
@@ -44,7 +44,7 @@ def _first(step: int, categories: list[int]) -> int:
 @pytest.mark.parametrize("utility", [-4.0, -1.0, 0.0, 1.5, 4.0])
 def test_the_expected_reward_is_the_mean_of_many_outcomes(utility: float) -> None:
     persona = a_persona(base=utility)
-    life = Life(a_world(persona), persona, a_life(persona, steps=20_000, offered=1))
+    life = Life(a_world(persona), a_life(persona, steps=20_000, offered=1))
     rewards = np.array([life.show(step, 0).reward for step in range(20_000)])
     expected, best = life.expected()
     assert expected == pytest.approx(best)
@@ -215,7 +215,7 @@ def test_what_a_reaction_earns() -> None:
 
 
 def test_the_known_first_reactions() -> None:
-    """Whoever changes how users react has to raise SIMULATOR, or records of gates would lie."""
+    """Whoever changes how users react needs a new version of the simulator, or records of gates would lie."""
     persona = a_persona(
         taste={"inbox": 1.0},
         taste_after={"rest": 1.0},

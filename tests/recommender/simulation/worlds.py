@@ -51,17 +51,19 @@ def served(persona: Persona, by: Arm | str = "egreedy", seed: int = 0, steps: in
 
 
 class Recording:
-    """A server that shows what it is told to, and remembers what it was asked."""
+    """A server that shows what it is told to, and remembers what it was asked, and which events it learned from."""
 
     def __init__(self, places: Sequence[int]) -> None:
         self.asked: list[Any] = []
-        self.learned: list[float] = []
+        self.asked_at: list[int] = []
+        self.learned: dict[str, float] = {}  # by event, in order
         self._places = places
 
-    def choose(self, request: Any) -> int:
+    def choose(self, request: Any, at_ms: int) -> int:
         self.asked.append(request)
+        self.asked_at.append(at_ms)
         return self._places[len(self.asked) - 1]
 
     def learn(self, request: Any, reward: float) -> None:
-        assert request is self.asked[-1]
-        self.learned.append(reward)
+        assert request.event_id not in self.learned
+        self.learned[request.event_id] = reward
