@@ -22,7 +22,7 @@ def test_sums_are_those_of_single_lives(steps: int) -> None:
     results = simulate(plan, 1, _silent)
     assert bin_sizes(plan).sum() == steps
     assert results.sums.shape == (2, 1, 2, len(METRICS), min(30, steps) + len(plan.stages))
-    for place, name in enumerate(("egreedy", "linucb")):
+    for name in ("egreedy", "linucb"):
         for number, seed in enumerate((5, 6)):
             draws = a_life(LIKES_INBOX, seed, steps)
             lived = roll_out(plan.world, LIKES_INBOX, seed, draws, arm(name), InProcess(arm(name).policy))
