@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from tipbench.recommender.features.v2 import LONGEST_DWELL_S
 from tipbench.recommender.records import CategoryProfile, Profile
@@ -36,8 +36,10 @@ class History:
     declared: Profile = field(default_factory=Profile)
     _by_category: dict[str, _Counts] = field(default_factory=dict)
     _profiles: dict[str, CategoryProfile] = field(default_factory=dict)
+    _declared_as_a_whole: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._declared_as_a_whole = self.declared.model_dump(exclude={"categories"}, exclude_none=True)
         for category, entry in self.declared.categories.items():
             self._by_category[category] = _declared_counts(entry)
             self._profiles[category] = entry
@@ -62,14 +64,14 @@ class History:
 
     def profile(self) -> Profile:
         """Return the profile by category, which can tell candidates apart."""
-        return self.declared.model_copy(update={"categories": dict(self._profiles)})
+        return Profile(**self._declared_as_a_whole, categories=dict(self._profiles))
 
     def flat_profile(self) -> Profile:
         """Return one profile for all categories, which can't tell candidates apart; for callers that store no more."""
         all_counts = list(self._by_category.values())
         shown = sum(counts.shown for counts in all_counts)
         if not shown:
-            return self.declared.model_copy(update={"categories": {}})
+            return Profile(**self._declared_as_a_whole)
         dwelt = sum(counts.dwelt for counts in all_counts)
         sin_sum, cos_sum = sum(c.hour_sin for c in all_counts), sum(c.hour_cos for c in all_counts)
         preferred = math.atan2(sin_sum, cos_sum) / math.tau * 24 % 24 % 24  # % 24 twice: a tiny negative rounds to 24.0

@@ -163,7 +163,8 @@ class World(_Part):
     def _fits_together(self) -> "World":
         known = set(self.categories)
         for persona in self.personas:
-            for mapping in (persona.taste, persona.taste_after or {}, persona.best_hours):
+            declared = persona.profile_features.categories if persona.profile_features else {}
+            for mapping in (persona.taste, persona.taste_after or {}, persona.best_hours, declared):
                 unknown = sorted(set(mapping) - known)
                 if unknown:
                     raise ValueError(f"{persona.name} names {', '.join(unknown)}, which is not a category")
