@@ -1,6 +1,6 @@
 """How far does each part of what there is to know get, from random choices to an oracle that knows everything?
 
-    .venv/bin/python -m benchmarks.world                   # five minutes on two cores
+    .venv/bin/python -m benchmarks.world                   # four minutes on one core
     .venv/bin/python -m benchmarks.world --seeds 10        # a look
 
 In both built-in worlds, oracles of one part alone (the user's taste by category, the hour, the focus, the tip, what the
