@@ -56,7 +56,7 @@ def estimates(log: BanditLog) -> dict[str, float]:
 
 def simulated_users() -> BanditLog:
     """40 users of 200 decisions; the candidate knows the first half."""
-    lives = logged(drawn_users(built_in_world(), 40, STEPS, 1), EGreedy("egreedy", V1, decay=Decay(floor=0.2)))
+    lives = logged(drawn_users(built_in_world(2), 40, STEPS, 1), EGreedy("egreedy", V1, decay=Decay(floor=0.2)))
     learned = first_part(lives.rounds, 0.5)
     known = train(lives.rounds, CANDIDATE, learned)
     rest = list(lives.rounds.read(~learned))
@@ -129,7 +129,7 @@ def _apart(work: Callable[..., Result], *given: object) -> Result:
 
 
 def _write(folder: Path, decisions: int) -> None:
-    users = drawn_users(built_in_world(), decisions // STEPS, STEPS, 2)
+    users = drawn_users(built_in_world(2), decisions // STEPS, STEPS, 2)
     write_log(folder, users, EGreedy("egreedy", V1))
 
 

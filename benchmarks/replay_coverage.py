@@ -79,7 +79,7 @@ class Pool:
 
 
 def simulated_chunk(number: int, floor: float) -> dict[str, Pool]:
-    users = drawn_users(built_in_world(), CHUNK, STEPS, number)
+    users = drawn_users(built_in_world(2), CHUNK, STEPS, number)
     lives = logged(users, EGreedy("egreedy", V1, decay=replace(DECAY, floor=floor)))
     learned = first_part(lives.rounds, FIRST / STEPS)
     pools = {}

@@ -107,7 +107,7 @@ def show_beside(taken: dict[Simulator, list[float]]) -> None:
 
 
 def show_cores(seeds: int) -> None:
-    request = SimulationRequest(world=built_in_world(), arms=("egreedy", "egreedy/v2"), seeds=seeds)
+    request = SimulationRequest(world=built_in_world(2), arms=("egreedy", "egreedy/v2"), seeds=seeds)
     decisions = request.plan().decisions
     rates = {}
     for workers in (1, 2):

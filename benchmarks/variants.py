@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    world = built_in_world()
+    world = built_in_world(2)
     arms = (SERVED, *(Arm(policy.name, policy) for policy in policies(world.categories)))
     plan = Plan(world, arms, range(FIRST_SEED, FIRST_SEED + given.seeds), given.steps, 10)
     with out.status(f"{plan.decisions:,} decisions"):

@@ -57,13 +57,14 @@ class Logging:
         self._state = policy.new_state()
         self.decisions: list[tuple[Request, Choice]] = []
 
-    def choose(self, request: Request) -> int:
+    def choose(self, request: Request, at_ms: int) -> int:  # noqa: ARG002
         choice = chosen_by(self._policy, self._state, request)
         self.decisions.append((request, choice))
         return choice.position
 
-    def learn(self, request: Request, reward: float) -> None:  # noqa: ARG002
-        self._policy.learn(self._state, self.decisions[-1][1].seen, reward)
+    def learn(self, request: Request, reward: float) -> None:
+        [choice] = [choice for scored, choice in reversed(self.decisions) if scored is request]
+        self._policy.learn(self._state, choice.seen, reward)
 
 
 class FrozenAfter:
@@ -74,7 +75,7 @@ class FrozenAfter:
         self._state = state
         self._before = iter(before)
 
-    def choose(self, request: Request) -> int:
+    def choose(self, request: Request, at_ms: int) -> int:  # noqa: ARG002
         before = next(self._before, None)
         return chosen_by(self._policy, self._state, request).position if before is None else before
 
@@ -106,7 +107,7 @@ def logged(users: list[User], policy: Policy[Any]) -> LoggedLives:
             rounds.append(Round(len(rounds), number, request, choice.position, choice.propensity, reward))
             propensities.append(choice.propensities)
         chosen.append(trajectory.chosen.tolist())
-        rewards.append(_OpenLife(user.world, user.persona, user.draws).rewards(chosen[-1]))
+        rewards.append(_OpenLife(user.world, user.draws).rewards(chosen[-1]))
 
     def read(wanted: RowMask) -> Iterator[Round]:
         return (one for one in rounds if wanted[one.row])

@@ -5,7 +5,7 @@ from tipbench.recommender.simulation.rollout import InProcess, arm, roll_out
 from tipbench.recommender.simulation.user_model import draw_life
 from tipbench.server.jobs.simulation_asked import built_in_world
 
-WORLD = built_in_world()
+WORLD = built_in_world(2)
 
 
 def live(policy: str, seed: int) -> None:

@@ -25,6 +25,7 @@ def _arms(margin: float | None) -> dict[str, Any]:
 def found(margin: float | None = 0.01) -> dict[str, Any]:
     return {
         "plan": {
+            "simulator": 3,
             "world": {"name": "tips", "digest": "0" * 64},
             "seeds": {"first": 10_000, "count": 30},
             "steps": 300,

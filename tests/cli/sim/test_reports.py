@@ -117,8 +117,8 @@ def test_one_seed_has_no_margin(console: Console) -> None:
 
 
 def test_one_of_everything() -> None:
-    plan = {"world": {"name": "tips"}, "seeds": {"first": 7, "count": 1}, "steps": 1, "offered": 1}
-    assert headline(plan, 1) == "World 'tips': 1 persona, seed 7, 1 decision per life, 1 tip to choose from"
+    plan = {"simulator": 3, "world": {"name": "tips"}, "seeds": {"first": 7, "count": 1}, "steps": 1, "offered": 1}
+    assert headline(plan, 1) == "World 'tips', version 3: 1 persona, seed 7, 1 decision per life, 1 tip to choose from"
 
 
 def test_a_verdict_comes_first_and_then_its_reasons(console: Console) -> None:

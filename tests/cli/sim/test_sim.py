@@ -121,5 +121,5 @@ def test_refused_in_one_sentence(words: tuple[str, ...], told: str, home: Path) 
 
 
 def test_what_the_suite_brings_is_what_is_simulated() -> None:
-    assert world_file().name == "world.yaml"
+    assert world_file().name == "world-v3.yaml"
     assert world_file().parent.name == "tip"

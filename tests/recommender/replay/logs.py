@@ -18,7 +18,7 @@ ANYTHING = EGreedy("egreedy", V1, decay=Decay(first=1.0, floor=1.0))  # every ca
 
 def log_of_chance(folder: Path, users: int, steps: int) -> None:
     """Simulated users who are shown anything at all: the most that a log can tell about others."""
-    write_log(folder, drawn_users(built_in_world(), users, steps, 3), ANYTHING)
+    write_log(folder, drawn_users(built_in_world(2), users, steps, 3), ANYTHING)
 
 
 def rounds_in_memory(given: Sequence[tuple[int, Request, int, float, float]]) -> Rounds:

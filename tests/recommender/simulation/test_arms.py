@@ -5,14 +5,16 @@ import pytest
 
 from tests.recommender.making import a_profile
 from tests.recommender.making import a_request as a_score_request
+from tests.recommender.simulation.worlds import a_world
 from tipbench.core.errors import InvalidInput
 from tipbench.recommender.features.v2 import V2
 from tipbench.recommender.policies.catalog import POLICIES
-from tipbench.recommender.simulation.rollout import ARMS, FLAT, arm, placebo_of
+from tipbench.recommender.simulation.rollout import ARM_NAMES, ARMS, FLAT, arm, placebo_of
 
 
 def test_every_policy_can_be_simulated() -> None:
-    assert set(POLICIES) <= set(ARMS)
+    assert set(POLICIES) <= set(ARMS) < set(ARM_NAMES)
+    assert [arm(name, a_world()).name for name in ARM_NAMES] == list(ARM_NAMES)
     with pytest.raises(InvalidInput, match="no policy 'thompson' to simulate; there are egreedy, egreedy/v2, linucb"):
         arm("thompson")
 

@@ -21,16 +21,27 @@ def test_sums_are_those_of_single_lives(steps: int) -> None:
     plan = a_plan("egreedy", "linucb", world=a_world(LIKES_INBOX), seeds=2, steps=steps, first_seed=5, offered=6)
     results = simulate(plan, 1, _silent)
     assert bin_sizes(plan).sum() == steps
-    assert results.sums.shape == (2, 1, 2, len(METRICS), min(30, steps))
-    for place, name in enumerate(("egreedy", "linucb")):
+    assert results.sums.shape == (2, 1, 2, len(METRICS), min(30, steps) + len(plan.stages))
+    for name in ("egreedy", "linucb"):
         for number, seed in enumerate((5, 6)):
             draws = a_life(LIKES_INBOX, seed, steps)
             lived = roll_out(plan.world, LIKES_INBOX, seed, draws, arm(name), InProcess(arm(name).policy))
-            expected = [lived.rewards.sum(), lived.completed.sum(), lived.dismissed.sum(), lived.regrets.sum()]
-            assert results.sums[place, 0, number].sum(axis=1) == pytest.approx(expected)
-            assert results.means(name)[0, number] == pytest.approx(lived.rewards.mean())
+            metrics = (lived.rewards, lived.completed, lived.dismissed, lived.regrets)
+            for metric, values in zip(METRICS, metrics, strict=True):
+                assert results.means(name, metric)[0, number] == pytest.approx(values.mean())
+                by_stage = [values[stage.start : stage.stop].mean() for stage in plan.stages]
+                assert results.stages(name, metric)[0, number] == pytest.approx(by_stage)
     curves = results.curves("linucb", "regret")
     assert (curves * bin_sizes(plan)).sum(axis=-1) == pytest.approx(results.means("linucb", "regret") * steps)
+
+
+@pytest.mark.parametrize(
+    ("steps", "last_of_each"), [(1, [1]), (10, [10]), (11, [10, 11]), (100, [10, 30, 100]), (200, [10, 30, 100, 200])]
+)
+def test_stages_end_after_the_first_10_30_and_100(steps: int, last_of_each: list[int]) -> None:
+    stages = _plan(steps).stages
+    assert [stage.stop for stage in stages] == last_of_each
+    assert [decision for stage in stages for decision in stage] == list(range(steps))
 
 
 def test_any_number_of_workers_gives_the_same_to_the_bit() -> None:

@@ -20,16 +20,17 @@ from tests.recommender.simulation.worlds import (
     a_life,
     a_persona,
     a_world,
+    a_world_of_version_3,
 )
 from tipbench.recommender.features.interface import Floats
-from tipbench.recommender.simulation.user_model import Draws, Life, dwell, expected_reward, reaction_odds
+from tipbench.recommender.simulation.user_model import Draws, Life, draw_life, dwell, expected_reward, reaction_odds
 from tipbench.recommender.simulation.world import Persona
 
 INBOX, REST = 0, 1
 
 
 def _life(persona: Persona, steps: int = 40, seed: int = 0) -> Life:
-    return Life(a_world(persona), persona, a_life(persona, seed, steps))
+    return Life(a_world(persona), a_life(persona, seed, steps))
 
 
 def _live(life: Life, choose: Callable[[int, list[int]], int]) -> None:
@@ -44,7 +45,7 @@ def _first(step: int, categories: list[int]) -> int:
 @pytest.mark.parametrize("utility", [-4.0, -1.0, 0.0, 1.5, 4.0])
 def test_the_expected_reward_is_the_mean_of_many_outcomes(utility: float) -> None:
     persona = a_persona(base=utility)
-    life = Life(a_world(persona), persona, a_life(persona, steps=20_000, offered=1))
+    life = Life(a_world(persona), a_life(persona, steps=20_000, offered=1))
     rewards = np.array([life.show(step, 0).reward for step in range(20_000)])
     expected, best = life.expected()
     assert expected == pytest.approx(best)
@@ -214,8 +215,40 @@ def test_what_a_reaction_earns() -> None:
         assert outcome.reward == pytest.approx(0.2 * math.log(1 + min(outcome.dwell_s, 600)) / math.log(601))
 
 
+def test_everybody_likes_a_good_tip_better() -> None:
+    persona = a_persona(quality_weight=0.7)
+    world = a_world_of_version_3(persona)
+    life = Life(world, draw_life(world, persona, 0, 100, 6))
+    _live(life, _first)
+    quality = life.draws.tips.quality[life.draws.offered[:, 0]]
+    assert life.expected()[0] == pytest.approx(expected_reward(-1.0 + 0.7 * quality, shape=world.dwell))
+
+
+def test_a_drifting_taste_is_the_first_one_and_how_far_it_has_moved() -> None:
+    persona = a_persona(taste={"inbox": 0.5}, drift=0.8)
+    world = a_world_of_version_3(persona)
+    life = Life(world, draw_life(world, persona, 0, 100, 6))
+    _live(life, _first)
+    categories = life.draws.tips.category[life.draws.offered[:, 0]]
+    tastes = np.where(categories == INBOX, 0.5, 0.0) + life.draws.drift[np.arange(100), categories]
+    assert life.expected()[0] == pytest.approx(expected_reward(-1.0 + tastes, shape=world.dwell))
+
+
+def test_dwell_says_less_in_version_3() -> None:
+    """How dwell goes along with what the user thinks of a tip: 20,000 impressions in each version."""
+    tastes = {"inbox": 1.5, "rest": -1.5}
+    persona = a_persona(taste=tastes)
+    correlations = []
+    for world in (a_world(persona), a_world_of_version_3(persona)):
+        life = Life(world, draw_life(world, persona, 0, 20_000, 1))
+        dwells = [math.log(life.show(step, 0).dwell_s) for step in range(20_000)]
+        correlations.append(np.corrcoef(life.expected()[0], dwells)[0, 1])
+    assert correlations[0] > 0.5
+    assert 0.05 < correlations[1] < 0.25
+
+
 def test_the_known_first_reactions() -> None:
-    """Whoever changes how users react has to raise SIMULATOR, or records of gates would lie."""
+    """Whoever changes how users react needs a new version of the simulator, or records of gates would lie."""
     persona = a_persona(
         taste={"inbox": 1.0},
         taste_after={"rest": 1.0},

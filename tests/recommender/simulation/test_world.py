@@ -8,14 +8,38 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.recommender.simulation.worlds import LIKES_INBOX, MOODY, POOL, a_persona, a_world
+from tests.recommender.simulation.worlds import (
+    LIKES_INBOX,
+    MOODY,
+    POOL,
+    a_persona,
+    a_world,
+    a_world_of_version_3,
+)
 from tipbench.core.errors import InvalidInput
 from tipbench.recommender.simulation.world import World, load_world
 from tipbench.server.jobs.simulation_asked import built_in_world, world_file
 
-GOOD = yaml.safe_load(world_file().read_text(encoding="utf-8"))
+GOOD = yaml.safe_load(world_file(2).read_text(encoding="utf-8"))
 SMALL = a_world().model_dump(mode="json")
-KEYS = ("name", "categories", "pool", "personas", "about", "base", "taste", "wakes", "sleeps", "control", "moods")
+NEW = a_world_of_version_3().model_dump(mode="json")
+KEYS = (
+    "late",
+    "spread",
+    "quality",
+    "profile_features",
+    "name",
+    "categories",
+    "pool",
+    "personas",
+    "about",
+    "base",
+    "taste",
+    "wakes",
+    "sleeps",
+    "control",
+    "moods",
+)
 
 
 def _written(folder: Path, data: Any) -> Path:
@@ -24,17 +48,31 @@ def _written(folder: Path, data: Any) -> Path:
     return path
 
 
-def test_the_built_in_world_has_what_was_promised() -> None:
-    world = built_in_world()
+@pytest.mark.parametrize("version", [2, 3])
+def test_the_built_in_worlds_have_what_was_promised(version: int) -> None:
+    world = built_in_world(version)
+    assert world.simulator == version
+    assert [persona.name for persona in world.personas] == [persona.name for persona in built_in_world(2).personas]
     assert len([persona for persona in world.personas if not persona.control]) >= 8
     assert {"indifferent", "chaotic"} <= {persona.name for persona in world.personas if persona.control}
     assert [persona.name for persona in world.personas if persona.taste_after is not None] == ["switcher"]
     assert any(persona.fatigue for persona in world.personas)
 
 
+def test_the_built_in_world_of_version_3_uses_all_there_is() -> None:
+    world = built_in_world()
+    assert (world.pool.quality, world.feedback) != (None, None)
+    assert all(persona.spread for persona in world.personas)
+    served = [persona for persona in world.personas if not persona.control]
+    assert all(persona.quality_weight and persona.fatigue for persona in served)
+    assert sum(bool(persona.drift) for persona in served) >= 6
+    assert sum(persona.profile_features is not None for persona in served) >= 6
+
+
 def test_a_digest_is_of_the_content(tmp_path: Path) -> None:
     again = load_world(_written(tmp_path, GOOD))
-    assert again.digest == built_in_world().digest
+    assert again.digest == built_in_world(2).digest
+    assert again.digest == "e454180b79a064a9d41ce10555205284dbba04011021f4280b6795f54ec47ca1"  # as before version 3
     assert a_world(LIKES_INBOX).digest != a_world(LIKES_INBOX.model_copy(update={"base": -1.1})).digest
     assert World.model_validate(again.model_dump(mode="json")).digest == again.digest
 
@@ -93,6 +131,34 @@ def test_what_does_not_fit_together_is_told(tmp_path: Path, changes: dict[str, A
 
 
 @pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"simulator": 4}, r"line \d+: simulator: "),
+        ({"simulator": 2}, "feedback needs version 3 of the simulator; add simulator: 3"),
+        ({"simulator": 2, "feedback": None}, "dwell needs version 3"),
+        ({"feedback": {"late": 0.6, "mean_delay_h": 1, "missing": 0.5}}, "the shares of late and of missing rewards"),
+        ({"feedback": {"late": 0.1, "mean_delay_h": 0, "missing": 0}}, r"line \d+: feedback\.mean_delay_h: "),
+        ({"pool": {**POOL, "quality": {"judged": 1.1, "correlation": 0}}}, r"line \d+: pool\.quality\.judged: "),
+        *(
+            ({"personas": [{"name": "a", "about": "", "base": 0, "control": True, **cares}]}, "a is a control")
+            for cares in ({"spread": {"taste": 1}}, {"spread": {"weights": 1}}, {"drift": 1}, {"quality_weight": 1})
+        ),
+        (
+            {"personas": [{"name": "a", "about": "", "base": 0, "profile_features": {"completion_rate": 2}}]},
+            r"line \d+: personas\.0\.profile_features\.completion_rate: ",
+        ),
+        (
+            {"personas": [{"name": "a", "about": "", "base": 0, "profile_features": {"categories": {"work": {}}}}]},
+            "a names work, which is not a category",
+        ),
+    ],
+)
+def test_what_does_not_fit_version_3_is_told(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"world\.yaml is not a valid world: {told}"):
+        load_world(_written(tmp_path, {**NEW, **changes}))
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         ("", "it needs the keys name, categories, pool, personas"),
@@ -129,13 +195,13 @@ _VALUES = st.recursive(
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(place=st.sampled_from(["", *SMALL, "a persona", "its taste"]), value=_VALUES)
+@given(place=st.sampled_from(["", *SMALL, *NEW, "a persona", "its taste", "its spread"]), value=_VALUES)
 def test_any_value_anywhere_is_taken_or_refused_in_one_sentence(tmp_path: Path, place: str, value: Any) -> None:
-    data: Any = {**SMALL, place: value} if place in SMALL else value
+    data: Any = {**NEW, place: value} if place in NEW else value
     if place == "a persona":
         data = {**SMALL, "personas": [value]}
-    elif place == "its taste":
-        data = {**SMALL, "personas": [{"name": "a", "about": "", "base": 0, "taste": value}]}
+    elif place.startswith("its "):
+        data = {**NEW, "personas": [{"name": "a", "about": "", "base": 0, place.removeprefix("its "): value}]}
     found = _loaded_or_refused(_written(tmp_path, data))
     if isinstance(found, World):
         assert load_world(_written(tmp_path, found.model_dump(mode="json"))) == found

@@ -185,7 +185,7 @@ def headline(plan: Mapping[str, Any], personas: int) -> str:
         f"{counted(plan['steps'], 'decision')} per life",
         f"{counted(plan['offered'], 'tip')} to choose from",
     )
-    return f"World '{plan['world']['name']}': {', '.join(parts)}"
+    return f"World '{plan['world']['name']}', version {plan['simulator']}: {', '.join(parts)}"
 
 
 def free_width(tables: Sequence[Table], console: Console) -> int:

@@ -15,7 +15,6 @@ from tipbench.recommender.replay.record import ReplayRecord, replay_records
 from tipbench.recommender.simulation.gate import DEFAULT_SIZE, FIRST_SEED, RULES
 from tipbench.recommender.simulation.outcome import arm_data
 from tipbench.recommender.simulation.rollout import arm
-from tipbench.recommender.simulation.user_model import SIMULATOR
 from tipbench.recommender.simulation.world import World
 
 _MORE_IS_STRICTER = ("least_gain", "least_wins", "level")
@@ -35,7 +34,6 @@ class GateRequirement:
     incumbent: dict[str, Any]
     world: World
     world_file: Path | None = None  # None: the built-in world
-    simulator: int = SIMULATOR
 
     @property
     def command(self) -> str:
@@ -143,9 +141,9 @@ def differences(gate: GateRecord, wanted: GateRequirement) -> list[str]:
         *_candidate_differences(gate.candidate, wanted.candidate),
         *_incumbent_differences(gate.incumbent, wanted.incumbent),
     ]
-    if gate.plan.simulator != wanted.simulator:
-        found.append(f"it was run with version {gate.plan.simulator} of the simulator, but this is {wanted.simulator}")
-    world = gate.plan.world
+    simulator, world = wanted.world.simulator, gate.plan.world
+    if gate.plan.simulator != simulator:
+        found.append(f"it was run with version {gate.plan.simulator} of the simulator, but this is {simulator}")
     if world.digest != wanted.world.digest:
         found.append(
             f"it was run in the world {shown(world.name)} ({world.digest[:12]}), and wanted is "

@@ -16,6 +16,7 @@ from tipbench.recommender.simulation.world import Persona, World
 
 METRICS = ("reward", "completed", "dismissed", "regret")
 _MAX_BINS = 30
+_STAGES_AFTER = (10, 30, 100)  # decisions: a user's first week, their first month, and so on
 
 OpenServer = Callable[[Arm], Server]
 
@@ -32,6 +33,12 @@ class Plan:
     def bins(self) -> int:
         """Number of points in a curve over time."""
         return min(_MAX_BINS, self.steps)
+
+    @property
+    def stages(self) -> tuple[range, ...]:
+        """Decisions, counted from 0, of the stages of a life: its first 10, the next 20, the next 70, and the rest."""
+        starts = [0, *(after for after in _STAGES_AFTER if after < self.steps)]
+        return tuple(map(range, starts, [*starts[1:], self.steps]))
 
     @property
     def lives(self) -> int:
@@ -52,20 +59,28 @@ class _Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Results:
-    """Metrics summed over the steps of each bin; the axes are arm, persona, seed, metric and bin."""
+    """Metrics summed over the steps of each bin, and then of each stage; the last of the axes, which are arm, persona,
+    seed and metric before that."""
 
     plan: Plan
     sums: Floats
 
     def means(self, arm: str, metric: str = "reward") -> Floats:
         """Return the metric per step, by persona and seed."""
-        found: Floats = self.sums[self._arm(arm), :, :, METRICS.index(metric)].sum(axis=-1) / self.plan.steps
+        found: Floats = (
+            self.sums[self._arm(arm), :, :, METRICS.index(metric), : self.plan.bins].sum(axis=-1) / self.plan.steps
+        )
         return found
 
     def curves(self, arm: str, metric: str) -> Floats:
         """Return the metric per step, by persona, seed and bin."""
-        found: Floats = self.sums[self._arm(arm), :, :, METRICS.index(metric)] / bin_sizes(self.plan)
-        return found
+        found: Floats = self.sums[self._arm(arm), :, :, METRICS.index(metric), : self.plan.bins]
+        return found / bin_sizes(self.plan)
+
+    def stages(self, arm: str, metric: str = "reward") -> Floats:
+        """Return the metric per step, by persona, seed and stage of the life (`Plan.stages`)."""
+        found: Floats = self.sums[self._arm(arm), :, :, METRICS.index(metric), self.plan.bins :]
+        return found / [len(stage) for stage in self.plan.stages]
 
     def _arm(self, name: str) -> int:
         return [arm.name for arm in self.plan.arms].index(name)
@@ -76,7 +91,8 @@ def simulate(
 ) -> Results:
     """Run a plan, calling `progress` with the number of lives done. Results don't depend on the number of workers."""
     units = [_Unit(*unit) for unit in product(range(len(plan.world.personas)), plan.seeds)]
-    sums = np.zeros((len(plan.arms), len(plan.world.personas), len(plan.seeds), len(METRICS), plan.bins))
+    points = plan.bins + len(plan.stages)
+    sums = np.zeros((len(plan.arms), len(plan.world.personas), len(plan.seeds), len(METRICS), points))
     for done, (unit, found) in enumerate(_run_units(plan, units, workers, open_server or _in_process), 1):
         sums[:, unit.persona, plan.seeds.index(unit.seed)] = found
         progress(done)
@@ -105,7 +121,8 @@ def _run_unit(plan: Plan, unit: _Unit, open_server: OpenServer) -> Floats:
 
 def _sum_bins(trajectory: Trajectory, plan: Plan) -> Floats:
     values = np.array([trajectory.rewards, trajectory.completed, trajectory.dismissed, trajectory.regrets])
-    return np.add.reduceat(values, _bin_starts(plan), axis=1)
+    starts = (_bin_starts(plan), [stage.start for stage in plan.stages])
+    return np.concatenate([np.add.reduceat(values, parts, axis=1) for parts in starts], axis=1)
 
 
 def bin_sizes(plan: Plan) -> Floats:

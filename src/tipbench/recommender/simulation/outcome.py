@@ -8,7 +8,6 @@ import numpy as np
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.simulation.experiment import METRICS, Plan, Results, bin_sizes
 from tipbench.recommender.simulation.rollout import Arm
-from tipbench.recommender.simulation.user_model import SIMULATOR
 from tipbench.statistics.drift import t_quantile
 from tipbench.statistics.planning import units_needed
 
@@ -18,7 +17,7 @@ SCHEMA = 1
 def plan_data(plan: Plan) -> dict[str, Any]:
     """Return everything that the results depend on."""
     return {
-        "simulator": SIMULATOR,
+        "simulator": plan.world.simulator,
         "world": {"name": plan.world.name, "digest": plan.world.digest},
         "arms": [arm_data(arm) for arm in plan.arms],
         "seeds": {"first": plan.seeds.start, "count": len(plan.seeds)},

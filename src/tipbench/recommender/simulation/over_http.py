@@ -32,7 +32,7 @@ class OverHttp:
         self._client = client
         self._policy = policy
 
-    def choose(self, request: Request) -> int:
+    def choose(self, request: Request, at_ms: int) -> int:  # noqa: ARG002 - the service has its own clock
         answer = self._post("score", request.model_dump_json().encode())
         return [candidate.id for candidate in request.candidates].index(answer["chosen"])
 

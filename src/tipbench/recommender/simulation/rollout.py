@@ -16,10 +16,12 @@ from tipbench.recommender.policies.catalog import POLICIES
 from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.policies.interface import Policy
 from tipbench.recommender.records import Candidate, Context, Profile, Request
-from tipbench.recommender.simulation.user_model import Draws, Life
+from tipbench.recommender.simulation.popularity import MOST_POPULAR, MostPopular
+from tipbench.recommender.simulation.user_model import Draws, Life, Outcome
 from tipbench.recommender.simulation.world import Persona, World
 
 ProfileKind = Literal["by-category", "flat"]
+_HOUR_MS = 3_600_000
 
 
 # Arms: a policy, and the kind of profile it gets of the user.
@@ -55,6 +57,7 @@ class _Permuted:
 # with its own luck: over HTTP it must not share its users with the arm of the same policy
 FLAT = Arm("egreedy/v2-flat", POLICIES["egreedy/v2"], profile="flat", luck="-flat")
 ARMS = {**{name: Arm(name, policy) for name, policy in POLICIES.items()}, FLAT.name: FLAT}
+ARM_NAMES = (*ARMS, MOST_POPULAR)
 
 
 def placebo_of(candidate: Arm, incumbent: Arm) -> Arm | None:
@@ -71,21 +74,25 @@ def placebo_of(candidate: Arm, incumbent: Arm) -> Arm | None:
     return replace(candidate, name=f"{candidate.name}-placebo", policy=candidate.policy.with_features(permuted))
 
 
-def arm(name: str) -> Arm:
-    """Return the arm of a name; raise InvalidInput if there is none."""
+def arm(name: str, world: World | None = None) -> Arm:
+    """Return the arm of a name; raise InvalidInput if there is none. Which tips are popular depends on the world."""
+    if world and name == MOST_POPULAR:
+        return Arm(name, MostPopular(world=world))
     if name not in ARMS:
-        raise InvalidInput(f"there is no policy {shown(name)} to simulate; there are {', '.join(ARMS)}")
+        raise InvalidInput(f"there is no policy {shown(name)} to simulate; there are {', '.join(ARM_NAMES)}")
     return ARMS[name]
 
 
 class Server(Protocol):
     """What serves a simulated user: a policy in this process, or the service over HTTP."""
 
-    def choose(self, request: Request) -> int:
-        """Return the position of the chosen candidate."""
+    def choose(self, request: Request, at_ms: int) -> int:
+        """Return the position of the chosen candidate. `at_ms` is the simulated time, since the life began."""
         ...
 
-    def learn(self, request: Request, reward: float) -> None: ...
+    def learn(self, request: Request, reward: float) -> None:
+        """Learn the reward of a request that was chosen for before; others may have been chosen for since."""
+        ...
 
 
 class InProcess:
@@ -94,16 +101,17 @@ class InProcess:
     def __init__(self, policy: Policy[Any]) -> None:
         self._policy = policy
         self._state = policy.new_state()
-        self._seen: Floats = np.empty(0)
+        self._pending: dict[str, tuple[Floats, int]] = {}  # by event: what was seen, and when
 
-    def choose(self, request: Request) -> int:
+    def choose(self, request: Request, at_ms: int) -> int:
         generator = EventRng(self._policy.name, request.user_id, request.event_id)
         choice = self._policy.choose(self._state, request, generator)
-        self._seen = choice.seen
+        self._pending[request.event_id] = choice.seen, at_ms
         return choice.position
 
-    def learn(self, request: Request, reward: float) -> None:  # noqa: ARG002
-        self._policy.learn(self._state, self._seen, reward)
+    def learn(self, request: Request, reward: float) -> None:
+        seen, _at_ms = self._pending.pop(request.event_id)
+        self._policy.learn(self._state, seen, reward)
 
 
 @dataclass(frozen=True)
@@ -124,19 +132,26 @@ class Trajectory:
 
 
 def roll_out(world: World, persona: Persona, seed: int, draws: Draws, arm: Arm, server: Server) -> Trajectory:
-    """Let an arm serve a persona for the whole life in `draws`."""
-    life, history, steps = Life(world, persona, draws), History(), len(draws.luck)
+    """Let an arm serve a user of a persona for the whole life in `draws`.
+
+    It learns a reward when that arrives, and so does the profile; one that never arrives counts for the user alone.
+    """
+    life, steps, due = Life(world, draws), len(draws.luck), draws.due()
+    history = History(persona.profile_features or Profile())
     requests = _RequestBuilder(world, draws, f"{persona.name}-{seed}{arm.luck}")
+    scored: list[tuple[Request, int, Outcome]] = []
     chosen = np.zeros(steps, dtype=np.intp)
     rewards = np.zeros(steps)
     completed, dismissed = np.zeros(steps, dtype=np.bool_), np.zeros(steps, dtype=np.bool_)
     for step in range(steps):
         profile = history.profile() if arm.profile == "by-category" else history.flat_profile()
         request = requests.build(step, life.hours_since_shown(step), profile)
-        position = server.choose(request)
+        position = server.choose(request, requests.at_ms[step])
         outcome = life.show(step, position)
-        server.learn(request, outcome.reward)
-        history.observe(request.candidates[position].category, outcome.reaction, request.context.hour, outcome.dwell_s)
+        scored.append((request, position, outcome))
+        for past, shown_position, came in (scored[number] for number in due[step]):
+            server.learn(past, came.reward)
+            history.observe(past.candidates[shown_position].category, came.reaction, past.context.hour, came.dwell_s)
         chosen[step], rewards[step] = position, outcome.reward
         completed[step], dismissed[step] = outcome.reaction == "completed", outcome.reaction == "dismissed"
     expected, best = life.expected()
@@ -148,12 +163,21 @@ class _RequestBuilder:
 
     def __init__(self, world: World, draws: Draws, user_id: str) -> None:
         tips = draws.tips
-        columns = zip(tips.category.tolist(), tips.length.tolist(), tips.effort_min.tolist(), strict=True)
+        columns = zip(
+            *(column.tolist() for column in (tips.category, tips.length, tips.effort_min, tips.judged)), strict=True
+        )
         self._user_id = user_id
         self._never_shown = [
-            Candidate(id=f"tip-{number}", category=world.categories[category], len_chars=length, effort_min=effort)
-            for number, (category, length, effort) in enumerate(columns)
+            Candidate(
+                id=f"tip-{number}",
+                category=world.categories[category],
+                len_chars=length,
+                effort_min=effort,
+                judged=judged,  # NaN becomes None
+            )
+            for number, (category, length, effort, judged) in enumerate(columns)
         ]
+        self.at_ms: list[int] = [round(hours * _HOUR_MS) for hours in draws.at_hours.tolist()]
         self._hours = draws.hours.tolist()
         self._focus = [None if focus < 0 else world.categories[focus] for focus in draws.focus.tolist()]
         self._offered = draws.offered.tolist()
@@ -173,5 +197,10 @@ def _with_hours_since_shown(tip: Candidate, hours: float | None) -> Candidate:
     if hours is None:
         return tip
     return Candidate(
-        id=tip.id, category=tip.category, len_chars=tip.len_chars, effort_min=tip.effort_min, hours_since_shown=hours
+        id=tip.id,
+        category=tip.category,
+        len_chars=tip.len_chars,
+        effort_min=tip.effort_min,
+        hours_since_shown=hours,
+        judged=tip.judged,
     )

@@ -55,7 +55,7 @@ class SimulationRequest(BaseModel):
 
     def plan(self) -> Plan:
         """Return the plan; raise InvalidInput for a request that is inconsistent or too large."""
-        arms = tuple(arm(name) for name in self.arms)
+        arms = tuple(arm(name, self.world) for name in self.arms)
         if self.kind == "gate":
             arms = self._gate_arms(arms)
         if len(set(self.arms)) < len(self.arms):
@@ -88,7 +88,7 @@ class SimulationRequest(BaseModel):
                 f"{plan.decisions:,} decisions are too many for one simulation, {_MAX_DECISIONS:,} is the limit; use "
                 "fewer seeds, steps, policies or personas"
             )
-        points = len(plan.arms) * plan.lives * plan.bins
+        points = len(plan.arms) * plan.lives * (plan.bins + len(plan.stages))
         if points > _MAX_POINTS:
             raise InvalidInput(
                 f"{plan.lives:,} lives take too much memory ({len(plan.arms)} policies serve each); use fewer seeds, "

@@ -13,7 +13,8 @@ from tipbench.core.untrusted import without_credentials
 from tipbench.recommender.simulation.subprocess_runner import SimulationRequest
 from tipbench.recommender.simulation.world import World, load_world
 
-_WORLD_FILE = "world.yaml"
+_WORLD_FILES = {2: "world.yaml", 3: "world-v3.yaml"}  # by version of the simulator
+_NEWEST = 3
 _Policy = Annotated[str, Field(min_length=1, max_length=80)]
 _DEFAULTS = SimulationRequest.model_fields
 _ADVICE = {
@@ -25,8 +26,8 @@ _ADVICE = {
 # The default world for simulations: the one of the built-in suite `tip`.
 
 
-def built_in_world() -> World:
-    return load_world(world_file())
+def built_in_world(simulator: int = _NEWEST) -> World:
+    return load_world(world_file(simulator))
 
 
 def open_world(path: Path | None) -> World:
@@ -34,8 +35,8 @@ def open_world(path: Path | None) -> World:
     return load_world(path) if path else built_in_world()
 
 
-def world_file() -> Path:
-    return built_in_suites()["tip"] / _WORLD_FILE
+def world_file(simulator: int = _NEWEST) -> Path:
+    return built_in_suites()["tip"] / _WORLD_FILES[simulator]
 
 
 class SimulationAsked(BaseModel):

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from tipbench.core.errors import Problems, TipbenchError
 from tipbench.core.identity import SHORT, text_digest
 from tipbench.recommender.policies.catalog import SERVED
-from tipbench.recommender.simulation.rollout import ARMS
+from tipbench.recommender.simulation.rollout import ARM_NAMES
 from tipbench.server.jobs.simulation_asked import SimulationAsked
 from tipbench.server.ui import urls
 from tipbench.server.ui.forms import Form, only
@@ -75,7 +75,7 @@ def router(parts: Parts) -> APIRouter:
             more=len(found) == _PAGE_SIZE,
             before=before,
             served=list(SERVED),
-            policies=list(ARMS),
+            policies=list(ARM_NAMES),
             usual=_PRESELECTED,
             defaults={name: SimulationAsked.model_fields[name].default for name in _NUMBERS},
         )

@@ -68,7 +68,7 @@ def test_from_the_request_to_the_outcome_one_after_the_other(opened: Open, home:
     assert (done.state, done.exit_status) == ("finished", 0)
     assert done.message.startswith("reward a decision over all personas: egreedy ")
     assert b'"overall"' in runner.outcome(first.id)
-    assert "World 'tips'" in runner.log(first.id)
+    assert "World 'tips', version 3" in runner.log(first.id)
     assert done.ended_ms
     assert judged.started_ms
     assert judged.started_ms >= done.ended_ms
