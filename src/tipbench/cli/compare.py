@@ -159,9 +159,9 @@ def _check_flags(form: str, by: str | None, against: str | None, named: str | No
 
 
 def _rows_of(bench: Bench, other: str, rubric: Rubric, refresh: bool) -> Rows:
-    snapshot = bench.snapshot_of(bench.store.experiment(other), refresh)
+    snapshot = bench.scored_by_code(bench.snapshot_of(bench.store.experiment(other), refresh), rubric)
     theirs = rubric_of(snapshot)
-    if theirs.digest != rubric.digest:
+    if theirs.digest != rubric.digest and not rubric.by_code:
         raise InvalidInput(
             f"'{other}' is judged by another rubric ({theirs.name} {theirs.digest[:12]} instead of {rubric.name} "
             f"{rubric.digest[:12]}), so its scores mean something else; judge one of the two again"

@@ -27,7 +27,8 @@ def check(path: str) -> int:
     out.print(f"  scenarios  {', '.join(scenario.id for scenario in suite.scenarios)}", soft_wrap=True)
     out.print(f"  prompts    {', '.join(suite.prompts)}", soft_wrap=True)
     out.print(
-        f"  rubric     {rubric.name}: {', '.join(rubric.criteria)}; flags: {', '.join(rubric.flags) or 'none'}; "
+        f"  rubric     {rubric.name}: {', '.join(rubric.criteria) or 'code alone scores, no judge is needed'}; "
+        f"flags: {', '.join(rubric.flags) or 'none'}; "
         f"composite from {lowest:g} to {highest:g}",
         soft_wrap=True,
     )
