@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
@@ -62,6 +63,11 @@ def load_suite(name_or_path: str) -> Suite:
     return _Loader(folder.absolute(), GuardedTemplate).load()
 
 
+def load_suite_with(folder: Path, scenarios: str) -> Suite:
+    """Load the suite in a folder as if its scenarios.yaml held this text. Raises SuiteError with every problem."""
+    return _Loader(folder.absolute(), GuardedTemplate, {"scenarios.yaml": scenarios}).load()
+
+
 @cache
 def _built_in(folder: Path) -> Suite:
     """Load a suite of the package, which can't change while the process runs. A large one takes a third of a second."""
@@ -69,8 +75,10 @@ def _built_in(folder: Path) -> Suite:
 
 
 class _Loader:
-    def __init__(self, folder: Path, make_template: type[Template]) -> None:
+    def __init__(self, folder: Path, make_template: type[Template], texts: Mapping[str, str] | None = None) -> None:
+        """`texts` are used in place of the files of these names."""
         self.folder = folder
+        self._texts = texts or {}
         self.problems: list[str] = []
         self._base: Path | None = None  # the folder of the suite that this one is based on
         self._make_template = make_template
@@ -120,6 +128,8 @@ class _Loader:
         return own if self._base is None or own.exists() else self._base / name
 
     def _text(self, name: str) -> str | None:
+        if name in self._texts:
+            return self._texts[name]
         path = self._path(name) if name in _INHERITED or name.startswith("prompts/") else self.folder / name
         try:
             return read_text(path)
