@@ -28,6 +28,7 @@ _NUMBER = re.compile(
     r"(?<!\w)[-+−]?(?:(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 )
 _LONGEST_NUMBER = 40  # characters; anything longer is no quantity that somebody meant
+_MAX_NUMBERS = 1_000  # in a text that is meant to name one
 _MAX_TEXTS = 1_000
 _MAX_EQUAL = 10_000  # characters of texts that are compared: normalising takes time by the square of the length
 _log = logging.getLogger(__name__)
@@ -163,9 +164,9 @@ def _spaced(text: str) -> str:
 def _number(check: Check, text: str) -> bool:
     """Return whether the text names one number, and that is within the range; two numbers are no answer."""
     numbers = set()
-    for match in _NUMBER.finditer(text):
+    for count, match in enumerate(_NUMBER.finditer(text)):
         numbers.add(_value(match[0]))
-        if len(numbers) > 1:
+        if len(numbers) > 1 or count == _MAX_NUMBERS:
             return False
     low = -inf if check.min is None else check.min
     high = inf if check.max is None else check.max

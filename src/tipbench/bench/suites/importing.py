@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
 from tipbench.bench.suites.load import load_suite_with
 from tipbench.core.errors import InvalidInput, SuiteError
 from tipbench.core.files import atomic_write, read_text
+from tipbench.core.identity import data_digest
 from tipbench.core.located_yaml import load_located
 from tipbench.core.untrusted import printable, shown
 
@@ -44,14 +45,14 @@ class _Row(NamedTuple):
 def import_scenarios(folder: Path, path: Path) -> Imported:
     """Add the scenarios of a file to the suite in a folder; return what was taken.
 
-    A column named as a factor of the suite holds its level, `id` the scenario's name (else it is numbered), `checks` its
-    checks as JSON; every other column becomes a detail, and empty values are left out. Raises InvalidInput, or
-    SuiteError with every problem; the suite is then unchanged.
+    A column named as a factor of the suite holds its level, `id` the scenario's name (else it is named by its content),
+    `checks` its checks as JSON; every other column becomes a detail, and empty values are left out. Raises
+    InvalidInput, or SuiteError with every problem; the suite is then unchanged.
     """
     rows = _rows(path)
     text, known = _stored(folder)
     factors = _factors(folder)
-    entries, problems = _entries(path.name, rows, factors, len(known))
+    entries, problems = _entries(path.name, rows, factors)
     by_id = {entry.get("id"): entry for entry in known}
     problems += [
         f"{path.name}:{row.line}: the suite has another scenario '{entry['id']}'; rename one of the two"
@@ -62,7 +63,11 @@ def import_scenarios(folder: Path, path: Path) -> Imported:
         raise SuiteError(f"{path} can't be imported, and nothing was changed:", problems[:_MAX_PROBLEMS])
     new = [entry for entry in entries if entry["id"] not in by_id]
     if new:
-        _write(folder, text, known, new)
+        try:
+            _write(folder, text, known, new)
+        except SuiteError as error:
+            headline = f"{path} can't be imported, and nothing was changed; with its scenarios at the end of {_FILE}:"
+            raise SuiteError(headline, error.problems[:_MAX_PROBLEMS]) from None
     return Imported(
         taken=tuple(entry["id"] for entry in new),
         known=tuple(entry["id"] for entry in entries if entry["id"] in by_id),
@@ -123,23 +128,25 @@ def _json_rows(text: str) -> Iterator[_Row]:
 
 def _json(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_refuse)
     except ValueError as error:
         raise ValueError(f"{where}: not valid JSON: {error}") from None
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 # Making scenarios of it
 
 
-def _entries(
-    name: str, rows: list[_Row], factors: Mapping[str, Any], known: int
-) -> tuple[list[dict[str, Any]], list[str]]:
+def _entries(name: str, rows: list[_Row], factors: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the entries of scenarios.yaml, one for each row, and what is wrong with the rows, by line."""
     entries, problems = [], []
     lines: dict[str, int] = {}
-    for number, row in enumerate(rows, start=known + 1):
+    for row in rows:
         given = dict(row.values)
-        identity = str(given.pop("id", f"case-{number:04}")).strip()
+        identity = str(given.pop("id", None) or f"case-{data_digest(given)[:8]}").strip()
         if identity in lines:
             problems.append(f"{name}:{row.line}: the id {shown(identity)} is already used (line {lines[identity]})")
         lines.setdefault(identity, row.line)
@@ -194,7 +201,8 @@ def _write(folder: Path, text: str, known: list[dict[str, Any]], new: list[dict[
     changed = f"{text.rstrip()}\n{added}" if known else added
     if load_located(changed).data != [*known, *new]:
         raise InvalidInput(
-            f"{folder / _FILE} can't be appended to; write it as a list with '- id: …' on each first line"
+            f"nothing was changed: the new scenarios can't be appended to {folder / _FILE}; write it as a list whose "
+            "entries begin with '- id: …', and use text that a file can hold"
         )
     load_suite_with(folder, changed)
     atomic_write(folder / _FILE, changed, durable=True)
