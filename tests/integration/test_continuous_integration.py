@@ -76,19 +76,20 @@ def test_a_workflows_commands_pass_and_fail_a_build(workflow: Any, models: Path)
     assert {"SUITE", "MODELS", "ROW", "MIN_GAIN", "MLFLOW_TRACKING_URI"} <= variables
     assert [command.split()[0] for command in commands] == ["pip", *["tipbench"] * 4]
     own = [command for command in commands if command.startswith("tipbench") and " pull " not in command]
+    junit = xmlschema.XMLSchema(ROOT / "tests" / "bench" / "compare" / "junit.xsd")
     both = "scripted/knows.yaml,scripted/guesses.yaml"
 
     status, said = _build(own, models, MODELS=both, ROW="scripted/knows.yaml×v1")
     assert status == 0, said
     assert said.startswith("Gate: scripted/knows.yaml × v1 held"), "the answer comes first"
-    xmlschema.validate(models / "tipbench.xml", ROOT / "tests" / "bench" / "compare" / "junit.xsd")
+    junit.validate(models / "tipbench.xml")
     assert 'failures="0"' in (models / "tipbench.xml").read_text(encoding="utf-8")
     assert "✅" in (models / "tipbench.md").read_text(encoding="utf-8")
 
     status, said = _build(own[2:], models, MODELS=both, ROW="scripted/guesses.yaml×v1")
     assert status == 1, said
     assert "lost" in said.splitlines()[0]
-    xmlschema.validate(models / "tipbench.xml", ROOT / "tests" / "bench" / "compare" / "junit.xsd")
+    junit.validate(models / "tipbench.xml")
     assert 'failures="1"' in (models / "tipbench.xml").read_text(encoding="utf-8")
 
     status, said = _build(own[2:], models, MODELS=both, ROW="scripted/knows.yaml×v1", MIN_GAIN="0")

@@ -10,6 +10,7 @@ import yaml
 
 from tests.integration.command import Finished, tipbench
 from tests.integration.test_continuous_integration import KNOWS, SUITE
+from tipbench.bench.tracking.store import RunStore
 
 
 class Place:
@@ -70,6 +71,34 @@ def test_a_changed_check_counts_once_it_is_named_or_collected_with(place: Place)
     assert place.composites("--suite", str(place.suite))["scripted/knows.yaml"] == 3
     assert place.composites()["scripted/knows.yaml"] == KNOWN, "nothing was written"
     assert "16 stored cells were scored again" in (done := place.collect()).out + done.err
+    assert place.composites() == {"scripted/knows.yaml": 3, "scripted/guesses.yaml": GUESSED}
+
+
+def test_cells_of_other_models_are_scored_again_with_the_next_one(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.collect("scripted/knows.yaml")
+    place.change_rubric("greets: {weight: 1", "greets: {weight: 0")
+    place.collect("scripted/guesses.yaml")
+    assert place.composites() == {"scripted/knows.yaml": 3, "scripted/guesses.yaml": GUESSED}
+
+
+def test_scoring_again_can_be_interrupted_at_any_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.change_rubric("greets: {weight: 1", "greets: {weight: 0")
+    log, left = RunStore._log, 5
+
+    def interrupted(*arguments: Any) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise KeyboardInterrupt
+        log(*arguments)
+
+    monkeypatch.setattr(RunStore, "_log", interrupted)
+    words = ("--suite", str(place.suite), "--models", "scripted/knows.yaml,scripted/guesses.yaml", "--prompts", "v1")
+    assert tipbench("collect", *place.common, *words, cwd=place.folder).status == 130
+    monkeypatch.undo()
+    assert place.run("compare").status == 0, "what was scored by one of the two rubrics is shown"
+    place.collect()
     assert place.composites() == {"scripted/knows.yaml": 3, "scripted/guesses.yaml": GUESSED}
 
 

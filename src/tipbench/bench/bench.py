@@ -150,7 +150,7 @@ class Bench:
                 if share is None:
                     remember_experiment(settings, self.options.experiment, store.address, str(suite.folder))
                 collected = self._generate(suite, plan, engines, keep_up=share is not None)
-                if suite.rubric.by_code and plan.stored and not collected.undelivered:
+                if suite.rubric.by_code and not collected.undelivered:
                     self._score_stored_cells(suite.rubric)
         if share is None and plan.to_do and not collected.undelivered and plan.cells <= _MAX_PUBLISHED:
             self._publish_new_answer()

@@ -1,5 +1,6 @@
 """Checks by code: what each kind finds, and that no text, pattern or schema makes one hang or fail."""
 
+import json
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -113,7 +114,7 @@ def test_a_pattern_or_schema_that_can_t_be_used_is_called_that(given: dict[str, 
     assert check(check="regex", pattern="a+").problem is None
 
 
-COSTLY = {
+COSTLY: dict[str, tuple[dict[str, Any], str]] = {
     "backtracking": ({"check": "regex", "pattern": "^(a|aa)+$"}, "a" * 5_000 + "!"),
     "memory": ({"check": "regex", "pattern": "((((a?){99}){99}){99}){99}b"}, "a" * 2_000),
     "a long text": ({"check": "regex", "pattern": r"(\w+\s?)+$"}, "word " * 400_000 + "!"),
@@ -160,7 +161,7 @@ def test_any_pattern_on_any_text_ends_and_raises_nothing(pattern: str, text: str
 
 
 @_quick
-@given(schema=SCHEMAS | st.booleans(), text=ANY_TEXT | JSON_VALUES.map(lambda value: checking.json.dumps(value)))
+@given(schema=SCHEMAS | st.booleans(), text=ANY_TEXT | JSON_VALUES.map(json.dumps))
 def test_any_schema_on_any_text_ends_and_raises_nothing(schema: Any, text: str) -> None:
     started = time.monotonic()
     one = check(check="json_schema", schema=schema)

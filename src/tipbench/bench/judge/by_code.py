@@ -12,12 +12,14 @@ from tipbench.bench.tracking.runs import (
     CELL,
     JUDGED_RUBRIC,
     KIND,
+    RUBRIC_FILE,
     code_tags,
     flags_by_code,
     stored_candidates,
     stored_cell,
 )
 from tipbench.bench.tracking.store import RunStore
+from tipbench.core.identity import SHORT
 
 Item = tuple[str, int]  # run id, index of the candidate
 
@@ -59,9 +61,11 @@ def write_scores(store: RunStore, experiment: Experiment, rubric: Rubric, now_ms
     with store.session():
         for run in _outdated(store, experiment, rubric):
             scored = _scored(store, run, rubric)
-            tags = {key: value for key, value in scored.tags.items() if run.tags.get(key) != value}
+            # In a file of its own: if this is interrupted, the run still has the rubric and the scores of before.
+            file = {RUBRIC_FILE: f"rubric-{rubric.digest[:SHORT]}.md"}
+            tags = {key: value for key, value in scored.tags.items() if run.tags.get(key) != value} | file
             metrics = {key: value for key, value in scored.metrics.items() if run.metrics.get(key) != value}
-            store.extend_run(run, tags, metrics, {"rubric.md": rubric.text}, now_ms)
+            store.extend_run(run, tags, metrics, {tags[RUBRIC_FILE]: rubric.text}, now_ms)
             changed += 1
     return changed
 

@@ -32,6 +32,7 @@ _JUDGE = "tipbench.judge:"
 PENDING = "judge_pending"
 JUDGED_RUBRIC = "tipbench.judged_rubric"
 JUDGED_BY = "tipbench.judged_by"
+RUBRIC_FILE = "tipbench.rubric_file"  # the rubric's text, where another one than rubric.md has scored since
 CHECKS = "tipbench.checks"  # each candidate's flags, where code alone scores
 _FACTOR = "factor."
 _LARGEST = 1e300
@@ -215,9 +216,10 @@ def stored_candidates(store: RunStore, run: StoredRun) -> StoredCandidates:
 
 
 def stored_rubric(store: RunStore, run: StoredRun) -> str:
-    text = store.text(run, "rubric.md")
+    name = run.tags.get(RUBRIC_FILE, "rubric.md")
+    text = store.text(run, name)
     if text is None:
-        raise StoredDataDamaged(f"run {run.run_id} has no rubric.md")
+        raise StoredDataDamaged(f"run {run.run_id} has no {name}")
     return text
 
 
