@@ -151,6 +151,8 @@ class Bench:
                 if share is None:
                     remember_experiment(settings, self.options.experiment, store.address, str(suite.folder))
                 collected = self._generate(suite, plan, engines, keep_up=share is not None)
+                if suite.rubric.by_code and not collected.undelivered:
+                    self._score_stored_cells(suite.rubric)
         if share is None and plan.to_do and not collected.undelivered and plan.cells <= _MAX_PUBLISHED:
             self._publish_new_answer()
         return collected
@@ -275,6 +277,14 @@ class Bench:
             collected.superseded = supersede_duplicates(store, experiment())
         collected.seconds = context.clock() - started
         return collected
+
+    def _score_stored_cells(self, rubric: Rubric) -> None:
+        """Score cells again that were collected before a check was changed; no judge is needed for that."""
+        from tipbench.bench.judge.by_code import write_scores
+
+        changed = write_scores(self.store, self.experiment, rubric, self.now_ms)
+        if changed:
+            self._note(f"{changed} stored cells were scored again: the suite's checks have changed.")
 
     @staticmethod
     def sync(settings: Settings | None = None) -> "Iterator[SyncResult]":
@@ -631,7 +641,21 @@ class Bench:
 
     def snapshot(self, refresh: bool = False) -> Snapshot:
         """Return a snapshot of the experiment, as comparing needs it; it is cached until something is written."""
-        return self.snapshot_of(self.experiment, refresh)
+        found = self.snapshot_of(self.experiment, refresh)
+        return self.scored_by_code(found, self.suite.rubric) if self._named_suite or self._suite else found
+
+    def scored_by_code(self, snapshot: Snapshot, rubric: Rubric) -> Snapshot:
+        """Return the snapshot with the scores of this rubric, where it consists of checks that have changed since.
+
+        Stored texts are checked again; nothing is written.
+        """
+        if not rubric.by_code or not any(cell.awaits_judge(rubric.digest) for cell in snapshot.cells):
+            return snapshot
+        from dataclasses import replace
+
+        from tipbench.bench.judge.by_code import score_again
+
+        return replace(snapshot, cells=score_again(self.store, snapshot.experiment, snapshot.cells, rubric))
 
     def snapshot_of(self, experiment: Experiment, refresh: bool = False) -> Snapshot:
         """Return a snapshot of another experiment of the store, which the caller has just looked up."""

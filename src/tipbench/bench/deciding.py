@@ -63,6 +63,11 @@ def start_decision(bench: "Bench", rules: Mapping[str, Any], budget: int | None,
 def _start(bench: "Bench", experiment: Experiment | None, rules: Mapping[str, Any], budget: int | None) -> None:
     suite, options = bench.suite, bench.options
     check_rules(**rules, budget=budget)
+    if suite.rubric.by_code:
+        raise InvalidInput(
+            f"suite '{suite.name}' is scored by code alone, so judgements cost nothing and there are none to save; "
+            "use 'tipbench collect' and 'tipbench compare'"
+        )
     if experiment and OF_DECISION not in experiment.tags:
         raise InvalidInput(
             f"experiment '{experiment.name}' was not made for a decision; choose a new one, such as --experiment "

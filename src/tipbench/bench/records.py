@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 SECONDS_A_JUDGEMENT = 45  # that a person takes for one candidate
 BY_RULE = "rule"  # the judge's name in scores of empty answers
+BY_CODE = "code"  # the judge's name in scores by a rubric of checks alone
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,8 @@ class Answer:
     format_ok: bool
     read_as: str  # how the candidates were found: "contract", "list", …
     diversity: float | None  # None if there are fewer than two candidates
+    checks: tuple[Mapping[str, bool], ...] = ()  # each candidate's flags, where code alone scores
+    scores: Mapping[str, float] = field(default_factory=dict)  # the cell's, where code alone scores
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,7 @@ class StoredCandidates:
     scenario: str
     format_ok: bool
     texts: tuple[str, ...]
+    scenario_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,7 @@ class StoredCell:
     cluster: str | None = None  # the factor that groups dependent scenarios
     model_bytes: int | None = None
     parameters: int | None = None
+    checks: str = ""  # each candidate's flags as code checked them, where code alone scores; see `flags_by_code`
 
     @property
     def is_empty(self) -> bool:
@@ -202,6 +207,7 @@ class GoldItem:
 
     id: str
     scenario: str  # its text, as the judge sees it
+    scenario_id: str
     candidate: str
     scores: Mapping[str, int]
     reason: str

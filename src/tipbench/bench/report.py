@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipbench.bench.compare.snapshot import Snapshot, no_cells
+from tipbench.bench.judge.by_code import Item, code_verdicts
 from tipbench.bench.judge.calibration import calibrations_in_short
 from tipbench.bench.judge.export import waiting_runs
 from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.judge.status import JudgeStatus, judge_status
-from tipbench.bench.records import StoredCandidates
+from tipbench.bench.records import StoredCandidates, Verdict
 from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.bench.tracking.batches import applied_batches, batch_runs, deciding_batch
 from tipbench.bench.tracking.descriptions import DESCRIPTION, summary_of, with_summary
@@ -92,8 +93,16 @@ def load_evidence(store: RunStore, snapshot: Snapshot, rubric: Rubric, board: "L
         board=board,
         batches=judged_batches(batches),
         alpha=judge_status(batches, rubric).alpha,
-        texts=Texts(board, [verdicts[judge] for judge in board.judges if judge in verdicts], read),
+        texts=Texts(board, _verdicts_of(board, verdicts, code_verdicts(snapshot.cells, rubric)), read),
     )
+
+
+def _verdicts_of(
+    board: "Leaderboard", by_judge: Mapping[str, Mapping[Item, Verdict]], by_code: Mapping[Item, Verdict]
+) -> list[Mapping[Item, Verdict]]:
+    """Return the verdicts behind a leaderboard: those of its judges, and code's where no judge has given one."""
+    judged = [by_judge[judge] for judge in board.judges if judge in by_judge]
+    return [*judged, {item: one for item, one in by_code.items() if not any(item in own for own in judged)}]
 
 
 def make_report(

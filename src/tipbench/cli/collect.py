@@ -53,7 +53,9 @@ def command(config: Path | None, dry_run: bool, retry_failed: bool, fresh: bool,
             collected = bench.collect(retry_failed=retry_failed, fresh=fresh, wait=not no_wait)
         show_summary(bench.options, collected, bench.store.address)
         if not collected.undelivered and (collected.candidates or collected.stored_before):
-            out.print(f"Next: {hint('judge', bench.options, '--export', 'judge.json')}", soft_wrap=True)
+            by_code = bench.suite.rubric.by_code
+            step = hint("compare", bench.options) if by_code else hint("judge", bench.options, "--export", "judge.json")
+            out.print(f"Next: {step}", soft_wrap=True)
     return 0 if collected.is_complete else 1
 
 

@@ -12,8 +12,11 @@ import click
 from rich.console import Console
 
 from tipbench.bench.bench import Bench
-from tipbench.bench.compare.against import compare_against
+from tipbench.bench.compare.against import ExperimentComparison, compare_against
+from tipbench.bench.compare.against import as_markdown as against_as_markdown
 from tipbench.bench.compare.check import CheckResult, check_against, check_row
+from tipbench.bench.compare.check import require_evidence as evidence_required
+from tipbench.bench.compare.ci_files import as_junit, as_summary, check_output_file
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
 from tipbench.bench.compare.messages import FORMATS
 from tipbench.bench.compare.rows import Rows, make_rows
@@ -25,10 +28,12 @@ from tipbench.cli.console import bench_of, err, note, out
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.leaderboard import check_factor, show_leaderboard, show_slices
 from tipbench.core.errors import InvalidInput
+from tipbench.core.files import write_user_file
 from tipbench.core.text import utc_minute
 from tipbench.core.untrusted import printable
 
 _MAX_GAIN = 10_000  # points
+_TOO_LITTLE = 3  # exit status where evidence is required and there is too little
 
 
 @click.command(
@@ -38,7 +43,8 @@ _MAX_GAIN = 10_000  # points
     "  tipbench compare --experiment tip-bench-first --format html > report.html\n"
     "  tipbench compare --experiment tip-bench-first --scores scores.csv\n"
     "  tipbench compare --experiment tip-bench-second --against tip-bench-first\n"
-    '  tipbench compare --experiment tip-bench-first --gate "qwen2.5:1.5b×v3-few-shot" --min-gain -0.5'
+    '  tipbench compare --experiment tip-bench-first --gate "qwen2.5:1.5b×v3-few-shot" --min-gain -0.5 \\\n'
+    "    --require-evidence --junit tipbench.xml --summary summary.md"
 )
 @option_flags("experiment", "mlflow_url")
 @click.option("--suite", help="Use this suite's rubric instead of the one stored with the experiment.")
@@ -62,6 +68,23 @@ _MAX_GAIN = 10_000  # points
     help="With --gate: how many points ahead it has to be; below 0: how many it may lose.  [default: 0]",
 )
 @click.option(
+    "--require-evidence",
+    is_flag=True,
+    help="With --gate: exit with 3 unless evidence says that the row is ahead by --min-gain.",
+)
+@click.option(
+    "--junit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --gate: also write the result to this file as JUnit XML.",
+)
+@click.option(
+    "--summary",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write a summary in Markdown to this file, as for a pull request.",
+)
+@click.option(
     "--scores",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
@@ -77,6 +100,9 @@ def command(
     against: str | None,
     named: str | None,
     min_gain: float | None,
+    require_evidence: bool,
+    junit: Path | None,
+    summary: Path | None,
     scores: Path | None,
     verbose: bool,
     provisional: bool,
@@ -88,11 +114,20 @@ def command(
     Rows that are shown to be worse than the best are faded; --verbose marks those that may be the best with ●. Cells
     that failed or wait for a judge are counted, never dropped. Provisional scores are shown, and marked as such, only
     while no judge that counts has scored anything.
+
+    Exit status: 0 done, and the row of --gate has not lost; 1 it lost; 3 too little is known (--require-evidence);
+    2 refused.
     """
     options = gather({**given, "suite": suite})
     if scores:
         check_scores_file(scores)
     _check_flags(form, by, against, named, min_gain)
+    if not named and (require_evidence or junit):
+        flag = "--junit" if junit else "--require-evidence"
+        raise InvalidInput(f"{flag} goes with --gate, which names the row to check")
+    for path in (junit, summary):
+        if path:
+            check_output_file(path)
     if provisional and (against or named):
         raise InvalidInput("--provisional shows one experiment's leaderboard; leave --against and --gate out")
     with _gc_disabled(), bench_of(options) as bench:
@@ -105,18 +140,27 @@ def command(
             raise InvalidInput(f"'{board.experiment}' holds a decision in rounds, and --against tests a fixed sample")
         before = _rows_of(bench, against, rubric, refresh) if against else None
         check_result = _check(board, named, min_gain or 0.0, against, before) if named else None
+        if check_result and require_evidence:
+            check_result = evidence_required(check_result)
         if by:
             check_factor(board, by)
-        if against and before:
-            _show_changes(board, against, before, form, check_result)
+        if check_result:
+            _show_check_result(check_result, out if form == "table" else err)
+        changes = _changes(board, against, before, bool(check_result)) if against and before else None
+        if against:
+            if changes:
+                show_against(changes, form)
         elif form == "html":
             _echo_html(bench, snapshot, rubric, board)
         else:
             show_leaderboard(board, form, verbose)
         if by:
             show_slices(board, by)
-        if check_result:
-            _show_check_result(check_result, out if form == "table" else err)
+        if junit and check_result:
+            write_user_file(junit, as_junit(board, check_result, require_evidence))
+        if summary:
+            text = against_as_markdown(changes) if changes else None
+            write_user_file(summary, as_summary(board, check_result, text))
         if scores:
             lines = all_scores(bench.store, snapshot, rubric)
             write_scores(scores, lines)
@@ -125,7 +169,13 @@ def command(
                 f"Written to {scores}: {kinds['judge']} scores by judges, {kinds['empty']} empty answers, and "
                 f"{kinds['cell']} cells' resulting scores (kind = cell), which the leaderboard's means come from."
             )
-    return 1 if check_result and check_result.outcome == "lost" else 0
+    return _status(check_result, require_evidence)
+
+
+def _status(check_result: CheckResult | None, require_evidence: bool) -> int:
+    if check_result and check_result.outcome == "lost":
+        return 1
+    return _TOO_LITTLE if check_result and check_result.outcome == "open" and require_evidence else 0
 
 
 @contextmanager
@@ -159,9 +209,9 @@ def _check_flags(form: str, by: str | None, against: str | None, named: str | No
 
 
 def _rows_of(bench: Bench, other: str, rubric: Rubric, refresh: bool) -> Rows:
-    snapshot = bench.snapshot_of(bench.store.experiment(other), refresh)
+    snapshot = bench.scored_by_code(bench.snapshot_of(bench.store.experiment(other), refresh), rubric)
     theirs = rubric_of(snapshot)
-    if theirs.digest != rubric.digest:
+    if theirs.digest != rubric.digest and not rubric.by_code:
         raise InvalidInput(
             f"'{other}' is judged by another rubric ({theirs.name} {theirs.digest[:12]} instead of {rubric.name} "
             f"{rubric.digest[:12]}), so its scores mean something else; judge one of the two again"
@@ -169,14 +219,15 @@ def _rows_of(bench: Bench, other: str, rubric: Rubric, refresh: bool) -> Rows:
     return make_rows(snapshot.cells, rubric)
 
 
-def _show_changes(board: Leaderboard, other: str, before: Rows, form: str, check_result: CheckResult | None) -> None:
-    """Print the changes. With a gate, which has its result anyway, a failure to compare is only a note."""
+def _changes(board: Leaderboard, other: str, before: Rows, has_result: bool) -> ExperimentComparison | None:
+    """Return the changes. With a gate, which has its result anyway, a failure to compare is only a note."""
     try:
-        show_against(compare_against(board.experiment, board.grid, other, before), form)
+        return compare_against(board.experiment, board.grid, other, before)
     except InvalidInput as error:
-        if check_result is None:
+        if not has_result:
             raise
         note(str(error))
+        return None
 
 
 def _check(board: Leaderboard, named: str, min_gain: float, other: str | None, before: Rows | None) -> CheckResult:

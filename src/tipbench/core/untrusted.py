@@ -81,6 +81,11 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue() if rows else ""
 
 
+def xml_text(text: str) -> str:
+    """Return text that XML 1.0 can hold: characters that are not allowed there are written as ``\\uXXXX``."""
+    return re.sub("[\ufffe\uffff]", lambda match: f"\\u{ord(match[0]):04x}", printable(text))
+
+
 def markdown_text(text: str) -> str:
     """Escape text for one line of Markdown, tables included: it can't form links, images, markup or cell borders.
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.bench.compare.made_cells import RUBRIC, board, cell, persona_cells, provisional
-from tipbench.bench.compare.check import CheckResult, check_against, check_row, find_row
+from tipbench.bench.compare.check import CheckResult, check_against, check_row, find_row, require_evidence
 from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.compare.rows import make_rows
 from tipbench.core.errors import InvalidInput
@@ -36,7 +36,8 @@ def test_evidence_of_a_loss_closes_it() -> None:
 
 def test_a_wanted_gain_that_is_out_of_reach_closes_it() -> None:
     found = check_row(three(good=4), "good×v1", 0)
-    assert found == CheckResult("held", "good × v1 held: a gain of +3.88 over the best other row, wanted +0.00.")
+    says = "good × v1 held: a gain of +3.88 over the best other row, wanted +0.00."
+    assert found == CheckResult("held", says, "good × v1", is_shown=True)
     assert check_row(three(good=4), "good×v1", 9).outcome == "lost"
 
 
@@ -52,7 +53,9 @@ def test_what_can_t_be_told_does_not_close_it() -> None:
     assert "you need at least" in found.sentence
     assert found.sentence.endswith("so the gate is undecided.")
     unscored = board(*persona_cells("a", "v1", BASE), cell("s1", "b"))
-    assert check_row(unscored, "b×v1", 0) == CheckResult("open", "b × v1 has no scores yet, so the gate is undecided.")
+    assert check_row(unscored, "b×v1", 0) == CheckResult(
+        "open", "b × v1 has no scores yet, so the gate is undecided.", "b × v1"
+    )
 
 
 def test_a_name_that_fits_no_row_is_refused_with_those_that_there_are() -> None:
@@ -99,9 +102,37 @@ def test_provisional_scores_are_called_that() -> None:
 def test_a_row_without_scores_in_the_other_experiment_leaves_the_gate_open() -> None:
     before = make_rows([cell("p0-morning", "good"), *persona_cells("twice", "v1", BASE)], RUBRIC)
     found = check_against(three(), "good×v1", 0, "old", before)
-    assert found == CheckResult("open", "no scenario of good × v1 has scores in 'old' too, so the gate is undecided.")
+    says = "no scenario of good × v1 has scores in 'old' too, so the gate is undecided."
+    assert found == CheckResult("open", says, "good × v1")
 
 
 def test_a_model_with_the_sign_in_its_name_can_be_named_as_it_stands() -> None:
     odd = board(*persona_cells("a × b", "v1", BASE), *persona_cells("c", "v1", BASE))
     assert odd.rows[find_row(odd, "a × b × v1")].model == "a × b"
+
+
+def test_what_may_be_chance_is_undecided_where_evidence_is_required() -> None:
+    held = check_row(three(good=0.5), "good×v1", 0)
+    assert (held.outcome, held.is_shown) == ("held", False)
+    found = require_evidence(held)
+    assert found.outcome == "open"
+    assert found.sentence.startswith("too little is known about good × v1: a gain of +0.38 over the best other row")
+    assert found.sentence.endswith("; that it gained as much as was wanted is not shown.")
+
+
+def test_evidence_is_a_gain_that_chance_does_not_explain() -> None:
+    shown = check_row(three(good=4), "good×v1", 0)
+    assert require_evidence(shown) == shown
+    assert shown.is_shown
+    tolerant = check_row(three(), "same×v1", -6)
+    assert tolerant.is_shown, "it is shown to be at most 6 points behind"
+    lost = check_row(three(good=4, bad=-3), "bad × v1", 0)
+    assert require_evidence(lost) == lost
+
+
+def test_provisional_scores_are_no_evidence() -> None:
+    rules = board(
+        *(provisional(cell(f"s{n}", model), score) for n in range(8) for model, score in (("a", 17.0), ("b", 5.0)))
+    )
+    found = require_evidence(check_row(rules, "a×v1", 0))
+    assert found.outcome == "open"

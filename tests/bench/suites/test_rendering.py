@@ -15,6 +15,7 @@ from tipbench.bench.suites.load import load_suite
 from tipbench.bench.suites.rendering import GuardedTemplate
 from tipbench.bench.suites.templates import TemplateProblem
 from tipbench.core.errors import SuiteError
+from tipbench.core.limited_process import LimitedProcess
 
 LOOPS = "{% for a in range(9999) %}" * 3 + "{% endfor %}" * 3
 SECONDS = 0.5
@@ -34,7 +35,7 @@ HOSTILE = {
 
 @pytest.fixture(autouse=True)
 def _less_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    process = rendering._RenderingProcess(SECONDS)
+    process = LimitedProcess("tipbench.bench.suites.rendering", SECONDS)
     monkeypatch.setattr(rendering, "_process", process)
     yield
     process.close()

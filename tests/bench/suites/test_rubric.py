@@ -60,15 +60,15 @@ def test_score_names_end_with_the_composite() -> None:
 
 @pytest.mark.parametrize(("length", "overlong"), [(0, False), (160, False), (161, True)])
 def test_a_tip_is_overlong_from_161_characters_on(length: int, overlong: bool) -> None:
-    assert TIP.checked_flags("ä" * length, format_ok=True) == {"format_ok": True, "overlong": overlong}
+    assert TIP.checked_flags("ä" * length, True, "") == {"format_ok": True, "overlong": overlong}
 
 
 def test_words_are_counted_and_what_code_can_not_tell_is_left_to_the_judge() -> None:
     rubric = made(
         {"a": Criterion(min=1, max=2)}, {"wordy": Flag(weight=-1, check="max_words", limit=2), "funny": Flag(weight=1)}
     )
-    assert rubric.checked_flags("one two", format_ok=True) == {"wordy": False}
-    assert rubric.checked_flags("one two\nthree", format_ok=True) == {"wordy": True}
+    assert rubric.checked_flags("one two", True, "") == {"wordy": False}
+    assert rubric.checked_flags("one two\nthree", True, "") == {"wordy": True}
 
 
 def test_the_digest_follows_every_change_of_the_text() -> None:

@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,6 +116,24 @@ def test_a_run_with_its_texts(boards: Boards) -> None:
     assert run.prompt
     assert not run.scores
     assert not [key for key in run.tags if key.startswith("artifact:")]
+
+
+def test_what_code_found_is_shown_on_the_text(boards: Boards, address: str) -> None:
+    suite = Path(__file__).parents[2] / "integration" / "suites" / "support"
+    words = ("--suite", str(suite), "--models", "scripted/a", "--prompts", "v1", "--experiment", "support-bench-1")
+    assert tipbench("collect", *words, "--mlflow-url", address).status == 0
+    page = boards.runs("support-bench-1", RunFilter(state="judged"), 0, 100)
+    assert page.total == 8
+    run = boards.run("support-bench-1", page.cells[0].run_id)
+    [scores] = run.scores
+    assert (scores.judge, scores.counted, set(scores.flags)) == (
+        "code",
+        True,
+        {"right", "greets", "hollow", "overlong"},
+    )
+    text = boards.texts("support-bench-1").page(TextFilter()).scenarios[0].entries[0].best
+    assert text
+    assert set(text.scores) == set(scores.flags)
 
 
 def test_what_is_not_there(boards: Boards) -> None:

@@ -1,6 +1,6 @@
 """The collection loop: generate a cell, store it, continue. A failed cell is an outcome like any other."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import groupby, islice
@@ -32,6 +32,10 @@ Clock = Callable[[], float]
 
 def read_answer(suite: Suite, cell: Cell, generation: Generation) -> Answer:
     read = suite.contract.read(generation.text, cell.n_tips)
+    rubric = suite.rubric
+    checks: tuple[Mapping[str, bool], ...] = ()
+    if rubric.by_code:
+        checks = tuple(rubric.checked_flags(text, read.format_ok, cell.scenario.id) for text in read.candidates)
     return Answer(
         cell=cell,
         generation=generation,
@@ -40,6 +44,8 @@ def read_answer(suite: Suite, cell: Cell, generation: Generation) -> Answer:
         format_ok=read.format_ok,
         read_as=read.read_as,
         diversity=diversity(read.candidates),
+        checks=checks,
+        scores=rubric.code_scores(checks) if checks else {},
     )
 
 

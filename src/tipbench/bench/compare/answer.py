@@ -47,6 +47,8 @@ def answer_of(board: Leaderboard) -> BoardAnswer:
     verdict = _verdict(board)
     loss = None if board.provisional else board.comparison.expected_loss
     says = {"winner": _winner, "open": _open, "too_little": _too_little}[verdict](board) + _disagreement(board)
+    if board.is_by_code:
+        says += " Scores are by code: no judge has read a text."
     return BoardAnswer(verdict, says, leader, runner_up, loss, _next_step(board, verdict))
 
 
@@ -236,9 +238,10 @@ def _more_scenarios(board: Leaderboard) -> NextStep:
             _report(board),
             reads_texts=True,
         )
-    judgements = more * compared
+    judgements = 0 if board.is_by_code else more * compared
+    cost = "" if board.is_by_code else f"judge about {judgements:,} more, {_time(judgements)}: "
     text = (
-        f"judge about {judgements:,} more, {_time(judgements)}: {more} new {plural('scenario', more)}"
+        f"{cost or 'collect '}{more} new {plural('scenario', more)}"
         f"{_of_new_units(board, more)} for {compared} variants; 'tipbench suite --help' says how to add scenarios"
     )
     return NextStep(text, None, judgements)

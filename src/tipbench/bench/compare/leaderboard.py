@@ -10,7 +10,7 @@ from tipbench.bench.compare.effects import GridEffects, grid_effects
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow, make_leaderboard_rows
 from tipbench.bench.compare.rows import Rows, make_rows
 from tipbench.bench.compare.snapshot import Snapshot
-from tipbench.bench.records import LEAST_AGREEMENT, StoredCell
+from tipbench.bench.records import BY_CODE, LEAST_AGREEMENT, StoredCell
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.decisions import DecisionSummary
 from tipbench.core.identity import SHORT
@@ -67,6 +67,11 @@ class Leaderboard:
     def empty(self) -> int:
         """The number of judged answers without a usable candidate."""
         return sum(row.empty for row in self.rows)
+
+    @property
+    def is_by_code(self) -> bool:
+        """Whether code alone gave the scores, and nobody has read a text."""
+        return self.judges == (BY_CODE,)
 
     @property
     def judges_disagree(self) -> bool:
@@ -213,6 +218,8 @@ def _judges(cells: Sequence[StoredCell], rubric: Rubric, provisional: bool) -> t
         if note.rubric_digest == rubric.digest and note.provisional == provisional
         if note.counted or note.provisional
     }
+    if not provisional and any(cell.judged_by == BY_CODE and cell.is_counted(rubric.digest) for cell in cells):
+        found.add(BY_CODE)
     return tuple(sorted(found))
 
 

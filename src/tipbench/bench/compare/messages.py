@@ -10,8 +10,8 @@ from tipbench.bench.compare.answer import as_data as answer_data
 from tipbench.bench.compare.effects import FactorEffects, GridEffects, evidence, p_text, prompt_sentence
 from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
+from tipbench.bench.records import BY_CODE, experiment_command
 from tipbench.bench.records import LEAST_AGREEMENT as LEAST_AGREEMENT  # for templates
-from tipbench.bench.records import experiment_command
 from tipbench.core.text import capital, plural
 from tipbench.core.untrusted import csv_text, json_text, markdown_text
 from tipbench.statistics.planning import POWER
@@ -34,6 +34,8 @@ def headline(board: Leaderboard) -> str:
         return f"No judge's scores count yet; {_quarantine(board)}: {counts}."
     if not board.judges:
         return f"No judge has scored anything yet: {counts}."
+    if board.is_by_code:
+        return f"Scored by code, by the checks of {board.rubric}: {counts}."
     names = ", ".join(_with_kappa(judge, board.kappas.get(judge, {})) for judge in board.judges)
     if board.provisional:
         scored = f"{_quarantine(board)}" if board.quarantined else "not yet by a person or an agent"
@@ -59,7 +61,8 @@ def hidden_provisional(board: Leaderboard) -> str:
 
 def _counts(board: Leaderboard) -> str:
     empty = f", {board.empty} without a usable candidate, which score the minimum" if board.empty else ""
-    return f"{board.judged - board.empty} cells judged, {board.pending} pending, {board.failed} failed{empty}"
+    judged = "scored" if board.is_by_code else "judged"
+    return f"{board.judged - board.empty} cells {judged}, {board.pending} pending, {board.failed} failed{empty}"
 
 
 def _quarantine(board: Leaderboard) -> str:
@@ -69,6 +72,8 @@ def _quarantine(board: Leaderboard) -> str:
 
 def _with_kappa(judge: str, kappas: Mapping[str, float | None]) -> str:
     """Return a judge's name with its κ with the anchors, criterion by criterion."""
+    if judge == BY_CODE:
+        return judge
     if not kappas:
         return f"{judge} (κ not assessable)"
     return f"{judge} (κ {'/'.join('–' if value is None else f'{value:.2f}' for value in kappas.values())})"

@@ -82,7 +82,7 @@ def _batch(
     rng = random.Random(batch_id)
     items = []
     for anchor in anchors:
-        flags = rubric.checked_flags(anchor.candidate, format_ok=True)
+        flags = rubric.checked_flags(anchor.candidate, True, anchor.scenario_id)
         digests = text_digest(anchor.candidate), text_digest(anchor.scenario)
         first = Slot(_name(batch_id, anchor.id, 1), "", 0, *digests, flags, "anchor", anchor.id, anchor.scores)
         second = replace(first, slot=_name(batch_id, anchor.id, 2), kind="repeat", of=first.slot, reference={})

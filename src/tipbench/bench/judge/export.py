@@ -275,7 +275,7 @@ def _pending_items(
         items = []
         for number, written in enumerate(stored.texts):
             text = redactor.redact(written)
-            flags = rubric.checked_flags(written, stored.format_ok)
+            flags = rubric.checked_flags(written, stored.format_ok, stored.scenario_id)
             slot = Slot("", run.run_id, number, text_digest(text), text_digest(stored.scenario), flags)
             items.append(BatchItem(slot, stored.scenario, text))
         found[run.tags["tipbench.cell_key"]] = items
@@ -303,7 +303,7 @@ def _anchors(
     items = []
     for anchor in gold:
         borrowed = rng.choice(candidates).slot.flags
-        flags = rubric.checked_flags(anchor.candidate, format_ok=borrowed.get(contract, True))
+        flags = rubric.checked_flags(anchor.candidate, borrowed.get(contract, True), anchor.scenario_id)
         slot = Slot(
             "",
             "",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from tipbench.bench.records import BY_RULE, JudgeNote, Verdict
+from tipbench.bench.records import BY_CODE, BY_RULE, JudgeNote, Verdict
 from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.bench.tracking.batches import (
     AppliedBatch,
@@ -22,7 +22,17 @@ from tipbench.bench.tracking.batches import (
 )
 from tipbench.bench.tracking.descriptions import DESCRIPTION, JudgeScores, cell_summary, with_summary
 from tipbench.bench.tracking.interface import Experiment, StoredRun
-from tipbench.bench.tracking.runs import CELL, JUDGED_BY, JUDGED_RUBRIC, KIND, PENDING, judge_tag, stored_rubric
+from tipbench.bench.tracking.runs import (
+    CELL,
+    CHECKS,
+    JUDGED_BY,
+    JUDGED_RUBRIC,
+    KIND,
+    PENDING,
+    flags_by_code,
+    judge_tag,
+    stored_rubric,
+)
 from tipbench.bench.tracking.store import RunChange, RunStore
 from tipbench.core.untrusted import printable
 
@@ -182,7 +192,7 @@ def changes_for(
     for opinion in opinions:
         for run_id, scores in _grouped(opinion.scores).items():
             by_run.setdefault(run_id, []).append((opinion, scores))
-    counting = _grouped(agreed.scores)
+    counting = _grouped({**_by_code(runs, agreed.scores, rubric), **agreed.scores})
     changes = []
     for run_id, run in sorted(runs.items()):
         if run_id not in by_run and not _is_marked(run, rubric):
@@ -196,7 +206,11 @@ def changes_for(
 
 def _is_marked(run: StoredRun, rubric: Rubric) -> bool:
     """Return whether the run is marked as scored by a judge with this rubric."""
-    return run.tags.get(JUDGED_RUBRIC) == rubric.digest and run.tags.get(JUDGED_BY) != BY_RULE
+    return run.tags.get(JUDGED_RUBRIC) == rubric.digest and run.tags.get(JUDGED_BY) not in (BY_RULE, BY_CODE)
+
+
+def _is_scored_by_code(run: StoredRun, rubric: Rubric) -> bool:
+    return run.tags.get(JUDGED_RUBRIC) == rubric.digest and run.tags.get(JUDGED_BY) == BY_CODE
 
 
 def _grouped(scores: Mapping[Item, Mapping[str, float]]) -> dict[str, list[Mapping[str, float]]]:
@@ -204,6 +218,15 @@ def _grouped(scores: Mapping[Item, Mapping[str, float]]) -> dict[str, list[Mappi
     found: dict[str, list[Mapping[str, float]]] = {}
     for (run_id, _), one in sorted(scores.items()):
         found.setdefault(run_id, []).append(one)
+    return found
+
+
+def _by_code(runs: Mapping[str, StoredRun], judged: Iterable[Item], rubric: Rubric) -> dict[Item, Mapping[str, float]]:
+    """Return what code found about all candidates of the judged runs: it stands for those that no judge has scored."""
+    found: dict[Item, Mapping[str, float]] = {}
+    for run_id in {run_id for run_id, _ in judged if run_id in runs}:
+        for number, flags in enumerate(flags_by_code(runs[run_id].tags.get(CHECKS, ""), rubric.digest)):
+            found[run_id, number] = {name: float(value) for name, value in flags.items()}
     return found
 
 
@@ -272,7 +295,7 @@ def _desired(
     if agreed:
         metrics |= combined
         tags |= {PENDING: "false", JUDGED_RUBRIC: rubric.digest, JUDGED_BY: ", ".join(counted)}
-    else:
+    elif not _is_scored_by_code(run, rubric):
         tags[PENDING] = "true"
         if _is_marked(run, rubric):  # its scores counted before
             tags |= {JUDGED_RUBRIC: "", JUDGED_BY: ""}

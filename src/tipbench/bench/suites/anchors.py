@@ -43,8 +43,10 @@ def read_anchors(
         seen.add(entry.id)
         problems += [f"{name}:{_line(located, index, key)}: anchor '{entry.id}': {what}" for key, what in wrong]
         if not wrong:
-            scenario = scenarios[entry.scenario].text
-            found.append(GoldItem(entry.id, scenario, entry.candidate, entry.scores, entry.reason, private))
+            about = scenarios[entry.scenario].text
+            found.append(
+                GoldItem(entry.id, about, entry.scenario, entry.candidate, entry.scores, entry.reason, private)
+            )
     return tuple(found)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
@@ -13,8 +14,9 @@ from pydantic import TypeAdapter
 from tipbench.bench.records import GoldItem, Scenario
 from tipbench.bench.suites.anchors import NAME as ANCHORS
 from tipbench.bench.suites.anchors import read_anchors
+from tipbench.bench.suites.checks import BY_SCENARIO, Check
 from tipbench.bench.suites.rendering import GuardedTemplate, TemplateTooCostly
-from tipbench.bench.suites.rubric import Rubric, read_rubric
+from tipbench.bench.suites.rubric import Rubric, check_problems, read_rubric, with_scenario_checks
 from tipbench.bench.suites.suite import Prompt, Suite
 from tipbench.bench.suites.templates import Template, TemplateProblem, TextTemplate, split_front_matter
 from tipbench.bench.suites.validation import PromptFront, ScenarioEntry, SuiteFile, validated
@@ -61,6 +63,11 @@ def load_suite(name_or_path: str) -> Suite:
     return _Loader(folder.absolute(), GuardedTemplate).load()
 
 
+def load_suite_with(folder: Path, scenarios: str) -> Suite:
+    """Load the suite in a folder as if its scenarios.yaml held this text. Raises SuiteError with every problem."""
+    return _Loader(folder.absolute(), GuardedTemplate, {"scenarios.yaml": scenarios}).load()
+
+
 @cache
 def _built_in(folder: Path) -> Suite:
     """Load a suite of the package, which can't change while the process runs. A large one takes a third of a second."""
@@ -68,12 +75,16 @@ def _built_in(folder: Path) -> Suite:
 
 
 class _Loader:
-    def __init__(self, folder: Path, make_template: type[Template]) -> None:
+    def __init__(self, folder: Path, make_template: type[Template], texts: Mapping[str, str] | None = None) -> None:
+        """`texts` are used in place of the files of these names."""
         self.folder = folder
+        self._texts = texts or {}
         self.problems: list[str] = []
         self._base: Path | None = None  # the folder of the suite that this one is based on
         self._make_template = make_template
         self._gave_up = False  # after one template took too long, no others are tried
+        self._checks: dict[str, dict[str, Check]] = {}  # scenario → flag → the check that it declares
+        self._check_lines: dict[tuple[str, str], int] = {}  # in scenarios.yaml, by scenario and flag
 
     def load(self) -> Suite:
         suite_file, located = self._suite_file()
@@ -82,6 +93,7 @@ class _Loader:
         rubric_text = self._text("rubric.md")
         rubric = None if rubric_text is None else read_rubric(rubric_text, "rubric.md", self.problems)
         scenarios = self._scenarios(suite_file)
+        rubric = rubric and self._with_checks(rubric)
         prompts = self._prompts(scenarios)
         if suite_file:
             self._check_names(suite_file, located)
@@ -116,6 +128,8 @@ class _Loader:
         return own if self._base is None or own.exists() else self._base / name
 
     def _text(self, name: str) -> str | None:
+        if name in self._texts:
+            return self._texts[name]
         path = self._path(name) if name in _INHERITED or name.startswith("prompts/") else self.folder / name
         try:
             return read_text(path)
@@ -165,12 +179,35 @@ class _Loader:
                     f"scenarios.yaml:{line}: the id '{entry.id}' is already used (line {seen[entry.id]})"
                 )
             seen.setdefault(entry.id, line)
+            if entry.checks:
+                self._checks[entry.id] = entry.checks
+                self._check_lines |= {(entry.id, flag): located.line((index, "checks", flag)) for flag in entry.checks}
             variables = self._variables(suite_file, entry, located, index)
             if variables is not None:
                 rendered = self._rendered("scenario.md", template, 1, variables, f"scenario {entry.id}")
                 if rendered is not None:
                     scenarios.append(Scenario(entry.id, entry.factors, variables, rendered, suite_file.cluster))
         return tuple(scenarios)
+
+    def _with_checks(self, rubric: Rubric) -> Rubric | None:
+        """Return the rubric with the scenarios' checks; None if a check can't be used."""
+        problems = check_problems(rubric, "rubric.md")
+        if rubric.scenario_checks:
+            problems.append("rubric.md:1: scenario_checks: declare a scenario's checks in scenarios.yaml ('checks:')")
+        declared = {flag for own in self._checks.values() for flag in own}
+        problems += [
+            f"rubric.md:1: flag '{name}' is checked by scenario, and no scenario has a check for it; add 'checks:' "
+            f"with '{name}' to a scenario"
+            for name, flag in rubric.flags.items()
+            if flag.check == BY_SCENARIO and name not in declared
+        ]
+        for scenario, own in self._checks.items():
+            for flag, check in own.items():
+                if problem := _scenario_check_problem(rubric, flag, check):
+                    line = self._check_lines[scenario, flag]
+                    problems.append(f"scenarios.yaml:{line}: scenario '{scenario}': checks.{flag}: {problem}")
+        self.problems += problems
+        return None if problems else with_scenario_checks(rubric, self._checks)
 
     def _anchors(self, scenarios: tuple[Scenario, ...], rubric: Rubric | None) -> tuple[GoldItem, ...]:
         """Read the anchors, which are optional; without them, a judge's drift can't be measured."""
@@ -283,6 +320,16 @@ class _Loader:
             if not any(known.startswith(message.split(" (for ")[0]) for known in self.problems):
                 self.problems.append(message)
             return None
+
+
+def _scenario_check_problem(rubric: Rubric, flag: str, check: Check) -> str | None:
+    if flag not in rubric.flags:
+        return f"there is no flag '{flag}' in rubric.md (it has {', '.join(rubric.flags) or 'none'})"
+    if rubric.flags[flag].check is None:
+        return f"the judge answers this flag; give it 'check: {BY_SCENARIO}' in rubric.md"
+    if check.check in (None, BY_SCENARIO):
+        return "it does not say what to check; add 'check', such as 'check: contains'"
+    return check.problem
 
 
 # The starter: a small working suite that users adapt to their own task.

@@ -1,11 +1,13 @@
 """The rubric that judges score by: a Markdown file with criteria, flags and weights in its front matter."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
+from tipbench.bench.suites.checks import BY_SCENARIO, Check, checked
 from tipbench.bench.suites.templates import split_front_matter
 from tipbench.bench.suites.validation import validated
 from tipbench.core.errors import SuiteError
@@ -41,21 +43,11 @@ class Criterion(BaseModel):
         return self
 
 
-class Flag(BaseModel):
+class Flag(Check):
     """A yes/no property, checked by code where possible; without a check, the judge must answer it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
     weight: float = Field(ge=-_MAX_WEIGHT, le=_MAX_WEIGHT)
-    check: Literal["contract", "max_chars", "max_words"] | None = None
-    limit: int | None = Field(None, ge=1)
     question: str = ""
-
-    @model_validator(mode="after")
-    def _check_limit(self) -> "Flag":
-        if (self.check in ("max_chars", "max_words")) != (self.limit is not None):
-            raise ValueError("'limit' is needed for the checks max_chars and max_words, and allowed only there")
-        return self
 
     @property
     def worst(self) -> bool:
@@ -82,9 +74,20 @@ class RubricFront(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
-    criteria: dict[Name, Criterion] = Field(min_length=1, max_length=12)
+    criteria: dict[Name, Criterion] = Field(default_factory=dict, max_length=12)
     flags: dict[Name, Flag] = Field(default_factory=dict, max_length=12)
     tolerances: Tolerances = Tolerances()
+    # Of each scenario, by flag. A suite declares them with its scenarios; they are put here when it is loaded, so that
+    # a rubric's text holds everything that scores depend on.
+    scenario_checks: dict[str, dict[Name, Check]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_criteria(self) -> "RubricFront":
+        unchecked = [name for name, flag in self.flags.items() if not flag.check]
+        if not self.criteria and (unchecked or not self.flags):
+            missing = f"flag '{unchecked[0]}' has no check" if unchecked else "there is no flag either"
+            raise ValueError(f"criteria are missing; a rubric without any needs flags that code checks, and {missing}")
+        return self
 
     @model_validator(mode="after")
     def _check_names_and_weights(self) -> "RubricFront":
@@ -110,7 +113,13 @@ class Rubric:
         self.criteria = front.criteria
         self.flags = front.flags
         self.tolerances = front.tolerances
+        self.scenario_checks = front.scenario_checks
         self.body = body
+
+    @property
+    def by_code(self) -> bool:
+        """Whether code alone scores by it: there is no criterion, and every flag has a check."""
+        return not self.criteria
 
     @property
     def score_names(self) -> tuple[str, ...]:
@@ -132,17 +141,31 @@ class Rubric:
         scores = {name: float(c.max if c.weight >= 0 else c.min) for name, c in self.criteria.items()}
         return self.composite(scores, {name: float(not f.worst) for name, f in self.flags.items()})
 
-    def checked_flags(self, candidate: str, format_ok: bool) -> dict[str, bool]:
-        """Return the flags that code can check for a candidate."""
-        checked: dict[str, bool] = {}
+    def checked_flags(self, candidate: str, format_ok: bool, scenario: str) -> dict[str, bool]:
+        """Return the flags that code can check for a candidate.
+
+        A check that the scenario declares goes before the flag's own. Where a flag is checked by scenario and this one
+        declares nothing, nothing is wrong: it has the value that is better for the composite.
+        """
+        own = self.scenario_checks.get(scenario, {})
+        found: dict[str, bool] = {}
         for name, flag in self.flags.items():
-            if flag.check == "contract":
-                checked[name] = format_ok
-            elif flag.check == "max_chars" and flag.limit:
-                checked[name] = len(candidate) > flag.limit
-            elif flag.check == "max_words" and flag.limit:
-                checked[name] = len(candidate.split()) > flag.limit
-        return checked
+            check: Check = own.get(name, flag)
+            if check.check == BY_SCENARIO:
+                found[name] = not flag.worst
+            elif check.check:
+                found[name] = checked(check, candidate, format_ok, name, flag.worst)
+        return found
+
+    def code_scores(self, candidates: Sequence[Mapping[str, bool]]) -> dict[str, float]:
+        """Return the scores of a cell that code alone scores, from the flags of its candidates: means, and composite.
+
+        Without a candidate they are the rubric's minimum.
+        """
+        if not candidates:
+            return self.lowest()
+        means = {name: sum(one[name] for one in candidates) / len(candidates) for name in self.flags}
+        return {**means, "composite": self.composite({}, means)}
 
 
 class Gap(NamedTuple):
@@ -214,3 +237,31 @@ def read_rubric(text: str, name: str, problems: list[str]) -> Rubric | None:
         in_front = located.line(("criteria", gap.criterion))
         problems.append(f"{name}:{in_front if gap.heading is None else split.body_line + gap.heading}: {gap.message}")
     return Rubric(text, front, split.body)
+
+
+def check_problems(rubric: Rubric, name: str) -> list[str]:
+    """Return what is wrong with the patterns and schemas of a rubric's own checks, by line of the file `name`."""
+    found = {flag: one.problem for flag, one in rubric.flags.items()}
+    split = split_front_matter(rubric.text)
+    if split is None or not any(found.values()):
+        return []
+    located = load_located(split.yaml, split.yaml_line)
+    return [
+        f"{name}:{located.line(('flags', flag))}: flag '{flag}': {problem}"
+        for flag, problem in found.items()
+        if problem
+    ]
+
+
+def with_scenario_checks(rubric: Rubric, checks: Mapping[str, Mapping[str, Check]]) -> Rubric:
+    """Return the rubric with the checks that scenarios declare, which become part of its text and so of its digest."""
+    split = split_front_matter(rubric.text)
+    if not checks or split is None:
+        return rubric
+    data = {
+        scenario: {name: {"check": one.check, **one.parameters} for name, one in own.items()}
+        for scenario, own in checks.items()
+    }
+    added = yaml.safe_dump({"scenario_checks": data}, width=10_000)
+    newline = "" if split.yaml.endswith("\n") else "\n"
+    return parse_rubric(f"---\n{split.yaml}{newline}{added}---\n{split.body}")

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from tipbench.bench.suites.checks import Check
 from tipbench.bench.suites.contract import Contract
 from tipbench.core.located_yaml import LocatedData
 
@@ -59,6 +60,7 @@ class ScenarioEntry(BaseModel):
     id: Slug
     factors: dict[VariableName, str]
     details: dict[VariableName, Any] = Field(default_factory=dict)
+    checks: dict[VariableName, Check] = Field(default_factory=dict)  # for this scenario, by the rubric's flags
 
 
 class PromptFront(BaseModel):

@@ -88,9 +88,20 @@ def cell_description(outcome: Outcome, rubric: RubricText) -> str:
         )
     else:
         summary = f"**Not judged yet**: {counted(len(outcome.candidates), 'candidate')}."
+        if outcome.scores:
+            summary = code_summary(outcome.scores, len(outcome.candidates))
         candidates = ["**Candidates**", _numbered(outcome)]
     about = [f"**Scenario {_cut(scenario.id, 100)}**", _quoted(scenario.text, _MAX_SCENARIO)]
     return "\n\n".join([_marked(summary), *candidates, *about])
+
+
+def code_summary(scores: Mapping[str, float], candidates: int) -> str:
+    """Summarize a cell that code has scored: the composite, and in how many candidates each flag is true."""
+    shares = [f"{markdown_text(name)} {share:.0%}" for name, share in scores.items() if name != "composite"]
+    return (
+        f"**Composite {scores['composite']:.2f}**, scored by code, no judge has read it: "
+        f"{counted(candidates, 'candidate')}; {', '.join(shares)}."
+    )
 
 
 def _numbered(answer: Answer) -> str:

@@ -1,12 +1,13 @@
 """Converts a cell to an MLflow run, and back."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
 from typing import Any
 
 from tipbench.bench.records import (
+    BY_CODE,
     BY_RULE,
     Answer,
     Failure,
@@ -31,6 +32,8 @@ _JUDGE = "tipbench.judge:"
 PENDING = "judge_pending"
 JUDGED_RUBRIC = "tipbench.judged_rubric"
 JUDGED_BY = "tipbench.judged_by"
+RUBRIC_FILE = "tipbench.rubric_file"  # the rubric's text, where another one than rubric.md has scored since
+CHECKS = "tipbench.checks"  # each candidate's flags, where code alone scores
 _FACTOR = "factor."
 _LARGEST = 1e300
 _SETTINGS = ("n_tips", "temperature", "max_tokens", "diversity")
@@ -182,6 +185,7 @@ def stored_cell(run: StoredRun) -> StoredCell:
             cluster=tags.get("tipbench.cluster"),
             model_bytes=_int_or_none(tags.get("tipbench.model_bytes")),
             parameters=_int_or_none(tags.get("tipbench.parameters")),
+            checks=tags.get(CHECKS, ""),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise StoredDataDamaged(
@@ -205,15 +209,17 @@ def stored_candidates(store: RunStore, run: StoredRun) -> StoredCandidates:
     text = store.text(run, "candidates.json")
     try:
         data: Any = json.loads(text or "")
-        return StoredCandidates(data["scenario"]["text"], data["format_ok"], tuple(data["candidates"]))
+        scenario = data["scenario"]
+        return StoredCandidates(scenario["text"], data["format_ok"], tuple(data["candidates"]), scenario.get("id", ""))
     except (ValueError, KeyError, TypeError) as error:
         raise StoredDataDamaged(f"candidates.json of run {run.run_id} can't be read: {error!r}") from error
 
 
 def stored_rubric(store: RunStore, run: StoredRun) -> str:
-    text = store.text(run, "rubric.md")
+    name = run.tags.get(RUBRIC_FILE, "rubric.md")
+    text = store.text(run, name)
     if text is None:
-        raise StoredDataDamaged(f"run {run.run_id} has no rubric.md")
+        raise StoredDataDamaged(f"run {run.run_id} has no {name}")
     return text
 
 
@@ -248,8 +254,27 @@ def _answer_tags(answer: Answer, rubric: RubricText) -> dict[str, str]:
     }
     if not answer.candidates:
         # An answer without a candidate can't be judged: it scores the rubric's minimum by rule.
-        tags |= {"tipbench.judged_rubric": rubric.digest, "tipbench.judged_by": BY_RULE}
+        tags |= {JUDGED_RUBRIC: rubric.digest, JUDGED_BY: BY_RULE}
+    elif answer.scores:
+        tags |= code_tags(rubric.digest, answer.checks)
     return tags
+
+
+def code_tags(rubric_digest: str, checks: Sequence[Mapping[str, bool]]) -> dict[str, str]:
+    """Return the tags of a cell that code has scored: by which rubric, and each candidate's flags."""
+    by_flag = {name: "".join(str(int(one[name])) for one in checks) for name in checks[0]}
+    found = json.dumps({"rubric": rubric_digest[:SHORT], "flags": by_flag})
+    return {PENDING: "false", JUDGED_RUBRIC: rubric_digest, JUDGED_BY: BY_CODE, CHECKS: found}
+
+
+def flags_by_code(checks: str, rubric_digest: str) -> list[dict[str, bool]]:
+    """Return each candidate's flags from the tag that `code_tags` wrote; none if another rubric's, or unreadable."""
+    try:
+        found = json.loads(checks)
+        by_flag: dict[str, str] = found["flags"] if found["rubric"] == rubric_digest[:SHORT] else {}
+        return [dict(zip(by_flag, map("1".__eq__, one), strict=True)) for one in zip(*by_flag.values(), strict=True)]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
 
 
 def _answer_metrics(answer: Answer, rubric: RubricText) -> dict[str, float]:
@@ -265,7 +290,7 @@ def _answer_metrics(answer: Answer, rubric: RubricText) -> dict[str, float]:
         "gen/generate_s": made.generate_s,
     }
     metrics = {key: float(value) for key, value in known.items() if value is not None}
-    return metrics if answer.candidates else {**metrics, **rubric.lowest}
+    return {**metrics, **(answer.scores if answer.candidates else rubric.lowest)}
 
 
 def _candidates_text(answer: Answer) -> str:

@@ -8,9 +8,10 @@ from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
 from tipbench.bench.compare.messages import as_data
 from tipbench.bench.compare.snapshot import rubric_of
 from tipbench.bench.compare.texts import Texts
+from tipbench.bench.judge.by_code import code_verdicts
 from tipbench.bench.judge.calibration import calibrations_in_short
 from tipbench.bench.judge.settle import effective_verdicts
-from tipbench.bench.records import StoredCell
+from tipbench.bench.records import BY_CODE, StoredCell
 from tipbench.bench.report import Evidence, load_evidence
 from tipbench.bench.suites.load import built_in_prefixes
 from tipbench.bench.tracking.batches import OF_DECISION, applied_batches, batch_runs
@@ -237,13 +238,17 @@ def _levels(cells: Sequence[StoredCell]) -> RunLevels:
 
 def _scores(store: RunStore, entry: SnapshotEntry) -> dict[str, list[CandidateScores]]:
     """Return, by run id, the scores that judges gave its candidates under the experiment's current rubric."""
-    batches = applied_batches(store, batch_runs(store, entry.snapshot.experiment), rubric_of(entry.snapshot).digest)
+    rubric = rubric_of(entry.snapshot)
+    batches = applied_batches(store, batch_runs(store, entry.snapshot.experiment), rubric.digest)
     counting = {batch.batch.judge for batch in batches if batch.counted}
     found: dict[str, list[CandidateScores]] = {}
     for judge, verdicts in effective_verdicts(batches).items():
         for (run_id, candidate), verdict in verdicts.items():
             given = (dict(verdict.scores), dict(verdict.flags), verdict.composite, verdict.note)
             found.setdefault(run_id, []).append(CandidateScores(candidate, judge, judge in counting, *given))
+    for (run_id, candidate), verdict in code_verdicts(entry.snapshot.cells, rubric).items():
+        given = ({}, dict(verdict.flags), verdict.composite, "")
+        found.setdefault(run_id, []).append(CandidateScores(candidate, BY_CODE, True, *given))
     return found
 
 

@@ -163,8 +163,7 @@ def good_tips(tips: Tips, rubric: Rubric, min_composite: float | None = None) ->
 
 
 def _is_overlong(text: str, rubric: Rubric) -> bool:
-    checked = rubric.checked_flags(text, format_ok=True)
-    return any(checked[name] for name, flag in rubric.flags.items() if flag.limit is not None and flag.worst)
+    return any(flag.holds(text, True) for flag in rubric.flags.values() if flag.limit is not None and flag.worst)
 
 
 def _category(cell: StoredCell, category: str | None) -> str:

@@ -66,7 +66,7 @@ def batch_and_file(
                 n,
                 text_digest(text),
                 text_digest(SCENARIO),
-                rubric.checked_flags(text, format_ok=True),
+                rubric.checked_flags(text, True, ""),
             ),
             SCENARIO,
             text,

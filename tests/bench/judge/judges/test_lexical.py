@@ -26,7 +26,7 @@ def batch_and_file(
 ) -> tuple[Batch, dict[str, Any]]:
     items = [
         BatchItem(
-            Slot(str(n), "run", n, text_digest(text), text_digest(scenario), rubric.checked_flags(text, True)),
+            Slot(str(n), "run", n, text_digest(text), text_digest(scenario), rubric.checked_flags(text, True, "")),
             scenario,
             text,
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tipbench.bench.engines.interface import Engine
 from tipbench.bench.judge.judges.configured import configured_judges
 from tipbench.bench.judge.judges.interface import Judge, JudgeName, Scored, not_reported
-from tipbench.bench.records import BY_RULE
+from tipbench.bench.records import BY_CODE, BY_RULE
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.core.errors import InvalidInput
 from tipbench.core.names import check_judge_name
@@ -143,7 +143,7 @@ def _checked_identity(name: str, kind: str = "") -> JudgeName:
     """Check a judge's name and return its identity; `kind` is the automatic judge that may use its own catalog name."""
     if name in CATALOG and name != kind:
         raise InvalidInput(f"'{name}' is an automatic judge (--run {name}); choose another name for this one")
-    if name == BY_RULE:
+    if name in (BY_RULE, BY_CODE):
         raise InvalidInput(f"the name '{name}' is reserved for answers that need no judge; choose another")
     check_judge_name(name)
     return JudgeName(name)
