@@ -202,7 +202,7 @@ def _growth(candidates: int, version: Features) -> Sequence[str]:
 
 def _choosing(policy: EGreedy, request: Request) -> Callable[[], None]:
     state, generator = policy.new_state(), random.Random(7)
-    return lambda: policy.learn(state, policy.choose(state, request, generator).seen, 0.5)
+    return lambda: policy.learn(state, policy.choose(state, request, generator, 0).seen, 0.5, 0)
 
 
 def _best_us(work: Callable[[], object], times: int = 30) -> float:

@@ -64,7 +64,9 @@ def simulated_users() -> BanditLog:
         action=np.array([one.chosen for one in rest]),
         reward=np.array([one.reward for one in rest]),
         logged=lives.propensities[~learned],
-        asked=np.array([chosen_by(CANDIDATE, known.states[one.user], one.request).propensities for one in rest]),
+        asked=np.array(
+            [chosen_by(CANDIDATE, known.states.at(one), one.request, one.at_ms).propensities for one in rest]
+        ),
         expected=np.array([known.model.expected(one.user, CANDIDATE.features.matrix(one.request)) for one in rest]),
     )
 

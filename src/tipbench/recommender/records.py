@@ -57,6 +57,7 @@ class Candidate(_Record):
     effort_min: Amount | None = None
     hours_since_shown: Amount | None = None  # None: never shown
     source: Source | None = None
+    judged: MaybeRate = None  # the judged composite of the run that wrote it, scaled to 0..1; None: not judged
 
 
 class CategoryProfile(_Record):

@@ -113,8 +113,8 @@ def test_acts_that_have_gone_are_no_rollback(promotions: Counted, path: Path, le
 
 
 def test_a_policy_of_a_newer_tipbench_is_refused(promotions: Counted) -> None:
-    promotions.append(V2.model_copy(update={"to": "egreedy/v3"}), 0)
-    with pytest.raises(StateRefused, match=r"'egreedy/v3' was promoted, .* knows egreedy, .*; install"):
+    promotions.append(V2.model_copy(update={"to": "egreedy/v9"}), 0)
+    with pytest.raises(StateRefused, match=r"'egreedy/v9' was promoted, .* knows egreedy, .*; install"):
         LivePolicy(promotions).current()
 
 

@@ -58,7 +58,7 @@ class Recording:
         self.learned: list[float] = []
         self._places = places
 
-    def choose(self, request: Any) -> int:
+    def choose(self, request: Any, at_ms: int) -> int:
         self.asked.append(request)
         return self._places[len(self.asked) - 1]
 

@@ -12,9 +12,10 @@ from tipbench.core.identity import derived_seed
 from tipbench.core.untrusted import shown
 from tipbench.recommender.features.interface import Features, Floats
 from tipbench.recommender.history import History
-from tipbench.recommender.policies.catalog import POLICIES
+from tipbench.recommender.policies.catalog import POLICIES, name_of, policy_of, prior_of
 from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.policies.interface import Policy
+from tipbench.recommender.prior.interface import ReadPrior
 from tipbench.recommender.records import Candidate, Context, Profile, Request
 from tipbench.recommender.simulation.user_model import Draws, Life
 from tipbench.recommender.simulation.world import Persona, World
@@ -71,8 +72,10 @@ def placebo_of(candidate: Arm, incumbent: Arm) -> Arm | None:
     return replace(candidate, name=f"{candidate.name}-placebo", policy=candidate.policy.with_features(permuted))
 
 
-def arm(name: str) -> Arm:
-    """Return the arm of a name; raise InvalidInput if there is none."""
+def arm(name: str, read_prior: ReadPrior | None = None) -> Arm:
+    """Return the arm of a name, or of the identity of a policy with a prior; raise InvalidInput if there is none."""
+    if read_prior and prior_of(name) and name_of(name) in POLICIES:
+        return Arm(name, policy_of(name, read_prior))
     if name not in ARMS:
         raise InvalidInput(f"there is no policy {shown(name)} to simulate; there are {', '.join(ARMS)}")
     return ARMS[name]
@@ -81,7 +84,7 @@ def arm(name: str) -> Arm:
 class Server(Protocol):
     """What serves a simulated user: a policy in this process, or the service over HTTP."""
 
-    def choose(self, request: Request) -> int:
+    def choose(self, request: Request, at_ms: int) -> int:
         """Return the position of the chosen candidate."""
         ...
 
@@ -95,15 +98,17 @@ class InProcess:
         self._policy = policy
         self._state = policy.new_state()
         self._seen: Floats = np.empty(0)
+        self._at_ms = 0
 
-    def choose(self, request: Request) -> int:
+    def choose(self, request: Request, at_ms: int) -> int:
         generator = EventRng(self._policy.name, request.user_id, request.event_id)
-        choice = self._policy.choose(self._state, request, generator)
-        self._seen = choice.seen
+        choice = self._policy.choose(self._state, request, generator, at_ms)
+        self._policy.show(self._state, request.candidates[choice.position].category, at_ms)
+        self._seen, self._at_ms = choice.seen, at_ms
         return choice.position
 
     def learn(self, request: Request, reward: float) -> None:  # noqa: ARG002
-        self._policy.learn(self._state, self._seen, reward)
+        self._policy.learn(self._state, self._seen, reward, self._at_ms)
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,7 @@ def roll_out(world: World, persona: Persona, seed: int, draws: Draws, arm: Arm, 
     for step in range(steps):
         profile = history.profile() if arm.profile == "by-category" else history.flat_profile()
         request = requests.build(step, life.hours_since_shown(step), profile)
-        position = server.choose(request)
+        position = server.choose(request, round(draws.at_hours[step] * 3_600_000))
         outcome = life.show(step, position)
         server.learn(request, outcome.reward)
         history.observe(request.candidates[position].category, outcome.reaction, request.context.hour, outcome.dwell_s)
