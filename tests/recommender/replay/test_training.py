@@ -40,9 +40,10 @@ def test_states_are_those_of_a_policy_that_was_there(name: str) -> None:
     assert set(known.states.by_user) == {0, 1}
     for user, state in known.states.by_user.items():
         there = policy.new_state()
-        for one in rounds.read(learned):
-            if one.user == user:
-                policy.show(there, one.request.candidates[one.chosen].category, one.at_ms)
-                seen = policy.choose(there, one.request, EventRng("any", "chance", "will-do"), one.at_ms).features
+        last = max(row for row in np.flatnonzero(learned) if users[row] == user)
+        for one in rounds.read((np.array(users) == user) & (np.arange(len(users)) <= last)):
+            seen = policy.choose(there, one.request, EventRng("any", "chance", "will-do"), one.at_ms).features
+            policy.show(there, one.request.candidates[one.chosen].category, one.at_ms)
+            if learned[one.row]:
                 policy.learn(there, seen[one.chosen], one.reward, one.at_ms)
         assert state.as_data() == there.as_data()

@@ -74,7 +74,15 @@ def test_a_policy_learns_the_reward_of_what_it_chose_and_sees_no_truth() -> None
     asked = server.asked[5].model_dump()
     assert set(asked) == {"user_id", "event_id", "context", "candidates", "profile_features"}
     assert set(asked["context"]) == {"hour", "focus_category"}
-    assert set(asked["candidates"][0]) <= {"id", "category", "len_chars", "effort_min", "hours_since_shown", "source"}
+    assert set(asked["candidates"][0]) <= {
+        "id",
+        "category",
+        "len_chars",
+        "effort_min",
+        "hours_since_shown",
+        "source",
+        "judged",
+    }
 
 
 def test_completed_dismissed_and_rewards_agree() -> None:

@@ -128,6 +128,6 @@ def show(prior: str, form: str) -> None:
 
 def _basis(record: PriorRecord) -> str:
     return (
-        f"{record.rewards:,} rewards of {counted(record.users, 'user')} for {counted(len(record.tips), 'tip')}, decided "
-        f"from {utc_minute(record.first_ms)} to {utc_minute(record.last_ms)}"
+        f"{record.rewards:,} rewards of {counted(record.users, 'user')} for {counted(len(record.tips), 'tip')}, "
+        f"decided from {utc_minute(record.first_ms)} to {utc_minute(record.last_ms)}"
     )

@@ -7,7 +7,8 @@ docs/decisions/0012.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tipbench.recommender.features import v2
 from tipbench.recommender.features.interface import Features, category_number
@@ -29,54 +30,71 @@ def rows(request: Request) -> list[list[float]]:
     return found
 
 
-class Shown:
-    """What one user was shown: the categories in the order in which they were met, and a decaying count of each.
+@dataclass
+class Impressions:
+    """A count of impressions that decays: of those before the last one, and of those at that very time.
 
-    A count is stored as it was just before the category's last impression. So a request that is sent again sees what it
-    saw the first time, and impressions may be recorded in any order.
+    The two are apart so that a request that is sent again sees what it saw the first time. Impressions may be added in
+    any order.
     """
+
+    before: float = 0.0
+    at_last: int = 0
+    last_ms: int = 0
+
+    def add(self, at_ms: int) -> None:
+        if at_ms > self.last_ms or not self.at_last:
+            self.before, self.at_last, self.last_ms = self.count(at_ms), 1, at_ms
+        elif at_ms == self.last_ms:
+            self.at_last += 1
+        else:
+            self.before += _faded(self.last_ms - at_ms)
+
+    def count(self, at_ms: int) -> float:
+        """Return the count just before this time."""
+        since_ms = at_ms - self.last_ms
+        return (self.before + self.at_last) * _faded(since_ms) if since_ms > 0 else self.before
+
+
+class Shown:
+    """What one user was shown: the categories in the order in which they were met, and the impressions of each."""
 
     OTHERS = MOST_CATEGORIES  # slot that all further categories share
     NEVER = MOST_CATEGORIES + 1  # slot of a category that was not met yet
 
-    def __init__(self, met: Sequence[tuple[str, float, int]] = (), others: tuple[float, int] = (0.0, 0)) -> None:
-        """`met` holds name, count and last time of each category, and `others` count and last time of all others."""
-        self.names = [name for name, _, _ in met]
-        self.counts = [*(count for _, count, _ in met), *[0.0] * (MOST_CATEGORIES - len(met)), others[0]]
-        self.last_ms = [*(last for _, _, last in met), *[0] * (MOST_CATEGORIES - len(met)), others[1]]
-        self._slots = {category_number(name): slot for slot, name in enumerate(self.names)}
+    def __init__(self) -> None:
+        self._names: list[str | None] = []  # by slot; None: all others
+        self.impressions: list[Impressions] = []
+        self._slots: dict[float, int] = {}
 
     def met(self) -> list[tuple[int, str | None]]:
         """Return slot and name of what was shown so far; None names all categories beyond the first 32."""
-        others = [(self.OTHERS, None)] if self.last_ms[self.OTHERS] else []
-        return [*enumerate(self.names), *others]
+        return list(enumerate(self._names))
 
     def slot(self, category: float) -> int:
         """Return the slot of a category, given by its `category_number`."""
-        return self._slots.get(category, self.NEVER if len(self.names) < MOST_CATEGORIES else self.OTHERS)
+        return self._slots.get(category, self.NEVER if len(self._slots) < MOST_CATEGORIES else self.OTHERS)
+
+    def meet(self, name: str | None) -> Impressions:
+        """Add a slot for a category, or, after 32 of them, for all others."""
+        if name is not None:
+            self._slots[category_number(name)] = len(self._names)
+        self._names.append(name)
+        self.impressions.append(Impressions())
+        return self.impressions[-1]
 
     def add(self, category: str, at_ms: int) -> None:
         slot = self.slot(category_number(category))
-        if slot == self.NEVER:
-            slot = self._slots[category_number(category)] = len(self.names)
-            self.names.append(category)
-        last = self.last_ms[slot]
-        if not last:
-            self.last_ms[slot] = at_ms
-        elif at_ms > last:
-            self.counts[slot] = (self.counts[slot] + 1) * _faded(at_ms - last)
-            self.last_ms[slot] = at_ms
+        if slot < len(self._names):
+            self.impressions[slot].add(at_ms)
         else:
-            self.counts[slot] += _faded(last - at_ms)
+            self.meet(category if slot == self.NEVER else None).add(at_ms)
 
     def tiredness(self, slot: int, at_ms: int) -> float:
         """Return how tired the user is of a slot's category at this time, from 0 to 1."""
-        if slot == self.NEVER or not self.last_ms[slot]:
+        if slot >= len(self.impressions):
             return 0.0
-        count, since_ms = self.counts[slot], at_ms - self.last_ms[slot]
-        if since_ms > 0:
-            count = (count + 1) * _faded(since_ms)
-        return min(1.0, count / _VERY_TIRED)
+        return min(1.0, self.impressions[slot].count(at_ms) / _VERY_TIRED)
 
 
 def fill_in(

@@ -1,7 +1,8 @@
 """Regression of rewards on version 3 of the features, with a prior, forgetting, and an intercept for each category.
 
-The state is weighted sums. A reward's weight is 0.99 for every six hours between its event and the user's latest one, so
-the order in which rewards arrive does not matter. The prior is no part of the state: another one needs no other sums.
+The state is weighted sums. A reward's weight is 0.99 for every six hours between its event and the user's latest one,
+so the order in which rewards arrive does not matter. The prior is no part of the state: another one needs no other
+sums.
 
 A row has one category, so the sums of the intercepts are diagonal. They are eliminated first (a Schur complement), and
 what is left to solve has 15 dimensions, however many categories a user has met.
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tipbench.recommender.features.interface import Floats
+from tipbench.recommender.features.interface import Floats, category_number
 from tipbench.recommender.features.v3 import CATEGORY, DENSE, MOST_CATEGORIES, Shown
 from tipbench.recommender.policies.choosing import read_counts
 from tipbench.recommender.policies.ridge import read_number, read_numbers, upper_triangle
@@ -95,8 +96,7 @@ class WeightedSums:
             "categories": [
                 {
                     "name": name,  # None: all categories beyond the first 32
-                    "shown": shown.counts[slot],
-                    "shown_ms": shown.last_ms[slot],
+                    "shown": vars(shown.impressions[slot]),
                     "sums": [float(self.weights[slot]), float(self.rewards[slot]), *self.crossed[slot].tolist()],
                 }
                 for slot, name in shown.met()
@@ -108,28 +108,26 @@ class WeightedSums:
         """Load sums from what `as_data` returned; raise ValueError for anything else."""
         state = cls()
         state.n, state.reward_sum = read_counts(data)
-        state.at_ms = _read_time(data, "at_ms")
+        state.at_ms = _read_count(data, "at_ms")
         upper = upper_triangle(DENSE)
         state.xx[upper] = read_numbers(data, "xx", len(upper[0]))
         state.xx.T[upper] = state.xx[upper]
         state.xr[:] = read_numbers(data, "xr", DENSE)
-        categories = data.get("categories")
-        if not isinstance(categories, list) or not all(isinstance(one, dict) for one in categories):
-            raise ValueError("categories is not a list of categories")
-        met: list[tuple[str, float, int]] = []
-        others = (0.0, 0)
-        for place, one in enumerate(categories):
-            name, count, last = one.get("name"), read_number(one, "shown"), _read_time(one, "shown_ms")
-            if isinstance(name, str) and place < MOST_CATEGORIES:
-                met.append((name, count, last))
-            elif name is None and place == MOST_CATEGORIES:
-                others = (count, last)
-            else:
-                raise ValueError(f"categories has {name!r} in place {place}")
-            sums = read_numbers(one, "sums", DENSE + 2)
-            state.weights[place], state.rewards[place], state.crossed[place] = sums[0], sums[1], sums[2:]
-        state.shown = Shown(met, others)
+        for slot, one in enumerate(_read_list(data, "categories")):
+            state._meet(slot, one)
         return state
+
+    def _meet(self, slot: int, data: Mapping[str, Any]) -> None:
+        """Load a category of the state's data."""
+        name, shown = data.get("name"), data.get("shown")
+        fits = isinstance(name, str) if slot < MOST_CATEGORIES else slot == MOST_CATEGORIES and name is None
+        if not fits or self.shown.slot(category_number(name or "")) < slot or not isinstance(shown, dict):
+            raise ValueError(f"categories has {name!r} in place {slot}")
+        impressions = self.shown.meet(name)
+        impressions.before = read_number(shown, "before")
+        impressions.at_last, impressions.last_ms = _read_count(shown, "at_last"), _read_count(shown, "last_ms")
+        sums = read_numbers(data, "sums", DENSE + 2)
+        self.weights[slot], self.rewards[slot], self.crossed[slot] = sums[0], sums[1], sums[2:]
 
     def _fade(self, at_ms: int) -> None:
         if self.n:
@@ -139,10 +137,17 @@ class WeightedSums:
         self.at_ms = at_ms
 
 
-def _read_time(data: Mapping[str, Any], key: str) -> int:
+def _read_count(data: Mapping[str, Any], key: str) -> int:
     found = data.get(key)
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise ValueError(f"{key} is {found!r}, not a time")
+        raise ValueError(f"{key} is {found!r}, not a count")
+    return found
+
+
+def _read_list(data: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    found = data.get(key)
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise ValueError(f"{key} is not a list of objects")
     return found
 
 

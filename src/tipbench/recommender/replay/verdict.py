@@ -48,8 +48,8 @@ def judge(evaluation: Evaluation, rules: Rules = RULES) -> tuple[Estimated | Non
     if not len(evaluation.columns.rewards) and evaluation.fitted:
         return None, Verdict(
             "thin",
-            f"the candidate's prior was fitted to all {evaluation.fitted:,} decisions that it could be tested on; replay "
-            "it again once more has been served",
+            f"the candidate's prior was fitted to all {evaluation.fitted:,} decisions that it could be tested on; "
+            "replay it again once more has been served",
         )
     if not len(evaluation.columns.rewards):
         return None, Verdict(

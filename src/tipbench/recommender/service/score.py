@@ -17,8 +17,8 @@ class RankedOut(BaseModel):
 
 class ScoreOut(BaseModel):
     """The tip to show. `propensity`: the probability of this choice; `n`: the number of rewards known by then;
-    `prior`: the population prior, if the
-    policy has one; `ranking`: best first. If a request is repeated after more was learned, the ranking holds only the chosen tip.
+    `prior`: the population prior, if the policy has one; `ranking`: best first. If a request is repeated after more was
+    learned or shown, the ranking holds only the chosen tip.
     """
 
     event_id: str
