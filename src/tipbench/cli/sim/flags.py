@@ -10,9 +10,11 @@ from typing import Any, Literal, TypeVar
 import click
 
 from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
 from tipbench.recommender.simulation.gate import FIRST_SEED
 from tipbench.recommender.simulation.subprocess_runner import SimulationRequest
 from tipbench.recommender.simulation.world import World
+from tipbench.recommender.store.moving import read_priors
 from tipbench.server.jobs.simulation_asked import open_world
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -57,6 +59,7 @@ class Flags:
             steps=self.steps,
             offered=self.offered,
             http=self.http,
+            priors=read_priors(policies, Settings()),
         )
 
     def changed(self) -> tuple[str, ...]:
