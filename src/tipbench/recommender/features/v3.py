@@ -10,23 +10,38 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tipbench.recommender.features import v2
-from tipbench.recommender.features.interface import Features, category_number
+import numpy as np
+
+from tipbench.recommender.features import v1, v2
+from tipbench.recommender.features.interface import Features, Floats, category_number
 from tipbench.recommender.records import Request
 
 NAMES = (*v2.NAMES, "tiredness", "judged", "tip_reward", "category")
 DENSE = len(NAMES) - 1  # numbers that are regressed on as they are
-_TIREDNESS, _TIP_REWARD, CATEGORY = (NAMES.index(name) for name in ("tiredness", "tip_reward", "category"))
+_TIREDNESS, _JUDGED, _TIP_REWARD, CATEGORY = range(DENSE - 3, DENSE + 1)
 MOST_CATEGORIES = 32  # of one user; all others share an intercept and a tiredness
 _FADES_AFTER_MS = 24 * 3_600_000
 _VERY_TIRED = 4.0  # impressions within a day
 
 
+class _Version3(Features):
+    """Computes the matrix directly: most of a row is its category's, and is computed once for all of its candidates."""
+
+    def matrix(self, request: Request) -> Floats:
+        found = np.empty((len(request.candidates), len(NAMES)))
+        found[:, : len(v1.NAMES)] = v1.rows(request)
+        by_category = v2.profile_features(request)
+        place = {category: place for place, category in enumerate(by_category)}
+        table = [(*profile, 0.0, 0.0, 0.0, category_number(category)) for category, profile in by_category.items()]
+        found[:, len(v1.NAMES) :] = np.array(table)[[place[candidate.category] for candidate in request.candidates]]
+        judged = [candidate.judged for candidate in request.candidates]
+        if any(value is not None for value in judged):
+            found[:, _JUDGED] = [0.0 if value is None else 2 * value - 1 for value in judged]
+        return found
+
+
 def rows(request: Request) -> list[list[float]]:
-    found = v2.rows(request)
-    for row, candidate in zip(found, request.candidates, strict=True):
-        judged = candidate.judged
-        row += (0.0, 0.0 if judged is None else 2 * judged - 1, 0.0, category_number(candidate.category))
+    found: list[list[float]] = V3.matrix(request).tolist()
     return found
 
 
@@ -97,15 +112,15 @@ class Shown:
         return min(1.0, self.impressions[slot].count(at_ms) / _VERY_TIRED)
 
 
-def fill_in(
-    rows: list[list[float]], request: Request, shown: Shown, tips: Mapping[str, float], at_ms: int
-) -> list[int]:
+def fill_in(features: Floats, request: Request, shown: Shown, tips: Mapping[str, float], at_ms: int) -> list[int]:
     """Fill in what the request does not tell, from what was shown and what tips earned; return each row's slot."""
-    slots = [shown.slot(row[CATEGORY]) for row in rows]
-    tiredness = {slot: shown.tiredness(slot, at_ms) for slot in set(slots)}
-    for row, slot, candidate in zip(rows, slots, request.candidates, strict=True):
-        row[_TIREDNESS] = tiredness[slot]
-        row[_TIP_REWARD] = tips.get(candidate.id, 0.0)
+    categories = features[:, CATEGORY].tolist()
+    slot_of = {category: shown.slot(category) for category in set(categories)}
+    slots = [slot_of[category] for category in categories]
+    tiredness = {slot: shown.tiredness(slot, at_ms) for slot in slot_of.values()}
+    features[:, _TIREDNESS] = [tiredness[slot] for slot in slots]
+    if tips:
+        features[:, _TIP_REWARD] = [tips.get(candidate.id, 0.0) for candidate in request.candidates]
     return slots
 
 
@@ -113,4 +128,4 @@ def _faded(ms: int) -> float:
     return math.exp(-ms / _FADES_AFTER_MS)
 
 
-V3 = Features("v3", NAMES, rows)
+V3 = _Version3("v3", NAMES, rows)

@@ -27,63 +27,61 @@ _PERIOD_MS = 6 * 3_600_000
 class Posterior(NamedTuple):
     """The distribution of one user's coefficients: of the dense features, and of the intercept of each slot."""
 
-    theta: Floats
-    intercepts: Floats
-    covariance: Floats  # of the dense coefficients, without the noise's factor
-    shift: Floats  # by slot: how the intercept depends on the dense coefficients
-    intercept_variance: Floats  # by slot, given the dense coefficients
+    precision: Floats  # of the dense coefficients, times the noise, with what they predict of rewards as a last column
+    intercept_precision: Floats  # by slot, given the dense coefficients, times the noise
+    shift: Floats  # by slot: how the intercept depends on the dense coefficients; last, what it is without them
 
-    def means(self, features: Floats, slots: list[int]) -> Floats:
-        means: Floats = features @ self.theta + self.intercepts[slots]
-        return means
+    def rewards(self, features: Floats, slots: list[int]) -> tuple[Floats, Floats]:
+        """Return the expected reward of each row, and its variance in units of the noise."""
+        shift = self.shift[slots]
+        apart = features - shift[:, :DENSE]
+        solved = np.linalg.solve(self.precision[:, :DENSE], np.vstack((apart, self.precision[:, DENSE])).T)
+        means: Floats = apart @ solved[:, -1] + shift[:, DENSE]
+        variances: Floats = np.einsum("ij,ji->i", apart, solved[:, :-1]) + 1 / self.intercept_precision[slots]
+        return means, variances
 
-    def variances(self, features: Floats, slots: list[int]) -> Floats:
-        apart = features - self.shift[slots]
-        variances: Floats = ((apart @ self.covariance) * apart).sum(axis=1) + self.intercept_variance[slots]
-        return variances
+    def coefficients(self) -> tuple[Floats, Floats]:
+        """Return the means: of the dense coefficients, and of the intercept of each slot."""
+        theta: Floats = np.linalg.solve(self.precision[:, :DENSE], self.precision[:, DENSE])
+        return theta, self.shift[:, DENSE] - self.shift[:, :DENSE] @ theta
 
 
 class WeightedSums:
-    """One user's sums, as they are at the time of the latest event."""
+    """One user's sums, as they are at the time of the latest event.
+
+    They are in one array: rows are dense features, then slots; columns are dense features, then the reward. The first
+    feature is always 1, so a slot's first column is also its sum of weights.
+    """
 
     def __init__(self) -> None:
         self.n = 0
         self.reward_sum = 0.0
         self.at_ms = 0
         self.shown = Shown()
-        self.xx: Floats = np.zeros((DENSE, DENSE))
-        self.xr: Floats = np.zeros(DENSE)
-        self.crossed: Floats = np.zeros((_SLOTS, DENSE))  # by slot: the sum of its rows
-        self.weights: Floats = np.zeros(_SLOTS)
-        self.rewards: Floats = np.zeros(_SLOTS)
+        self.sums: Floats = np.zeros((DENSE + _SLOTS, DENSE + 1))
 
     def learn(self, seen: Floats, reward: float, at_ms: int) -> None:
         weight = 1.0
         if at_ms > self.at_ms:
-            self._fade(at_ms)
+            self.sums *= remembered(at_ms - self.at_ms)
+            self.at_ms = at_ms
         else:
             weight = remembered(self.at_ms - at_ms)
-        x = seen[:DENSE]
-        weighted = weight * x
-        slot = self.shown.slot(float(seen[CATEGORY]))
-        self.xx += weighted[:, None] * x
-        self.xr += reward * weighted
-        self.crossed[slot] += weighted
-        self.weights[slot] += weight
-        self.rewards[slot] += weight * reward
+        row = seen.copy()
+        row[CATEGORY] = reward  # both are last
+        weighted = weight * row
+        self.sums[:DENSE] += row[:DENSE, None] * weighted
+        self.sums[DENSE + self.shown.slot(float(seen[CATEGORY]))] += weighted
         self.n += 1
         self.reward_sum += reward
 
     def posterior(self, prior: Prior, at_ms: int) -> Posterior:
         """Return what is known at this time, with the prior."""
-        kept = remembered(max(0, at_ms - self.at_ms)) if self.n else 0.0
-        precision = kept * self.weights + prior.intercept_precision
-        crossed = kept * self.crossed
-        rewards = kept * self.rewards
-        shift = crossed / precision[:, None]
-        covariance = np.linalg.inv(kept * self.xx + prior.precision - crossed.T @ shift)
-        theta = covariance @ (kept * self.xr + prior.pull - rewards @ shift)
-        return Posterior(theta, (rewards - crossed @ theta) / precision, covariance, shift, 1 / precision)
+        sums = self.sums * remembered(at_ms - self.at_ms) if at_ms > self.at_ms else self.sums
+        slots = sums[DENSE:]
+        precision = slots[:, 0] + prior.intercept_precision
+        shift = slots / precision[:, None]
+        return Posterior(sums[:DENSE] - slots[:, :DENSE].T @ shift + prior.pull, precision, shift)
 
     def as_data(self) -> dict[str, Any]:
         shown = self.shown
@@ -91,13 +89,13 @@ class WeightedSums:
             "n": self.n,
             "reward_sum": self.reward_sum,
             "at_ms": self.at_ms,
-            "xx": self.xx[upper_triangle(DENSE)].tolist(),
-            "xr": self.xr.tolist(),
+            "xx": self.sums[upper_triangle(DENSE)].tolist(),
+            "xr": self.sums[:DENSE, DENSE].tolist(),
             "categories": [
                 {
                     "name": name,  # None: all categories beyond the first 32
                     "shown": vars(shown.impressions[slot]),
-                    "sums": [float(self.weights[slot]), float(self.rewards[slot]), *self.crossed[slot].tolist()],
+                    "sums": self.sums[DENSE + slot].tolist(),
                 }
                 for slot, name in shown.met()
             ],
@@ -110,9 +108,10 @@ class WeightedSums:
         state.n, state.reward_sum = read_counts(data)
         state.at_ms = _read_count(data, "at_ms")
         upper = upper_triangle(DENSE)
-        state.xx[upper] = read_numbers(data, "xx", len(upper[0]))
-        state.xx.T[upper] = state.xx[upper]
-        state.xr[:] = read_numbers(data, "xr", DENSE)
+        xx = state.sums[:DENSE, :DENSE]
+        xx[upper] = read_numbers(data, "xx", len(upper[0]))
+        xx.T[upper] = xx[upper]
+        state.sums[:DENSE, DENSE] = read_numbers(data, "xr", DENSE)
         for slot, one in enumerate(_read_list(data, "categories")):
             state._meet(slot, one)
         return state
@@ -126,15 +125,7 @@ class WeightedSums:
         impressions = self.shown.meet(name)
         impressions.before = read_number(shown, "before")
         impressions.at_last, impressions.last_ms = _read_count(shown, "at_last"), _read_count(shown, "last_ms")
-        sums = read_numbers(data, "sums", DENSE + 2)
-        self.weights[slot], self.rewards[slot], self.crossed[slot] = sums[0], sums[1], sums[2:]
-
-    def _fade(self, at_ms: int) -> None:
-        if self.n:
-            kept = remembered(at_ms - self.at_ms)
-            for sums in (self.xx, self.xr, self.crossed, self.weights, self.rewards):
-                sums *= kept
-        self.at_ms = at_ms
+        self.sums[DENSE + slot] = read_numbers(data, "sums", DENSE + 1)
 
 
 def _read_count(data: Mapping[str, Any], key: str) -> int:

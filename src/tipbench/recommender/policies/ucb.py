@@ -51,14 +51,10 @@ class Ucb:
         return self.decay.after(state.n)
 
     def choose(self, state: WeightedSums, request: Request, generator: Generator, at_ms: int) -> Choice:
-        rows = self.features.rows(request)
-        slots = fill_in(rows, request, state.shown, self.prior.tips, at_ms)
-        features = np.array(rows)
-        dense = features[:, :DENSE]
-        posterior = state.posterior(self.prior, at_ms)
-        scores = posterior.means(dense, slots)
-        if self.sds:
-            scores += self.sds * np.sqrt(self.prior.noise * posterior.variances(dense, slots))
+        features = self.features.matrix(request)
+        slots = fill_in(features, request, state.shown, self.prior.tips, at_ms)
+        means, variances = state.posterior(self.prior, at_ms).rewards(features[:, :DENSE], slots)
+        scores = means + self.sds * np.sqrt(self.prior.noise * variances) if self.sds else means
         return draw_choice(scores, self.epsilon(state), features, generator)
 
     def show(self, state: WeightedSums, category: str, at_ms: int) -> None:
@@ -70,11 +66,10 @@ class Ucb:
     def explain(self, state: WeightedSums) -> dict[str, Any]:
         """Return the coefficients as they are at the time of the latest event."""
         posterior = state.posterior(self.prior, state.at_ms)
-        intercepts = {
-            f"category {name or 'others'}": float(posterior.intercepts[slot]) for slot, name in state.shown.met()
-        }
+        theta, intercepts = posterior.coefficients()
+        by_category = {f"category {name or 'others'}": float(intercepts[slot]) for slot, name in state.shown.met()}
         return {
             "lambda": self.prior.intercept_precision,
-            "theta": dict(zip(self.features.names, posterior.theta.tolist(), strict=False)) | intercepts,
-            "condition": float(np.linalg.cond(posterior.covariance)),
+            "theta": dict(zip(self.features.names, theta.tolist(), strict=False)) | by_category,
+            "condition": float(np.linalg.cond(posterior.precision[:, :DENSE])),
         }

@@ -58,15 +58,12 @@ class _Columns:
     """The sums of all users as arrays, whose first axis is the user."""
 
     def __init__(self, users: Sequence[UserSums]) -> None:
-        states = [user.sums for user in users]
-        self.xx = np.array([state.xx for state in states])
-        self.xr = np.array([state.xr for state in states])
-        self.crossed = np.array([state.crossed for state in states])
-        self.weights = np.array([state.weights for state in states])
-        self.rewards = np.array([state.rewards for state in states])
+        sums = np.array([user.sums.sums for user in users])
+        slots = sums[:, DENSE:]
+        slots = slots[:, slots[:, :, 0].any(axis=0)]  # those that anybody has met
+        self.xx, self.xr = sums[:, :DENSE, :DENSE], sums[:, :DENSE, DENSE]
+        self.crossed, self.weights, self.rewards = slots[:, :, :DENSE], slots[:, :, 0], slots[:, :, DENSE]
         self.squares = np.array([user.squares for user in users])
-        used = np.flatnonzero(self.weights.any(axis=0))
-        self.crossed, self.weights, self.rewards = self.crossed[:, used], self.weights[:, used], self.rewards[:, used]
         self.met = self.weights > 0
 
     def improved(self, prior: Fitted) -> Fitted:

@@ -32,9 +32,8 @@ class Prior:
 
     @cached_property
     def pull(self) -> Floats:
-        """The precision times the mean."""
-        pull: Floats = self.precision @ self.mean
-        return pull
+        """The precision, and the precision times the mean as a last column: what is added to a user's sums."""
+        return np.column_stack((self.precision, self.precision @ self.mean))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Prior) and self.digest == other.digest
