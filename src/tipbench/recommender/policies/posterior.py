@@ -69,9 +69,8 @@ class WeightedSums:
             weight = remembered(self.at_ms - at_ms)
         row = seen.copy()
         row[CATEGORY] = reward  # both are last
-        weighted = weight * row
-        self.sums[:DENSE] += row[:DENSE, None] * weighted
-        self.sums[DENSE + self.shown.slot(float(seen[CATEGORY]))] += weighted
+        self.sums[:DENSE] += weight * (row[:DENSE, None] * row)  # in this order it stays symmetric to the bit
+        self.sums[DENSE + self.shown.slot(float(seen[CATEGORY]))] += weight * row
         self.n += 1
         self.reward_sum += reward
 
