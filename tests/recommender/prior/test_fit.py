@@ -64,9 +64,7 @@ def test_what_comes_after_a_reset_counts(log: Path, tmp_path: Path) -> None:
 
 
 def test_too_few_users_are_refused(log: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        InvalidInput, match=r"rewards of 12 users, and a prior takes 100; serve more .* --min-users"
-    ):
+    with pytest.raises(InvalidInput, match=r"rewards of 12 users, and a prior takes 100; serve more .* --min-users"):
         fit_prior(log)
     with pytest.raises(InvalidInput, match="has rewards of 0 users, and a prior takes 1;"):
         fit_prior(tmp_path, 0)

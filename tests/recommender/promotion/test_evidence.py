@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.recommender.gates import BACK, HELD, LINUCB, V2, Change, held_gate, held_replay, promoted
+from tests.recommender.prior.priors import prior_content
 from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateRefused
 from tipbench.recommender.promotion import evidence as promoting
 from tipbench.recommender.promotion.evidence import (
@@ -23,6 +24,8 @@ from tipbench.recommender.promotion.files import FilePromotions
 from tipbench.recommender.promotion.gate_records import gate_records
 from tipbench.recommender.simulation import gate
 from tipbench.recommender.simulation.gate import Rules
+from tipbench.recommender.simulation.outcome import arm_data
+from tipbench.recommender.simulation.rollout import arm
 from tipbench.recommender.store.files import FileStore
 from tipbench.server.jobs.simulation_asked import built_in_world, open_world, world_file
 
@@ -293,3 +296,45 @@ def test_a_policy_that_has_changed_since_is_told(store: FileStore, promotions: F
         assert changed_since(store) == []
     promotions.append(V2.model_copy(update={"candidate": {**V2.candidate, "feature_version": "v2-beta"}}), 2)
     assert changed_since(store) == ["egreedy/v2's feature version was 'v2-beta', but is 'v2' now"]
+
+
+def test_another_prior_for_the_live_policy_is_another_candidate(
+    promote: Promote, store: FileStore, promotions: FilePromotions, home: Path
+) -> None:
+    first, second = (f"ucb/v3@{store.priors.put(prior_content(noise=noise))}" for noise in (1.0, 2.0))
+
+    def gate_of(candidate: str, incumbent: str) -> str:
+        def change(result: dict[str, Any]) -> None:
+            arms = [arm_data(arm(name, store.priors.read)) for name in (candidate, incumbent)]
+            result["plan"]["arms"][:2] = arms
+
+        return held_gate(home, change=change)
+
+    gate_of(first, "egreedy")
+    decided = promote(first)
+    assert (decided.act.left, decided.act.to) == ("egreedy", first)
+    assert decided.act.candidate["parameters"]["prior"] == first.partition("@")[2]
+    promotions.append(decided.act, 0)
+    assert changed_since(store) == []
+    with pytest.raises(Conflict, match=f"{first} is live already"):
+        promote(first)
+    with pytest.raises(PromotionRefused, match=f"run one: .* --candidate {second} --incumbent {first}$"):
+        promote(second)
+    gate_of(second, first)
+    promotions.append(promote(second).act, 1)
+    assert rollback(store, 7).act.to == first
+
+
+def test_a_prior_that_is_gone_is_said(store: FileStore, promotions: FilePromotions) -> None:
+    gone = f"ucb/v3@{'0' * 16}"
+    promotions.append(V2.model_copy(update={"to": gone}), 0)
+    assert changed_since(store) == [f"it can't be served: {_no_prior(store)}"]
+    promotions.append(promoted("egreedy/v2", "linucb").model_copy(update={"left": gone}), 1)
+    with pytest.raises(NotFound, match="there is no prior 0000000000000000"):
+        rollback(store, 7)
+
+
+def _no_prior(store: FileStore) -> str:
+    with pytest.raises(NotFound) as error:
+        store.priors.read("0" * 16)
+    return str(error.value)
