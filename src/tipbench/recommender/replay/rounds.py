@@ -6,10 +6,10 @@ from there one at a time, in the order of time. So memory does not depend on the
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from tipbench.recommender.records import Request
 RowMask = NDArray[np.bool_]
 _NO_DECISION, _NO_CHANCE, _NO_CHOICE, _USABLE = range(4)
 _ROUNDING = 1e-9
+_MOST_OPEN = 200  # files
 
 
 class Round(NamedTuple):
@@ -162,18 +163,23 @@ class _RoundReader:
     decided_ms: NDArray[np.int64]
 
     def read(self, mask: RowMask) -> Iterator[Round]:
-        """Yield the masked rounds in the order of time; a file is opened again whenever another one comes between."""
+        """Yield the masked rounds in the order of time."""
         rows = np.flatnonzero(mask)
         in_order = rows[np.lexsort((self.start[rows], self.file[rows], self.decided_ms[rows]))].tolist()
-        for number, of_file in groupby(in_order, key=lambda row: int(self.file[row])):
-            path = self.paths[number]
-            with path.open("rb") as lines:
-                for row in of_file:
-                    lines.seek(self.start[row])
-                    try:
-                        yield self._round(row, from_json(lines.readline()))
-                    except (KeyError, TypeError, ValueError) as error:
-                        raise wrong_kind_error(path, error) from error
+        with ExitStack() as opened:
+            files: dict[int, BinaryIO] = {}  # those of several workers take turns
+            for row in in_order:
+                number = int(self.file[row])
+                if number not in files:
+                    if len(files) == _MOST_OPEN:
+                        opened.close()
+                        files.clear()
+                    files[number] = opened.enter_context(self.paths[number].open("rb"))
+                files[number].seek(self.start[row])
+                try:
+                    yield self._round(row, from_json(files[number].readline()))
+                except (KeyError, TypeError, ValueError) as error:
+                    raise wrong_kind_error(self.paths[number], error) from error
 
     def _round(self, row: int, entry: Mapping[str, Any]) -> Round:
         request = Request.model_validate(entry["request"])
