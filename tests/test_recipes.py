@@ -282,7 +282,7 @@ def test_a_policy(tree: Tree) -> None:
     tree.add(f"{folder}/round_robin.py", POLICY)
     tree.change(
         f"{folder}/catalog.py",
-        ('EGreedy("egreedy", V1), ', 'EGreedy("egreedy", V1), RoundRobin("round-robin", V1), '),
+        ('EGreedy("egreedy", V1),', 'EGreedy("egreedy", V1),\n        RoundRobin("round-robin", V1),'),
         (
             "\n\nSERVED: ",
             "\nfrom tipbench.recommender.policies.round_robin import RoundRobin\n\nSERVED: ",
