@@ -10,8 +10,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from tipbench.recommender.features import v1, v2
 from tipbench.recommender.features.interface import Features, Floats, category_number
 from tipbench.recommender.records import Request
@@ -24,24 +22,16 @@ _FADES_AFTER_MS = 24 * 3_600_000
 _VERY_TIRED = 4.0  # impressions within a day
 
 
-class _Version3(Features):
-    """Computes the matrix directly: most of a row is its category's, and is computed once for all of its candidates."""
-
-    def matrix(self, request: Request) -> Floats:
-        found = np.empty((len(request.candidates), len(NAMES)))
-        found[:, : len(v1.NAMES)] = v1.rows(request)
-        by_category = v2.profile_features(request)
-        place = {category: place for place, category in enumerate(by_category)}
-        table = [(*profile, 0.0, 0.0, 0.0, category_number(category)) for category, profile in by_category.items()]
-        found[:, len(v1.NAMES) :] = np.array(table)[[place[candidate.category] for candidate in request.candidates]]
-        judged = [candidate.judged for candidate in request.candidates]
-        if any(value is not None for value in judged):
-            found[:, _JUDGED] = [0.0 if value is None else 2 * value - 1 for value in judged]
-        return found
-
-
 def rows(request: Request) -> list[list[float]]:
-    found: list[list[float]] = V3.matrix(request).tolist()
+    found = v1.rows(request)
+    by_category = {
+        category: (*profile, 0.0, 0.0, 0.0, category_number(category))
+        for category, profile in v2.profile_features(request).items()
+    }
+    for row, candidate in zip(found, request.candidates, strict=True):
+        row += by_category[candidate.category]
+        if candidate.judged is not None:
+            row[_JUDGED] = 2 * candidate.judged - 1
     return found
 
 
@@ -128,4 +118,4 @@ def _faded(ms: int) -> float:
     return math.exp(-ms / _FADES_AFTER_MS)
 
 
-V3 = _Version3("v3", NAMES, rows)
+V3 = Features("v3", NAMES, rows)

@@ -35,9 +35,9 @@ class Posterior(NamedTuple):
         """Return the expected reward of each row, and its variance in units of the noise."""
         shift = self.shift[slots]
         apart = features - shift[:, :DENSE]
-        solved = np.linalg.solve(self.precision[:, :DENSE], np.vstack((apart, self.precision[:, DENSE])).T)
-        means: Floats = apart @ solved[:, -1] + shift[:, DENSE]
-        variances: Floats = np.einsum("ij,ji->i", apart, solved[:, :-1]) + 1 / self.intercept_precision[slots]
+        covariance = np.linalg.inv(self.precision[:, :DENSE])
+        means: Floats = apart @ (covariance @ self.precision[:, DENSE]) + shift[:, DENSE]
+        variances: Floats = ((apart @ covariance) * apart).sum(axis=1) + 1 / self.intercept_precision[slots]
         return means, variances
 
     def coefficients(self) -> tuple[Floats, Floats]:
