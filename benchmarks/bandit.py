@@ -2,6 +2,7 @@
 
     .venv/bin/python -m benchmarks.bandit             # installs the peers on demand: a minute and 750 MB
     .venv/bin/python -m benchmarks.bandit --rounds 21
+    .venv/bin/python -m benchmarks.bandit --versions  # our own versions alone, without peers
 
 All take the same decisions, each in a process and an environment of its own, in turns, on one core. A ratio is the
 median of the rounds' ratios, so that a machine that is slow for a while is slow for both. Peers get features that are
@@ -18,10 +19,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from statistics import median
 from timeit import Timer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,12 +36,15 @@ from benchmarks.parts.tip_requests import tip_request
 from tipbench.recommender.features.interface import Features
 from tipbench.recommender.features.v1 import V1
 from tipbench.recommender.features.v2 import V2
+from tipbench.recommender.policies.catalog import POLICIES
 from tipbench.recommender.policies.egreedy import EGreedy
+from tipbench.recommender.policies.interface import Policy
 from tipbench.recommender.records import Request
 
 CANDIDATES = 20
 DECISIONS = 1000
 GROWTH = (5, 20, 50, 200)
+MOST_TIMES_V2 = 1.3
 ROUND_S = 0.25
 VOWPAL_WABBIT = ("vowpal-wabbit-next==0.7.0", "numpy==2.4.6")
 MABWISER = ("mabwiser==2.7.4", "numpy==2.4.6")
@@ -200,9 +205,47 @@ def _growth(candidates: int, version: Features) -> Sequence[str]:
     return f"{version.version}, D={version.dimensions}", str(candidates), *(f"{time:.0f}" for time in times)
 
 
+def versions_us() -> dict[str, float]:
+    """By policy, the time to choose among 20 candidates and to learn, when each has its short goes in turn.
+
+    The least of many: the machine may be busy.
+    """
+    requests = drawn_requests(CANDIDATES, 50)
+    goes = {name: _serving(POLICIES[name], requests) for name in ("egreedy/v2", "egreedy/v3", "ucb/v3")}
+    best = dict.fromkeys(goes, float("inf"))
+    for _ in range(2000):
+        for name, go in goes.items():
+            best[name] = min(best[name], Timer(go).timeit(5) / 5 * 1e6)
+    return best
+
+
+def _serving(policy: Policy[Any], requests: list[Request]) -> Callable[[], None]:
+    """One decision an hour, as the service makes it: choose, show, learn."""
+    state, generator, number = policy.new_state(), random.Random(7), count(1)
+
+    def go() -> None:
+        hour = next(number)
+        request, at_ms = requests[hour % len(requests)], hour * 3_600_000
+        choice = policy.choose(state, request, generator, at_ms)
+        policy.show(state, request.candidates[choice.position].category, at_ms)
+        policy.learn(state, choice.seen, 0.5, at_ms)
+
+    return go
+
+
+def show_versions() -> bool:
+    """Version 3 does more than version 2, and may take 1.3 times its time."""
+    best = versions_us()
+    rows = [(name, f"{us:.0f}", f"{us / best['egreedy/v2']:.2f}") for name, us in best.items()]
+    show(f"Choose and learn, {CANDIDATES} candidates, from requests", ("policy", "µs", "times egreedy/v2"), rows)
+    within = best["ucb/v3"] <= MOST_TIMES_V2 * best["egreedy/v2"]
+    out.print(f"ucb/v3: at most {MOST_TIMES_V2} times egreedy/v2 {'kept' if within else 'BROKEN'}")
+    return within
+
+
 def _choosing(policy: EGreedy, request: Request) -> Callable[[], None]:
     state, generator = policy.new_state(), random.Random(7)
-    return lambda: policy.learn(state, policy.choose(state, request, generator).seen, 0.5)
+    return lambda: policy.learn(state, policy.choose(state, request, generator, 0).seen, 0.5, 0)
 
 
 def _best_us(work: Callable[[], object], times: int = 30) -> float:
@@ -212,7 +255,11 @@ def _best_us(work: Callable[[], object], times: int = 30) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=11, help="how often each has its turn")
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--versions", action="store_true", help="only our own versions beside each other")
+    asked = parser.parse_args()
+    if asked.versions:
+        return 0 if show_versions() else 1
+    rounds = asked.rounds
     with scratch_folders() as new_folder:
         folder = new_folder()
         blind = write_task(folder)
@@ -220,6 +267,7 @@ def main() -> int:
     show_beside(turns, blind)
     show_growth()
     kept_promises = [
+        show_versions(),
         verdict(f"{VW.name} / {OURS.name}", ratio(turns, VW, OURS), 5),
         verdict(f"{OBP_GREEDY.name} / {OURS.name}", ratio(turns, OBP_GREEDY, OURS), 2),
         verdict(f"{OBP_UCB.name} / {OUR_UCB.name}", ratio(turns, OBP_UCB, OUR_UCB), 2),

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,13 +29,14 @@ from tipbench.core.paths import decisions_folder
 from tipbench.recommender.features.v1 import V1
 from tipbench.recommender.policies.catalog import POLICIES
 from tipbench.recommender.policies.egreedy import Decay, EGreedy
+from tipbench.recommender.policies.interface import Policy
 from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Columns, Estimated, first_part, train
 from tipbench.server.jobs.simulation_asked import built_in_world
 
 LARGEST_DIFFERENCE = 1e-6
 KNOWN = {"truth": 0.96343402, IPS: 0.98103843}  # of obp's digits, as its README has them
 SIZES, STEPS = (10_000, 100_000), 200
-CANDIDATE = POLICIES["egreedy/v2"]
+CANDIDATES = ("egreedy/v2", "ucb/v3")
 _ROOT = Path(__file__).parents[1]
 Result = TypeVar("Result")
 
@@ -54,18 +55,20 @@ def estimates(log: BanditLog) -> dict[str, float]:
     return {name: estimate.value for name, estimate in found.values.items()}
 
 
-def simulated_users() -> BanditLog:
+def simulated_users(candidate: Policy[Any]) -> BanditLog:
     """40 users of 200 decisions; the candidate knows the first half."""
     lives = logged(drawn_users(built_in_world(2), 40, STEPS, 1), EGreedy("egreedy", V1, decay=Decay(floor=0.2)))
     learned = first_part(lives.rounds, 0.5)
-    known = train(lives.rounds, CANDIDATE, learned)
+    known = train(lives.rounds, candidate, learned)
     rest = list(lives.rounds.read(~learned))
     return BanditLog(
         action=np.array([one.chosen for one in rest]),
         reward=np.array([one.reward for one in rest]),
         logged=lives.propensities[~learned],
-        asked=np.array([chosen_by(CANDIDATE, known.states[one.user], one.request).propensities for one in rest]),
-        expected=np.array([known.model.expected(one.user, CANDIDATE.features.matrix(one.request)) for one in rest]),
+        asked=np.array(
+            [chosen_by(candidate, known.states.at(one), one.request, one.at_ms).propensities for one in rest]
+        ),
+        expected=np.array([known.model.expected(one.user, known.model.features.matrix(one.request)) for one in rest]),
     )
 
 
@@ -73,7 +76,8 @@ def beside_obp(folder: Path) -> bool:
     from sklearn.datasets import load_digits
 
     digits_log(*load_digits(return_X_y=True)).write(folder / "digits, nearest mean.npz")
-    simulated_users().write(folder / "simulated users.npz")
+    for name in CANDIDATES:
+        simulated_users(POLICIES[name]).write(folder / f"simulated users, {name.replace('/', ' ')}.npz")
     python = interpreter_with("obp", UNDER_OBP, [OBP])
     answer = subprocess.run(
         [str(python), "-m", "benchmarks.parts.contenders.obp_estimates", str(folder)],

@@ -86,7 +86,7 @@ def simulated_chunk(number: int, floor: float) -> dict[str, Pool]:
     for name in CANDIDATES:
         candidate = POLICIES[name]
         known = train(lives.rounds, candidate, learned)
-        served = gains_when_served(users, lives, candidate, known.states, FIRST)
+        served = gains_when_served(users, lives, candidate, known.states.by_user, FIRST)
         pools[name] = _pool(lives, candidate, known, ~learned, served)
     return pools
 
@@ -96,7 +96,7 @@ def _pool(
 ) -> Pool:
     asked, expected = [], []
     for one in lives.rounds.read(rest):
-        asked.append(chosen_by(candidate, known.states[one.user], one.request).propensities)
+        asked.append(chosen_by(candidate, known.states.at(one), one.request, one.at_ms).propensities)
         expected.append(known.model.expected(one.user, known.model.features.matrix(one.request)))
 
     def by_user(values: Floats) -> Floats:

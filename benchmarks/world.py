@@ -51,7 +51,7 @@ def _measure(world: World, seeds: range, steps: int, workers: int) -> dict[str, 
     earned = dict(process_map(Oracles(world, steps, 10), lives, workers))
     by_oracle = np.array([earned[life] for life in lives]).reshape(len(world.personas), len(seeds), -1).mean(axis=0)
     oracles: dict[str, Floats] = dict(zip(ORACLES, by_oracle.T, strict=True))
-    plan = Plan(world, tuple(arm(name, world) for name in POLICIES), seeds, steps, 10)
+    plan = Plan(world, tuple(arm(name, world=world) for name in POLICIES), seeds, steps, 10)
     results = simulate(plan, workers, lambda _: None)
     rows = [_row(name, rewards, oracles) for name, rewards in oracles.items()]
     for name in POLICIES:

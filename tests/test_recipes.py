@@ -130,12 +130,14 @@ class RoundRobin:
     def epsilon(self, state: Counts) -> float:
         return 0.0
 
-    def choose(self, state: Counts, request: Request, generator: Generator) -> Choice:
+    def choose(self, state: Counts, request: Request, generator: Generator, at_ms: int) -> Choice:
         scores = np.zeros(len(request.candidates))
         scores[state.n % len(scores)] = 1.0
         return draw_choice(scores, 0.0, self.features.matrix(request), generator)
 
-    def learn(self, state: Counts, seen: Floats, reward: float) -> None:
+    def show(self, state: Counts, category: str, at_ms: int) -> None: ...
+
+    def learn(self, state: Counts, seen: Floats, reward: float, at_ms: int) -> None:
         state.n += 1
         state.reward_sum += reward
 
@@ -280,7 +282,7 @@ def test_a_policy(tree: Tree) -> None:
     tree.add(f"{folder}/round_robin.py", POLICY)
     tree.change(
         f"{folder}/catalog.py",
-        ('EGreedy("egreedy", V1), ', 'EGreedy("egreedy", V1), RoundRobin("round-robin", V1), '),
+        ('EGreedy("egreedy", V1),', 'EGreedy("egreedy", V1),\n        RoundRobin("round-robin", V1),'),
         (
             "\n\nSERVED: ",
             "\nfrom tipbench.recommender.policies.round_robin import RoundRobin\n\nSERVED: ",

@@ -16,12 +16,13 @@ from tipbench.recommender.log.decisions import DecisionLog
 from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.policies.interface import Choice, Policy, State
 from tipbench.recommender.records import Request, Reward
-from tipbench.recommender.replay.rounds import Round, Rounds, RowMask
+from tipbench.recommender.replay.rounds import Impressions, Round, Rounds, RowMask
 from tipbench.recommender.simulation.rollout import Arm, Server, Trajectory, roll_out
 from tipbench.recommender.simulation.user_model import Draws, Life, draw_life
 from tipbench.recommender.simulation.world import Persona, World
 
 OFFERED = 10
+_START_MS = 1_800_000_000_000
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,17 @@ class Logging:
     def __init__(self, policy: Policy[Any]) -> None:
         self._policy = policy
         self._state = policy.new_state()
-        self.decisions: list[tuple[Request, Choice]] = []
+        self.decisions: list[tuple[Request, Choice, int]] = []
 
-    def choose(self, request: Request, at_ms: int) -> int:  # noqa: ARG002
-        choice = chosen_by(self._policy, self._state, request)
-        self.decisions.append((request, choice))
+    def choose(self, request: Request, at_ms: int) -> int:
+        choice = chosen_by(self._policy, self._state, request, at_ms)
+        self._policy.show(self._state, request.candidates[choice.position].category, at_ms)
+        self.decisions.append((request, choice, at_ms))
         return choice.position
 
     def learn(self, request: Request, reward: float) -> None:
-        [choice] = [choice for scored, choice in reversed(self.decisions) if scored is request]
-        self._policy.learn(self._state, choice.seen, reward)
+        [(choice, at_ms)] = [found[1:] for found in reversed(self.decisions) if found[0] is request]
+        self._policy.learn(self._state, choice.seen, reward, at_ms)
 
 
 class FrozenAfter:
@@ -75,16 +77,19 @@ class FrozenAfter:
         self._state = state
         self._before = iter(before)
 
-    def choose(self, request: Request, at_ms: int) -> int:  # noqa: ARG002
-        before = next(self._before, None)
-        return chosen_by(self._policy, self._state, request).position if before is None else before
+    def choose(self, request: Request, at_ms: int) -> int:
+        position = next(self._before, None)
+        if position is None:
+            position = chosen_by(self._policy, self._state, request, at_ms).position
+            self._policy.show(self._state, request.candidates[position].category, at_ms)
+        return position
 
     def learn(self, request: Request, reward: float) -> None:
         """Nothing."""
 
 
-def chosen_by(policy: Policy[Any], state: State, request: Request) -> Choice:
-    return policy.choose(state, request, EventRng(policy.name, request.user_id, request.event_id))
+def chosen_by(policy: Policy[Any], state: State, request: Request, at_ms: int) -> Choice:
+    return policy.choose(state, request, EventRng(policy.name, request.user_id, request.event_id), at_ms)
 
 
 @dataclass(frozen=True)
@@ -103,8 +108,8 @@ def logged(users: list[User], policy: Policy[Any]) -> LoggedLives:
     for number, user in enumerate(users):
         server = Logging(policy)
         trajectory = user.served_by(server, policy)
-        for (request, choice), reward in zip(server.decisions, trajectory.rewards.tolist(), strict=True):
-            rounds.append(Round(len(rounds), number, request, choice.position, choice.propensity, reward))
+        for (request, choice, at_ms), reward in zip(server.decisions, trajectory.rewards.tolist(), strict=True):
+            rounds.append(Round(len(rounds), number, request, choice.position, choice.propensity, reward, at_ms))
             propensities.append(choice.propensities)
         chosen.append(trajectory.chosen.tolist())
         rewards.append(_OpenLife(user.world, user.draws).rewards(chosen[-1]))
@@ -113,19 +118,21 @@ def logged(users: list[User], policy: Policy[Any]) -> LoggedLives:
         return (one for one in rounds if wanted[one.row])
 
     numbers = np.array([one.user for one in rounds], dtype=np.intp)
-    of_rounds = Rounds(numbers, np.arange(len(rounds)), read)
+    times = np.array([one.at_ms for one in rounds])
+    shown = [one.request.candidates[one.chosen].category for one in rounds]
+    of_rounds = Rounds(numbers, times, read, impressions=Impressions(numbers, times, shown))
     return LoggedLives(of_rounds, np.array(propensities), np.concatenate(rewards), chosen)
 
 
 def write_log(folder: Path, users: Iterable[User], policy: Policy[Any]) -> None:
-    """As the service writes it, a line each second."""
-    seconds = count(1_800_000_000)
+    """As the service writes it; rewards come a second apart, when all of it is over."""
+    seconds = count(2 * _START_MS // 1000)
     log = DecisionLog(folder, lambda: float(next(seconds)))
     for user in users:
         server = Logging(policy)
         rewards = user.served_by(server, policy).rewards.tolist()
-        for n, ((request, choice), reward) in enumerate(zip(server.decisions, rewards, strict=True)):
-            log.log_decision(policy, request, choice, n)
+        for n, ((request, choice, at_ms), reward) in enumerate(zip(server.decisions, rewards, strict=True)):
+            log.log_decision(policy, request, choice, n, _START_MS + at_ms)
             came = Reward(user_id=request.user_id, event_id=request.event_id, reward=reward)
             log.log_reward(policy.name, came, learned=True)
     log.close()

@@ -13,9 +13,9 @@ from tipbench.recommender.shadows.runner import SHADOWS, Shadow
 
 
 class Hanging(EGreedy):
-    def choose(self, state: Ridge, request: Request, generator: Generator) -> Choice:
+    def choose(self, state: Ridge, request: Request, generator: Generator, at_ms: int) -> Choice:
         threading.Event().wait()
-        return super().choose(state, request, generator)
+        return super().choose(state, request, generator, at_ms)
 
 
 if __name__ == "__main__":

@@ -73,11 +73,11 @@ def test_all_workers_follow_at_once_and_rewards_go_to_whoever_served(home: Path)
 def test_a_policy_of_a_newer_tipbench_is_refused_per_request_and_at_the_next_start() -> None:
     with recommending() as served, served.client() as client:
         with closing(open_store(Settings())) as store:
-            store.promotions.append(V2.model_copy(update={"to": "egreedy/v3"}), 0)
+            store.promotions.append(V2.model_copy(update={"to": "egreedy/v9"}), 0)
         refused = client.post("/score", json=request("e1"))
         assert refused.status_code == 409
         assert (
-            "'egreedy/v3' was promoted, but this version of tipbench only knows" in refused.json()["error"]["message"]
+            "'egreedy/v9' was promoted, but this version of tipbench only knows" in refused.json()["error"]["message"]
         )
         assert client.post("/score/egreedy", json=request("e1")).status_code == 200
         health = httpx.get(f"{served.url}/health", trust_env=False)

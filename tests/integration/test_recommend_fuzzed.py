@@ -29,7 +29,11 @@ THERE = {"user_id": "u1", "event_id": "e1"}
 QUIET = [HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.data_too_large]
 QUICK = settings(max_examples=20, deadline=None, suppress_health_check=QUIET)
 MANY = settings(max_examples=150, deadline=None, suppress_health_check=QUIET)
-POSTS = [f"/{verb}{policy}" for verb in ("score", "reward") for policy in ("", "/egreedy", "/egreedy/v2", "/linucb")]
+POSTS = [
+    f"/{verb}{policy}"
+    for verb in ("score", "reward")
+    for policy in ("", "/egreedy", "/egreedy/v2", "/linucb", "/ucb/v3")
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +48,7 @@ def served(home: Path) -> Iterator[Recommending]:
     """With something in every state."""
     with recommending(TIPBENCH_HOME=str(home)) as served:
         with served.client() as client:
-            for policy in ("egreedy", "egreedy/v2", "linucb"):
+            for policy in ("egreedy", "egreedy/v2", "linucb", "ucb/v3"):
                 for event in ("e0", "e1"):
                     client.post(f"/score/{policy}", json=request(event)).raise_for_status()
                 client.post(f"/reward/{policy}", json=reward("e0")).raise_for_status()
@@ -85,7 +89,7 @@ def _nothing_elsewhere(served: Recommending, home: Path) -> Iterator[None]:
             assert path.parent in (here / "state", here / "state" / ".locks", here / "decisions", here / "signals")
             assert set(path.name) <= set(allowed)
     with served.client() as client:
-        for policy in ("egreedy", "egreedy/v2", "linucb"):
+        for policy in ("egreedy", "egreedy/v2", "linucb", "ucb/v3"):
             assert client.get(f"/stats/{policy}/u1").status_code == 200
     for path in (here / "state").glob("*.json"):
         assert path.name.startswith(json.loads(path.read_bytes())["user_id"])
@@ -100,7 +104,7 @@ def _ask_everything(served: Recommending, ask: Callable[[Any], None]) -> None:
         operation = found.ok()
         QUICK(given(case=operation.as_strategy())(ask))()
         asked.append(operation.label)
-    assert len(asked) == 17
+    assert len(asked) == 25
 
 
 def test_no_request_is_too_odd(served: Recommending, home: Path) -> None:
@@ -206,7 +210,7 @@ def test_bodies_of_any_bytes(path: str, body: bytes, client: httpx.Client, home:
 
 
 @MANY
-@given(policy=st.sampled_from(["egreedy", "egreedy/v2", "linucb", "none"]), user=st.text(max_size=70))
+@given(policy=st.sampled_from(["egreedy", "egreedy/v2", "linucb", "ucb/v3", "none"]), user=st.text(max_size=70))
 def test_users_of_any_text_in_paths(policy: str, user: str, client: httpx.Client, home: Path) -> None:
     before = _digest(home)
     _check(home, before, client.get(f"/stats/{policy}/{quote(user, safe='', errors='replace')}"))

@@ -52,8 +52,8 @@ def made(name: str, task: Task) -> Step:
 
     def step(number: int) -> int:
         request = requests[number]
-        choice = policy.choose(state, request, generator(request))
-        policy.learn(state, choice.seen, task.rewards[number][choice.position])
+        choice = policy.choose(state, request, generator(request), 0)
+        policy.learn(state, choice.seen, task.rewards[number][choice.position], 0)
         return choice.position
 
     return step

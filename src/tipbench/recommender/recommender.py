@@ -14,6 +14,7 @@ import numpy as np
 from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateError
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.log.decisions import DecisionLog
+from tipbench.recommender.policies.catalog import identity_of, name_of, policy_of, prior_of, takes_prior
 from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.policies.interface import Choice, Policy
 from tipbench.recommender.records import Request, Reward
@@ -41,6 +42,7 @@ class Answer:
     n: int
     policy: str
     feature_version: str
+    prior: str | None  # digest of the population prior
     ranking: tuple[Ranked, ...]  # best first; a repeated answer has only the chosen one if more was learned since
     repeated: bool = False
 
@@ -52,6 +54,8 @@ class Stats:
     user_id: str
     policy: str
     feature_version: str
+    prior: str | None  # digest of the population prior
+    parameters: Mapping[str, float | str]
     n: int
     epsilon: float
     mean_reward: float | None
@@ -79,8 +83,13 @@ class Recommender:
         clock: Callable[[], float],
         shadows: Shadows | None = None,
         reward_window_s: float = REWARD_WINDOW_S,
+        identity: Callable[[str], str] = str,
     ) -> None:
-        """`live` is a policy's name, or a callable (such as `LivePolicy.current`) that is called for every request."""
+        """`live` is a policy's identity, or a callable (such as `LivePolicy.current`) that is called for every request.
+
+        `identity` (such as `LivePolicy.identity`) returns the identity of a policy that takes a prior and is asked for
+        by name; by default it has none.
+        """
         self._policies = policies
         self._live = live
         self._store = store
@@ -88,6 +97,8 @@ class Recommender:
         self._clock = clock
         self._shadows = shadows or Shadows()
         self._window_ms = round(reward_window_s * 1000)
+        self._identity = identity
+        self._with_priors: dict[str, Policy[Any]] = {}
 
     @property
     def live(self) -> str:
@@ -99,7 +110,7 @@ class Recommender:
         Raises NotFound for an unknown policy, Conflict if the event was scored for another request.
         """
         policy = self._policy(policy_name)
-        shadowed = self._shadows.any_on and policy.name == self._live_if_known()
+        shadowed = self._shadows.any_on and identity_of(policy) == self._live_if_known()
         digest = _digest(request)
         with self._store.transaction(Key(request.user_id, policy.name), request.event_id) as transaction:
             event = transaction.event(request.event_id)
@@ -109,14 +120,16 @@ class Recommender:
                 )
             user_state = transaction.user_state or _initial_state(policy)
             state = policy_state(policy, user_state)
-            choice = policy.choose(state, request, EventRng(policy.name, request.user_id, request.event_id))
+            at_ms = event.scored_ms if event else self._now_ms
+            choice = policy.choose(state, request, EventRng(policy.name, request.user_id, request.event_id), at_ms)
             if event:
                 return _repeated(policy, request, event, choice)
-            self._decisions.log_decision(policy, request, choice, state.n)
-            transaction.put(self._event(request, digest, choice, state.n))
-            transaction.put_state(user_state)
+            self._decisions.log_decision(policy, request, choice, state.n, at_ms)
+            policy.show(state, request.candidates[choice.position].category, at_ms)
+            transaction.put(_event(request, digest, choice, state.n, at_ms))
+            transaction.put_state(replace(user_state, state=state.as_data()))
         if shadowed:
-            self._shadows.offer(Served(request, policy.name, choice))
+            self._shadows.offer(Served(request, policy.name, choice, at_ms))
         return _answer(policy, request, choice, state.n)
 
     def reward(self, policy_name: str, reward: Reward) -> Outcome:
@@ -124,7 +137,7 @@ class Recommender:
 
         Raises NotFound for an unknown policy or event, Conflict if the event already has another reward.
         """
-        policy = self._policy(policy_name)
+        policy = self._known(name_of(policy_name))
         with self._store.transaction(Key(reward.user_id, policy.name), reward.event_id) as transaction:
             event = transaction.event(reward.event_id)
             if event is None:
@@ -143,14 +156,14 @@ class Recommender:
                 return Outcome("late", state.n)
             seen = _stored_features(policy, event.features)
             self._decisions.log_reward(policy.name, reward, learned=True)
-            policy.learn(state, seen, reward.reward)
+            policy.learn(state, seen, reward.reward, event.scored_ms)
             transaction.put(replace(event, reward=reward.reward, features=None))
             transaction.put_state(replace(user_state, state=state.as_data(), updated_ms=self._now_ms))
         return Outcome("applied", state.n)
 
     def reward_served(self, reward: Reward) -> tuple[str, Outcome]:
         """Reward an event under the policy that served it, as another may be live by now; also return its name."""
-        live = self._live_if_known()
+        live = name_of(self._live_if_known() or "")
         for name in sorted(self._policies, key=lambda name: name != live):
             try:
                 return name, self.reward(name, reward)
@@ -171,6 +184,8 @@ class Recommender:
             user_id=user_id,
             policy=policy.name,
             feature_version=policy.features.version,
+            prior=prior_of(identity_of(policy)),
+            parameters=policy.parameters,
             n=state.n,
             epsilon=policy.epsilon(state),
             mean_reward=state.reward_sum / state.n if state.n else None,
@@ -182,11 +197,13 @@ class Recommender:
         )
 
     def reset(self, user_id: str) -> list[str]:
-        """Delete all data about a user; return the policies that had any."""
-        cleared = self._store.clear(user_id, [*self._policies, *self._shadows.names])
-        if cleared:
-            self._decisions.log_reset(user_id, cleared)
-        return cleared
+        """Delete all data about a user; return the policies that had any.
+
+        The log gets to know first: a kill in between must not leave the user in the next prior.
+        """
+        policies = [*self._policies, *self._shadows.names]
+        self._decisions.log_reset(user_id, policies)
+        return self._store.clear(user_id, policies)
 
     def close(self) -> None:
         self._shadows.close()
@@ -201,6 +218,16 @@ class Recommender:
             return None
 
     def _policy(self, name: str) -> Policy[Any]:
+        """Return the policy of a name or an identity, with its prior."""
+        known = self._known(name_of(name))
+        identity = self._identity(name) if name == known.name and takes_prior(known) else name
+        if prior_of(identity) is None:
+            return known
+        if identity not in self._with_priors:
+            self._with_priors[identity] = policy_of(identity, self._store.priors.read, self._policies)
+        return self._with_priors[identity]
+
+    def _known(self, name: str) -> Policy[Any]:
         if name not in self._policies:
             raise NotFound(f"there is no policy {name!r}; there are {', '.join(self._policies)}")
         return self._policies[name]
@@ -214,28 +241,31 @@ class Recommender:
         transaction.put_state(replace(user_state, duplicates=user_state.duplicates + 1))
         return "late" if event.late else "duplicate"
 
-    def _event(self, request: Request, digest: str, choice: Choice, n: int) -> Event:
-        chosen = request.candidates[choice.position]
-        return Event(
-            id=request.event_id,
-            scored_ms=self._now_ms,
-            request=digest,
-            chosen=chosen.id,
-            score=float(choice.scores[choice.position]),
-            propensity=choice.propensity,
-            epsilon=choice.epsilon,
-            n=n,
-            features=tuple(choice.seen.tolist()),
-            source=chosen.source,
-        )
-
     @property
     def _now_ms(self) -> int:
         return round(self._clock() * 1000)
 
 
+def _event(request: Request, digest: str, choice: Choice, n: int, at_ms: int) -> Event:
+    chosen = request.candidates[choice.position]
+    return Event(
+        id=request.event_id,
+        scored_ms=at_ms,
+        request=digest,
+        chosen=chosen.id,
+        score=float(choice.scores[choice.position]),
+        propensity=choice.propensity,
+        epsilon=choice.epsilon,
+        n=n,
+        features=tuple(choice.seen.tolist()),
+        source=chosen.source,
+    )
+
+
 def _digest(request: Request) -> str:
-    return blake2b(request.model_dump_json().encode(), digest_size=16).hexdigest()
+    """Return a digest of the request, which is the same as before candidates had a `judged`, if they have none."""
+    text = request.model_dump_json().replace(',"judged":null', "")  # within a text, its quotes would be escaped
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _initial_state(policy: Policy[Any]) -> UserState:
@@ -264,6 +294,7 @@ def _answer(policy: Policy[Any], request: Request, choice: Choice, n: int, repea
         n=n,
         policy=policy.name,
         feature_version=policy.features.version,
+        prior=prior_of(identity_of(policy)),
         ranking=tuple(sorted(rows, key=lambda row: -row.score)),
         repeated=repeated,
     )

@@ -9,6 +9,7 @@ import pytest
 
 from tests.integration.recommender.databases import content
 from tests.recommender.gates import LINUCB, V2
+from tests.recommender.prior.priors import prior_content
 from tests.recommender.store.test_document import EVENT, KEPT
 from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateRefused
 from tipbench.recommender.store.files import FileStore
@@ -247,3 +248,12 @@ def test_cut_off_among_the_promotions_it_goes_on(tmp_path: Path, monkeypatch: py
     assert entered.promotions.history() == (V2, LINUCB)
     assert _can_be_served(entered)
     assert not _can_be_served(left)
+
+
+def test_priors_go_along(tmp_path: Path) -> None:
+    left, entered = (FileStore(tmp_path / name / "state", exclusive=True) for name in ("left", "entered"))
+    left.write(KEYS[0], KEPT, [])
+    digest = left.priors.put(prior_content(tips={"t1": 0.1}))
+    move(left, entered, FIRST, _unseen)
+    assert entered.priors.digests() == [digest]
+    assert entered.priors.read(digest) == left.priors.read(digest)

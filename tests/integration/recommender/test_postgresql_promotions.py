@@ -9,7 +9,8 @@ import pytest
 
 from tests.recommender.gates import BACK, LINUCB, V2, promoted
 from tests.recommender.making import Clock
-from tipbench.core.errors import Conflict, StateDamaged
+from tests.recommender.prior.priors import means, prior_content
+from tipbench.core.errors import Conflict, NotFound, StateDamaged
 from tipbench.recommender.promotion.live import LivePolicy
 from tipbench.recommender.store.postgresql import PostgresStore
 
@@ -72,9 +73,28 @@ def test_an_act_that_nobody_of_ours_wrote_is_told(store: PostgresStore, url: str
         store.promotions.history()
 
 
-def test_a_database_that_was_made_before_there_were_promotions_gets_its_table(store: PostgresStore, url: str) -> None:
+@pytest.mark.parametrize("missing", ["tipbench_promotions, tipbench_priors", "tipbench_priors"])
+def test_a_database_that_was_made_before_there_were_promotions_or_priors_gets_its_tables(
+    store: PostgresStore, url: str, missing: str
+) -> None:
     store.close()
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("DROP TABLE tipbench_promotions")
+        connection.execute(f"DROP TABLE {missing}")
     with closing(PostgresStore(url)) as again:
         assert again.promotions.history() == ()
+        assert again.priors.digests() == []
+
+
+def test_priors_are_the_same_for_everybody(store: PostgresStore, url: str) -> None:
+    content = prior_content(mean=means(bias=1 / 3), tips={"t1": -0.1})
+    digest = store.priors.put(content)
+    assert store.priors.put(content) == digest
+    with closing(PostgresStore(url)) as other:
+        assert other.priors.digests() == [digest]
+        assert other.priors.read(digest).content == content
+        with pytest.raises(NotFound, match="there is no prior 0000000000000000 in tipbench_priors of"):
+            other.priors.read("0" * 16)
+    with psycopg.connect(url) as connection:
+        connection.execute("UPDATE tipbench_priors SET content = '{}'")
+    with pytest.raises(StateDamaged, match="was changed after it was written"):
+        store.priors.read(digest)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.recommender.gates import BACK, HELD, LINUCB, V2, Change, held_gate, held_replay, promoted
+from tests.recommender.prior.priors import prior_content
 from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateRefused
 from tipbench.recommender.promotion import evidence as promoting
 from tipbench.recommender.promotion.evidence import (
@@ -23,6 +24,9 @@ from tipbench.recommender.promotion.files import FilePromotions
 from tipbench.recommender.promotion.gate_records import gate_records
 from tipbench.recommender.simulation import gate
 from tipbench.recommender.simulation.gate import Rules
+from tipbench.recommender.simulation.outcome import arm_data
+from tipbench.recommender.simulation.rollout import arm
+from tipbench.recommender.store.files import FileStore
 from tipbench.server.jobs.simulation_asked import built_in_world, open_world, world_file
 
 AT_MS = (HELD + 10**6) * 1000
@@ -30,14 +34,19 @@ HOLD = "tipbench sim gate --candidate egreedy/v2 --incumbent egreedy"
 
 
 @pytest.fixture
-def promotions(tmp_path: Path) -> FilePromotions:
-    return FilePromotions(tmp_path / "promotions.jsonl")
+def store(tmp_path: Path) -> FileStore:
+    return FileStore(tmp_path / "state", durable=False)
 
 
 @pytest.fixture
-def promote(promotions: FilePromotions, home: Path) -> Callable[..., ApprovedAct]:
+def promotions(store: FileStore) -> FilePromotions:
+    return store.promotions
+
+
+@pytest.fixture
+def promote(store: FileStore, home: Path) -> Callable[..., ApprovedAct]:
     def decide(policy: str = "egreedy/v2", world: Path | None = None, gate_id: str | None = None) -> ApprovedAct:
-        return promotion(policy, promotions, GateSearch(home, open_world(world), world, gate_id), AT_MS)
+        return promotion(policy, store, GateSearch(home, open_world(world), world, gate_id), AT_MS)
 
     return decide
 
@@ -54,14 +63,14 @@ def test_a_passed_gate_for_exactly_this_lets_it_go_live(promote: Promote, home: 
     assert decided.gate.id == name
 
 
-def test_a_gate_that_was_held_after_now_leaves_the_newest_unknown(promotions: FilePromotions, home: Path) -> None:
+def test_a_gate_that_was_held_after_now_leaves_the_newest_unknown(store: FileStore, home: Path) -> None:
     held_gate(home)
     name = held_gate(home, passed=False)
     made_ms = gate_records(home).read(name).made_ms
     with pytest.raises(
         PromotionRefused, match=f"the gate {name} was run 3 minutes in the future, according to its record; correct"
     ):
-        promotion("egreedy/v2", promotions, GateSearch(home, built_in_world()), made_ms - 180_000)
+        promotion("egreedy/v2", store, GateSearch(home, built_in_world()), made_ms - 180_000)
 
 
 def test_without_a_gate_it_is_refused_with_the_command_to_hold_one(promote: Promote, home: Path) -> None:
@@ -254,33 +263,78 @@ def test_what_is_live_already(promote: Promote) -> None:
         promote("egreedy")
 
 
-def test_rolling_back_twice_goes_further_back(promotions: FilePromotions) -> None:
+def test_rolling_back_twice_goes_further_back(store: FileStore, promotions: FilePromotions) -> None:
     promotions.append(V2, 0)
     promotions.append(LINUCB, 1)
     for left, to in (("linucb", "egreedy/v2"), ("egreedy/v2", "egreedy")):
-        decided = rollback(promotions, 7)
+        decided = rollback(store, 7)
         assert (decided.act.act, decided.act.left, decided.act.to) == ("rollback", left, to)
         assert decided.act.candidate["name"] == to
         promotions.append(decided.act, decided.known)
     with pytest.raises(Conflict, match="egreedy has been live from the start, so there is nothing to roll back"):
-        rollback(promotions, 8)
+        rollback(store, 8)
 
 
 def test_a_policy_that_nobody_here_knows_can_be_taken_back_and_not_beaten(
-    promote: Promote, promotions: FilePromotions
+    promote: Promote, store: FileStore, promotions: FilePromotions
 ) -> None:
-    promotions.append(V2.model_copy(update={"to": "egreedy/v3"}), 0)
+    promotions.append(V2.model_copy(update={"to": "egreedy/v9"}), 0)
     with pytest.raises(
-        StateRefused, match=r"'egreedy/v3' is live, but this version of tipbench does not know it.*rollback"
+        StateRefused, match=r"'egreedy/v9' is live, but this version of tipbench does not know it.*rollback"
     ):
         promote()
-    assert rollback(promotions, 7).act.to == "egreedy"
-    promotions.append(promoted("egreedy/v3", "linucb"), 1)
-    with pytest.raises(StateRefused, match="'egreedy/v3' was live before, but this version of tipbench can't serve it"):
-        rollback(promotions, 7)
+    assert rollback(store, 7).act.to == "egreedy"
+    promotions.append(promoted("egreedy/v9", "linucb"), 1)
+    with pytest.raises(StateRefused, match="'egreedy/v9' was live before, but this version of tipbench can't serve it"):
+        rollback(store, 7)
 
 
-def test_a_policy_that_has_changed_since_is_told() -> None:
-    assert changed_since([]) == changed_since([V2]) == changed_since([V2, BACK]) == []
-    other = V2.model_copy(update={"candidate": {**V2.candidate, "feature_version": "v2-beta"}})
-    assert changed_since([other]) == ["egreedy/v2's feature version was 'v2-beta', but is 'v2' now"]
+def test_a_policy_that_has_changed_since_is_told(store: FileStore, promotions: FilePromotions) -> None:
+    assert changed_since(store) == []
+    for known, act in enumerate((V2, BACK)):
+        promotions.append(act, known)
+        assert changed_since(store) == []
+    promotions.append(V2.model_copy(update={"candidate": {**V2.candidate, "feature_version": "v2-beta"}}), 2)
+    assert changed_since(store) == ["egreedy/v2's feature version was 'v2-beta', but is 'v2' now"]
+
+
+def test_another_prior_for_the_live_policy_is_another_candidate(
+    promote: Promote, store: FileStore, promotions: FilePromotions, home: Path
+) -> None:
+    first, second = (f"ucb/v3@{store.priors.put(prior_content(noise=noise))}" for noise in (1.0, 2.0))
+
+    def gate_of(candidate: str, incumbent: str) -> str:
+        def change(result: dict[str, Any]) -> None:
+            arms = [arm_data(arm(name, store.priors.read)) for name in (candidate, incumbent)]
+            result["plan"]["arms"][:2] = arms
+
+        return held_gate(home, change=change)
+
+    gate_of(first, "egreedy")
+    decided = promote(first)
+    assert (decided.act.left, decided.act.to) == ("egreedy", first)
+    assert decided.act.candidate["parameters"]["prior"] == first.partition("@")[2]
+    promotions.append(decided.act, 0)
+    assert changed_since(store) == []
+    with pytest.raises(Conflict, match=f"{first} is live already"):
+        promote(first)
+    with pytest.raises(PromotionRefused, match=f"run one: .* --candidate {second} --incumbent {first}$"):
+        promote(second)
+    gate_of(second, first)
+    promotions.append(promote(second).act, 1)
+    assert rollback(store, 7).act.to == first
+
+
+def test_a_prior_that_is_gone_is_said(store: FileStore, promotions: FilePromotions) -> None:
+    gone = f"ucb/v3@{'0' * 16}"
+    promotions.append(V2.model_copy(update={"to": gone}), 0)
+    assert changed_since(store) == [f"it can't be served: {_no_prior(store)}"]
+    promotions.append(promoted("egreedy/v2", "linucb").model_copy(update={"left": gone}), 1)
+    with pytest.raises(NotFound, match="there is no prior 0000000000000000"):
+        rollback(store, 7)
+
+
+def _no_prior(store: FileStore) -> str:
+    with pytest.raises(NotFound) as error:
+        store.priors.read("0" * 16)
+    return str(error.value)

@@ -1,6 +1,7 @@
 """Which policy is live: read again only when something was added, and never guessed."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -113,8 +114,8 @@ def test_acts_that_have_gone_are_no_rollback(promotions: Counted, path: Path, le
 
 
 def test_a_policy_of_a_newer_tipbench_is_refused(promotions: Counted) -> None:
-    promotions.append(V2.model_copy(update={"to": "egreedy/v3"}), 0)
-    with pytest.raises(StateRefused, match=r"'egreedy/v3' was promoted, .* knows egreedy, .*; install"):
+    promotions.append(V2.model_copy(update={"to": "egreedy/v9"}), 0)
+    with pytest.raises(StateRefused, match=r"'egreedy/v9' was promoted, .* knows egreedy, .*; install"):
         LivePolicy(promotions).current()
 
 
@@ -124,3 +125,24 @@ def test_in_the_store_that_the_settings_name() -> None:
     open_store(settings).promotions.append(V2, 0)
     assert live_now(settings) == "egreedy/v2"
     assert (settings.home / "recommender" / "promotions.jsonl").read_text(encoding="utf-8") == V2.as_json() + "\n"
+
+
+def test_a_policy_asked_for_by_name_has_the_prior_that_was_promoted_last(promotions: Counted) -> None:
+    live = LivePolicy(promotions)
+    first, second = "ucb/v3@" + "a" * 16, "ucb/v3@" + "b" * 16
+    assert live.identity("ucb/v3") == "ucb/v3"
+    acts = [
+        _act("promote", "egreedy", first),
+        _act("promote", first, second),  # another prior for the same policy
+        _act("promote", second, "egreedy/v2"),
+        _act("rollback", "egreedy/v2", second),
+        _act("rollback", second, first),
+        _act("rollback", first, "egreedy"),
+    ]
+    for known, (act, named) in enumerate(zip(acts, (first, second, second, second, first, "ucb/v3"), strict=True)):
+        promotions.append(act, known)
+        assert (live.current(), live.identity("ucb/v3")) == (act.to, named)
+
+
+def _act(act: Literal["promote", "rollback"], left: str, to: str) -> Act:
+    return Act(at_ms=1, act=act, left=left, to=to, gate=None, replay=None, candidate={"name": to})

@@ -10,9 +10,10 @@ from tests.recommender.making import a_request
 from tipbench.recommender.features.v1 import V1
 from tipbench.recommender.policies.egreedy import Decay, EGreedy
 from tipbench.recommender.records import Request
-from tipbench.recommender.replay.rounds import Round, Rounds, RowMask
+from tipbench.recommender.replay.rounds import Impressions, Round, Rounds, RowMask
 from tipbench.server.jobs.simulation_asked import built_in_world
 
+HOUR_MS = 3_600_000
 ANYTHING = EGreedy("egreedy", V1, decay=Decay(first=1.0, floor=1.0))  # every candidate as likely as any other
 
 
@@ -23,12 +24,16 @@ def log_of_chance(folder: Path, users: int, steps: int) -> None:
 
 def rounds_in_memory(given: Sequence[tuple[int, Request, int, float, float]]) -> Rounds:
     """From (user, request, chosen, propensity, reward), in the order of time."""
-    rounds = [Round(place, *one) for place, one in enumerate(given)]
+    rounds = [Round(place, *one, at_ms=1 + place * HOUR_MS) for place, one in enumerate(given)]
 
     def read(wanted: RowMask) -> Iterator[Round]:
         return (one for one in rounds if wanted[one.row])
 
-    return Rounds(np.array([one.user for one in rounds], dtype=np.intp), np.arange(len(rounds)), read)
+    users = np.array([one.user for one in rounds], dtype=np.intp)
+    at_ms = np.array([one.at_ms for one in rounds], dtype=np.int64)
+    order = users.argsort(kind="stable")
+    shown = [rounds[place].request.candidates[rounds[place].chosen].category for place in order.tolist()]
+    return Rounds(users, at_ms, read, impressions=Impressions(users[order], at_ms[order], shown))
 
 
 def some_rounds(users: Sequence[int], seed: int = 0) -> Rounds:

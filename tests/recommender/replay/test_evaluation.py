@@ -24,8 +24,8 @@ def test_columns_are_what_the_frozen_candidate_would_have_done(name: str) -> Non
     assert found.learned == learned.sum() == 3
     rest = list(rounds.read(~learned))
     for place, one in enumerate(rest):
-        state: Any = known.states.get(one.user, candidate.new_state())
-        choice = candidate.choose(state, one.request, EventRng("any", "chance", "will-do"))
+        state: Any = known.states.at(one)
+        choice = candidate.choose(state, one.request, EventRng("any", "chance", "will-do"), one.at_ms)
         expected = known.model.expected(one.user, known.model.features.matrix(one.request))
         assert found.columns.users[place] == one.user
         assert found.columns.rewards[place] == one.reward

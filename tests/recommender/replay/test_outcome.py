@@ -74,7 +74,7 @@ def test_a_share_that_leaves_nothing_is_refused(tmp_path: Path, share: float) ->
         run_replay(tmp_path, "egreedy", share)
 
 
-@pytest.mark.parametrize("name", ["egreedy/v3", "egreedy/v2-flat", "\x1b[2J"])
+@pytest.mark.parametrize("name", ["egreedy/v9", "egreedy/v2-flat", "\x1b[2J"])
 def test_who_is_no_policy_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidInput, match=r"there is no policy '[^\x1b]*' to replay; there are egreedy, ") as refused:
         run_replay(tmp_path, name, 0.5)

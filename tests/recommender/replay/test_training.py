@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.recommender.replay.logs import some_rounds
 from tipbench.recommender.policies.catalog import POLICIES
+from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.replay.evaluation import first_part, train
 
 USERS = st.lists(st.integers(0, 4), max_size=30)
@@ -36,10 +37,13 @@ def test_states_are_those_of_a_policy_that_was_there(name: str) -> None:
     rounds = some_rounds(users)
     learned = np.array([True, True, False, True, False, False, False, True])
     known = train(rounds, policy, learned)
-    assert set(known.states) == {0, 1}
-    for user, state in known.states.items():
+    assert set(known.states.by_user) == {0, 1}
+    for user, state in known.states.by_user.items():
         there = policy.new_state()
-        for one in rounds.read(learned):
-            if one.user == user:
-                policy.learn(there, policy.features.matrix(one.request)[one.chosen], one.reward)
+        last = max(row for row in np.flatnonzero(learned) if users[row] == user)
+        for one in rounds.read((np.array(users) == user) & (np.arange(len(users)) <= last)):
+            seen = policy.choose(there, one.request, EventRng("any", "chance", "will-do"), one.at_ms).features
+            policy.show(there, one.request.candidates[one.chosen].category, one.at_ms)
+            if learned[one.row]:
+                policy.learn(there, seen[one.chosen], one.reward, one.at_ms)
         assert state.as_data() == there.as_data()

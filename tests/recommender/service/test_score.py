@@ -5,7 +5,18 @@ import pytest
 from tests.recommender.service.asking import PATHS, request, reward
 from tests.recommender.service.conftest import Service
 
-SHAPE = {"event_id", "chosen", "propensity", "epsilon", "n", "policy", "feature_version", "ranking", "repeated"}
+SHAPE = {
+    "event_id",
+    "chosen",
+    "propensity",
+    "epsilon",
+    "n",
+    "policy",
+    "feature_version",
+    "prior",
+    "ranking",
+    "repeated",
+}
 
 
 @pytest.mark.parametrize("path", PATHS)

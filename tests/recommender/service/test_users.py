@@ -5,7 +5,7 @@ import pytest
 from tests.recommender.service.asking import request, reward
 from tests.recommender.service.conftest import Service
 
-POLICIES = ("egreedy", "egreedy/v2", "linucb")
+POLICIES = {"egreedy": 7, "egreedy/v2": 12, "linucb": 7, "ucb/v3": 16}  # with one category
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -16,12 +16,23 @@ def test_everything_that_was_learned_is_shown(service: Service, policy: str) -> 
         service.json_answer(f"/reward/{policy}", reward("e1", 0.5))
     known = service.json_answer(f"/stats/{policy}/u1")
     assert set(known) == {
-        *("user_id", "policy", "feature_version", "parameters", "n", "epsilon", "mean_reward", "theta", "lambda"),
+        *(
+            "user_id",
+            "policy",
+            "feature_version",
+            "prior",
+            "parameters",
+            "n",
+            "epsilon",
+            "mean_reward",
+            "theta",
+            "lambda",
+        ),
         *("condition", "waiting", "duplicates", "late", "updated_ms"),
     }
     assert (known["n"], known["mean_reward"], known["waiting"], known["duplicates"]) == (1, 0.5, 1, 1)
     assert known["updated_ms"] == round(service.clock.now * 1000)
-    assert len(known["theta"]) == (12 if policy == "egreedy/v2" else 7)
+    assert len(known["theta"]) == POLICIES[policy]
     assert known["parameters"]["ridge"] == known["lambda"] == 1
 
 

@@ -41,9 +41,9 @@ class Faulty(EGreedy):
     features: Any = V2
     first: Callable[[], object] = field(default=lambda: None)
 
-    def choose(self, state: Ridge, request: Request, generator: Generator) -> Choice:
+    def choose(self, state: Ridge, request: Request, generator: Generator, at_ms: int) -> Choice:
         self.first()
-        return super().choose(state, request, generator)
+        return super().choose(state, request, generator, at_ms)
 
 
 @dataclass
@@ -119,7 +119,7 @@ def test_a_signal_says_what_the_policy_would_have_shown(serve: Serve) -> None:
     answer = one.recommender.score("egreedy", request)
     one.settled()
     (signal,) = one.signals()
-    expected = POLICY.choose(POLICY.new_state(), request, EventRng(NAME, "u1", "e1"))
+    expected = POLICY.choose(POLICY.new_state(), request, EventRng(NAME, "u1", "e1"), 0)
     ids = [candidate.id for candidate in request.candidates]
     assert 0 <= signal.pop("latency_ms") < 1000 * LONG_S
     assert 0 <= signal.pop("waited_ms") < 1000 * LONG_S
@@ -202,7 +202,7 @@ def test_a_state_that_was_put_there_for_it_is_read_and_left_as_it_is(serve: Serv
     one = serve()
     state = POLICY.new_state()
     for place in range(10):
-        POLICY.learn(state, V2.matrix(a_request(profile=a_profile()))[place], place / 10)
+        POLICY.learn(state, V2.matrix(a_request(profile=a_profile()))[place], place / 10, 0)
     with FileStore(one.folder / "state").transaction(Key("u1", NAME)) as transaction:
         transaction.put_state(UserState("v2", state.as_data()))
     path = one.folder / "state" / f"u1_{NAME}.json"
@@ -210,7 +210,7 @@ def test_a_state_that_was_put_there_for_it_is_read_and_left_as_it_is(serve: Serv
     request = a_request(profile=a_profile())
     one.recommender.score("egreedy", request)
     one.settled()
-    expected = POLICY.choose(state, request, EventRng(NAME, "u1", "e1"))
+    expected = POLICY.choose(state, request, EventRng(NAME, "u1", "e1"), 0)
     assert one.signals()[0]["scores"] == expected.scores.tolist()
     assert len(set(one.signals()[0]["scores"])) == 10
     assert path.read_bytes() == before

@@ -14,7 +14,7 @@ from tipbench.recommender.simulation.rollout import ARM_NAMES, ARMS, FLAT, arm, 
 
 def test_every_policy_can_be_simulated() -> None:
     assert set(POLICIES) <= set(ARMS) < set(ARM_NAMES)
-    assert [arm(name, a_world()).name for name in ARM_NAMES] == list(ARM_NAMES)
+    assert [arm(name, world=a_world()).name for name in ARM_NAMES] == list(ARM_NAMES)
     with pytest.raises(InvalidInput, match="no policy 'thompson' to simulate; there are egreedy, egreedy/v2, linucb"):
         arm("thompson")
 

@@ -19,7 +19,7 @@ def _scores(world: World) -> list[float]:
     policy = MostPopular(world=world)
     candidates = tuple(Candidate(id=f"tip-{number}", category="inbox") for number in range(world.tips))
     request = a_score_request().model_copy(update={"candidates": candidates})
-    found: list[float] = policy.choose(policy.new_state(), request, EventRng("", "", "")).scores.tolist()
+    found: list[float] = policy.choose(policy.new_state(), request, EventRng("", "", ""), 0).scores.tolist()
     return found
 
 
@@ -34,7 +34,7 @@ def test_a_user_more_changes_what_is_popular_only_for_that_user() -> None:
     policy = MostPopular(world=a_world_of_version_3(LIKES_QUALITY))
     before, state = policy.new_state().as_data(), policy.new_state()
     request = a_score_request().model_copy(update={"candidates": (Candidate(id="tip-1", category="inbox"),)})
-    policy.learn(state, policy.features.matrix(request)[0], 1.0)
+    policy.learn(state, policy.features.matrix(request)[0], 1.0, 0)
     assert state.as_data() != before
     assert policy.new_state().as_data() == before
 

@@ -179,7 +179,7 @@ def test_version_2_of_the_world_gives_the_figures_that_it_gave_before_version_3(
 )
 def test_with_a_control_all_policies_earn_the_same(world: World, persona: Persona) -> None:
     draws = draw_life(world, persona, 0, 60, 6)
-    arms = [arm(name, world) for name in ("egreedy", "egreedy/v2", "linucb", "most-popular")]
+    arms = [arm(name, world=world) for name in ("egreedy", "egreedy/v2", "linucb", "most-popular")]
     rewards = [roll_out(world, persona, 0, draws, who, InProcess(who.policy)).rewards.tolist() for who in arms]
     assert rewards.count(rewards[0]) == len(arms)
 

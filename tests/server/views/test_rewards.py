@@ -124,10 +124,10 @@ def test_weighting_takes_out_what_the_policy_preferred(tmp_path: Path) -> None:
     state, random = policy.new_state(), np.random.default_rng(3)
     for number in range(3_000):
         request = a_request(f"u{number % 50}", f"e{number}", [liked, disliked])
-        choice = policy.choose(state, request, random)
-        log.log_decision(policy, request, choice, state.n)
+        choice = policy.choose(state, request, random, 0)
+        log.log_decision(policy, request, choice, state.n, number)
         reward = 1.0 if choice.position == 0 else -1.0
-        policy.learn(state, choice.seen, reward)
+        policy.learn(state, choice.seen, reward, number)
         log.log_reward(policy.name, Reward(user_id=request.user_id, event_id=request.event_id, reward=reward), True)
     log.close()
     [row] = rewards_of(BOARD, earnings(tmp_path)).rows

@@ -1,6 +1,7 @@
 """Tips of the best rows, as candidates that the recommender takes."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,13 +14,23 @@ from tipbench.bench.context import Context
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.sample import BatchSize
 from tipbench.bench.judge.settle import effective_verdicts
-from tipbench.bench.suites.load import load_suite
+from tipbench.bench.suites.load import built_in_suites, load_suite
 from tipbench.bench.tracking.batches import applied_batches, batch_runs
 from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates
 from tipbench.core.errors import InvalidInput, NotFound
+from tipbench.core.located_yaml import load_located
+from tipbench.server.jobs.simulation_asked import built_in_world
 from tipbench.server.views.boards import Boards
 from tipbench.server.views.store_provider import StoreProvider
-from tipbench.server.views.tips import Tips, best_row_indices, good_tips, tips_of
+from tipbench.server.views.tips import (
+    GENERAL,
+    Tips,
+    best_row_indices,
+    good_tips,
+    load_categories,
+    tips_of,
+    with_categories,
+)
 
 
 @pytest.fixture
@@ -126,7 +137,8 @@ def test_poor_and_overlong_tips_are_left_out_and_counted(stores: StoreProvider, 
         ),
     )
     taken = good_tips(scored, rubric)
-    assert [tip.candidate for tip in taken.tips] == [fair.candidate, good.candidate]
+    assert [tip.candidate.id for tip in taken.tips] == [fair.candidate.id, good.candidate.id]
+    assert [tip.candidate.judged for tip in taken.tips] == [0.5, 1.0], "from 2 to 17"
     reasons = "1 tip with a composite below 9.5, 1 tip longer than the rubric allows, 1 cell that failed"
     assert taken.left_out == reasons
     assert len(good_tips(scored, rubric, 2.0).tips) == 3
@@ -155,3 +167,37 @@ def test_a_tip_has_its_own_composite_else_its_cells(stores: StoreProvider, board
     assert found.unjudged == 0
     for run_id, composites in by_run.items():
         assert composites == [next(value for (run, _), value in own.items() if run == run_id)] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("Reply to Petra's e-mail, then archive it.", "inbox"),
+        ("Take a walk and drink some water.", "health"),
+        ("Plan tomorrow before you leave.", "planning"),
+        ("Put your phone away and focus on one thing: the draft.", "focus"),
+        ("Take a break and relax.", "rest"),
+        ("Zzz.", GENERAL),
+        ("Unmailed", GENERAL),
+    ],
+)
+def test_a_tips_words_tell_its_category(text: str, category: str) -> None:
+    assert load_categories(built_in_suites()["tip"] / "categories.yaml").category(text) == category
+
+
+def test_the_categories_are_those_of_the_world() -> None:
+    words = load_located((built_in_suites()["tip"] / "categories.yaml").read_text()).data
+    assert tuple(words) == built_in_world().categories
+
+
+def test_tips_get_their_categories_from_a_file(stores: StoreProvider, read: Leaderboard, tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("short: [a, e, i, o, u]\n")
+    found = with_categories(tips(stores, read), load_categories(own))
+    assert {tip.candidate.category for tip in found.tips} <= {"short", GENERAL}
+    for text in ("- a list", "name: word", "name: []", "name: [1]", "{", ""):
+        own.write_text(text)
+        with pytest.raises(InvalidInput, match=r"own\.yaml does not hold categories"):
+            load_categories(own)
+    with pytest.raises(InvalidInput, match="can't be read"):
+        load_categories(tmp_path / "none.yaml")

@@ -12,6 +12,7 @@ from tipbench.cli.lazy import Subcommands
         "serve": "Start the service that scores candidates and takes rewards.",
         "promote": "Make a policy live that has passed the gate.",
         "rollback": "Undo the last promotion.",
+        "prior": "Fit what is known about new users to the decision log.",
         "promotions": "Show which policy is live, and every promotion.",
         "move": "Move all users' states from files to PostgreSQL, or back.",
         "tips": "Write the tips of the leaderboard's leading row as candidates.",

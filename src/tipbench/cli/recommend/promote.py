@@ -40,7 +40,7 @@ def command(policy: str, gate_id: str | None, world_file: Path | None, yes: bool
     settings = Settings()
     with closing(open_store(settings)) as store:
         search = GateSearch(settings.home, open_world(world_file), world_file, gate_id)
-        decided = promotion(policy, store.promotions, search, round(time.time() * 1000))
+        decided = promotion(policy, store, search, round(time.time() * 1000))
         act, gate = decided.act, decided.gate
         assert gate
         question = (

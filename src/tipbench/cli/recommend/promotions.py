@@ -31,12 +31,13 @@ def command(form: str) -> None:
     with closing(open_store(settings)) as store:
         acts = store.promotions.history()
         live = live_history(acts, store.promotions.address)[-1]
+        changes = changed_since(store)
     if form == "json":
         click.echo(json_text({"live": live, "acts": [act.model_dump(by_alias=True) for act in acts]}))
         return
     since = f" since {_time(acts[-1])}" if acts else " by default: nothing was promoted yet"
     out.print(printable(f"{live} is live{since}."), style="bold", soft_wrap=True)
-    for change in changed_since(acts):
+    for change in changes:
         out.print(printable(f"It is not what was promoted: {change}."), style="yellow", soft_wrap=True)
     if acts:
         out.print(_table(acts, settings.home))

@@ -26,7 +26,7 @@ def command(yes: bool) -> int:
     A second rollback undoes the promotion before that one, and so on to the first.
     """
     with closing(open_store(Settings())) as store:
-        decided = rollback(store.promotions, round(time.time() * 1000))
+        decided = rollback(store, round(time.time() * 1000))
         act = decided.act
         if not yes and not click.confirm(f"Make {act.to} live again instead of {printable(act.left)}?", default=False):
             out.print(printable(f"Nothing was changed: {act.left} is live."))

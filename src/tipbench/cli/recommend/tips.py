@@ -1,16 +1,28 @@
 """`tipbench recommend tips`: tips of the leading rows as candidates."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of, row_label
+from tipbench.bench.suites.load import built_in_suites
 from tipbench.cli.console import bench_of, note
 from tipbench.cli.flags import gather, option_flags
 from tipbench.core.text import counted
 from tipbench.core.untrusted import json_text, printable
 from tipbench.recommender.records import MOST_CANDIDATES
-from tipbench.server.views.tips import Tips, best_row_indices, good_tips, tips_of
+from tipbench.server.views.tips import (
+    GENERAL,
+    Tips,
+    best_row_indices,
+    good_tips,
+    load_categories,
+    tips_of,
+    with_categories,
+)
+
+_CATEGORIES, _RUBRIC = "categories.yaml", "tip-v1"  # of the suite `tip`
 
 
 @click.command(
@@ -26,8 +38,16 @@ from tipbench.server.views.tips import Tips, best_row_indices, good_tips, tips_o
 @click.option(
     "--category",
     metavar="FACTOR",
-    help="What to use as a tip's category: a factor of the suite, or 'scenario'.  "
-    "[default: the factor that groups the suite's scenarios, else the scenario]",
+    help="Use a factor of the suite as a tip's category, or 'scenario'.  [default: by --categories, if there are any, "
+    "else the factor that groups the suite's scenarios, else the scenario]",
+)
+@click.option(
+    "--categories",
+    "words_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="YAML file of your app's categories, each with words that tell a tip's category.  "
+    "[default: those of the suite 'tip', for tips judged by its rubric]",
 )
 @click.option(
     "--min-composite",
@@ -36,14 +56,20 @@ from tipbench.server.views.tips import Tips, best_row_indices, good_tips, tips_o
     help="Leave out tips with a lower composite.  [default: the middle of its scale]",
 )
 def command(
-    top: int, model: str | None, prompt: str | None, category: str | None, min_composite: float | None, **given: Any
+    top: int,
+    model: str | None,
+    prompt: str | None,
+    category: str | None,
+    words_file: Path | None,
+    min_composite: float | None,
+    **given: Any,
 ) -> None:
     """Write the tips of the leaderboard's leading (model, prompt) as candidates in JSON.
 
     A list of {"candidate": …, "text": …}. POST /score takes the candidates as they are; the texts are for the app to
-    show. Each candidate names the MLflow run that it came from, so that `tipbench recommend rewards` can report what
-    users did with it. Tips that are longer than the rubric allows are left out. How sure it is that the row leads is
-    said on stderr.
+    show. Each candidate says how it was judged, and names the MLflow run that it came from, so that `tipbench recommend
+    rewards` can report what users did with it. Tips that are longer than the rubric allows are left out. How sure it is
+    that the row leads is said on stderr.
     """
     options = gather(given)
     with bench_of(options) as bench:
@@ -52,6 +78,8 @@ def command(
         board = leaderboard_of(snapshot, rubric)
         rows = best_row_indices(board, top, model, prompt)
         tips = good_tips(tips_of(bench.store, bench.experiment, board, rows, category), rubric, min_composite)
+    if category is None and (words_file or rubric.name == _RUBRIC):
+        tips = with_categories(tips, load_categories(words_file or built_in_suites()["tip"] / _CATEGORIES))
     click.echo(
         json_text([{"candidate": tip.candidate.model_dump(exclude_none=True), "text": tip.text} for tip in tips.tips])
     )
@@ -67,6 +95,9 @@ def _notes(board: Leaderboard, tips: Tips) -> list[str]:
         notes.append(f"Left out: {tips.left_out}.")
     if tips.unjudged:
         notes.append(f"Not judged, but taken: {counted(tips.unjudged, 'tip')}.")
+    general = sum(tip.candidate.category == GENERAL for tip in tips.tips)
+    if general:
+        notes.append(f"No word tells the category of {counted(general, 'tip')}; it is '{GENERAL}'.")
     if len(tips.tips) > MOST_CANDIDATES:
         notes.append(f"A request takes up to {MOST_CANDIDATES} candidates; send a selection of these.")
     return notes

@@ -11,9 +11,11 @@ import click
 
 from tipbench.cli.flags import progress_flag
 from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
 from tipbench.recommender.simulation.gate import FIRST_SEED
 from tipbench.recommender.simulation.subprocess_runner import SimulationRequest
 from tipbench.recommender.simulation.world import World
+from tipbench.recommender.store.moving import read_priors
 from tipbench.server.jobs.simulation_asked import open_world
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -58,6 +60,7 @@ class Flags:
             steps=self.steps,
             offered=self.offered,
             http=self.http,
+            priors=read_priors(policies, Settings()),
         )
 
     def changed(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.replay.outcome import replay_data, run_replay
 from tipbench.recommender.replay.record import store_replay
+from tipbench.recommender.store.moving import read_priors
 
 _FAILED = 1
 
@@ -46,10 +47,12 @@ def command(candidate: str, log: Path | None, share: float, form: str) -> int:
     The candidate learns from the first part of each user's decisions, and is then tested on the rest. The result
     is stored; if it speaks against the candidate, it blocks a promotion.
     """
-    home = Settings().home
+    settings = Settings()
+    home = settings.home
     if log and not log.is_dir():
         raise InvalidInput(f"--log {log} is not a folder; name the one that holds the log's .jsonl files")
-    replay = run_replay(log or decisions_folder(home), candidate, share)
+    priors = read_priors([candidate], settings)
+    replay = run_replay(log or decisions_folder(home), candidate, share, priors.__getitem__)
     found = replay_data(replay)
     record_id = store_replay(home, found, round(time.time() * 1000))
     if form == "json":

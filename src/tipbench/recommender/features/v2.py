@@ -29,13 +29,13 @@ _ProfileFeatures = tuple[float, ...]
 
 def rows(request: Request) -> list[list[float]]:
     found = v1.rows(request)
-    by_category = _profile_features(request)
+    by_category = profile_features(request)
     for row, candidate in zip(found, request.candidates, strict=True):
         row.extend(by_category[candidate.category])
     return found
 
 
-def _profile_features(request: Request) -> dict[str, _ProfileFeatures]:
+def profile_features(request: Request) -> dict[str, _ProfileFeatures]:
     """Return the five profile dimensions of each offered category."""
     profile, offered = request.profile_features, {candidate.category for candidate in request.candidates}
     if profile is None:

@@ -29,9 +29,11 @@ class DecisionLog:
         self._log = SegmentLog(folder, clock)
         self._clock = clock
 
-    def log_decision(self, policy: Policy[Any], request: Request, choice: Choice, n: int) -> None:
+    def log_decision(self, policy: Policy[Any], request: Request, choice: Choice, n: int, at_ms: int) -> None:
+        """`at_ms` is the event's time, by which policies forget: a replay has to see the same."""
         self._append(
             "decision",
+            at_ms,
             policy=policy.name,
             feature_version=policy.features.version,
             parameters=policy.parameters,
@@ -45,16 +47,20 @@ class DecisionLog:
         )
 
     def log_reward(self, policy: str, reward: Reward, learned: bool) -> None:
-        self._append("reward", policy=policy, learned=learned, **dict(reward))
+        self._append("reward", self._now_ms, policy=policy, learned=learned, **dict(reward))
 
     def log_reset(self, user_id: str, policies: list[str]) -> None:
-        self._append("reset", user_id=user_id, policies=policies)
+        self._append("reset", self._now_ms, user_id=user_id, policies=policies)
 
     def close(self) -> None:
         self._log.close()
 
-    def _append(self, kind: str, **entry: Any) -> None:
-        self._log.append({"schema": SCHEMA, "kind": kind, "at_ms": round(self._clock() * 1000), **entry})
+    def _append(self, kind: str, at_ms: int, **entry: Any) -> None:
+        self._log.append({"schema": SCHEMA, "kind": kind, "at_ms": at_ms, **entry})
+
+    @property
+    def _now_ms(self) -> int:
+        return round(self._clock() * 1000)
 
 
 # Joining decisions and rewards by event.
@@ -74,6 +80,7 @@ class Events:
         self._reward = array("d")  # nan: none received
         self._decided_ms = array("q")
         self._rewarded_ms = array("q")
+        self._reset_ms: dict[int, int] = {}  # last reset, by user
 
     def add(self, entry: Mapping[str, Any]) -> None:
         """Add an entry of the log; raise ValueError, KeyError or TypeError if it is malformed."""
@@ -83,6 +90,9 @@ class Events:
             self._add_decision(entry, entry["request"])
         elif entry["kind"] == "reward":
             self._add_reward(entry)
+        elif entry["kind"] == "reset":
+            user = self._user_number(entry["user_id"])
+            self._reset_ms[user] = max(self._reset_ms.get(user, _NEVER), _at_ms(entry))
 
     def _add_row(self) -> None:
         """Append a row to the subclass's columns, for an event whose decision has not been read yet."""
@@ -112,12 +122,15 @@ class Events:
         key = blake2b(f"{policy}\n{user_id}\n{event_id}".encode(), digest_size=16).digest()
         row = self._rows.setdefault(key, len(self._rows))
         if row == len(self._user):
-            self._user.append(self._users.setdefault(user_id, len(self._users)))
+            self._user.append(self._user_number(user_id))
             self._reward.append(nan)
             self._decided_ms.append(_NEVER)
             self._rewarded_ms.append(_NEVER)
             self._add_row()
         return row
+
+    def _user_number(self, user_id: str) -> int:
+        return self._users.setdefault(user_id, len(self._users))
 
 
 def _at_ms(entry: Mapping[str, Any]) -> int:

@@ -34,7 +34,7 @@ class CategoryMean:
     decay: Decay = DECAY
 
     @property
-    def parameters(self) -> Mapping[str, float]:
+    def parameters(self) -> Mapping[str, float | str]:
         return {"ridge": self.ridge, **{f"epsilon_{name}": value for name, value in vars(self.decay).items()}}
 
     def with_features(self, features: Features) -> "CategoryMean":
@@ -54,12 +54,15 @@ class CategoryMean:
     def epsilon(self, state: Means) -> float:
         return self.decay.after(state.n)
 
-    def choose(self, state: Means, request: Request, generator: Generator) -> Choice:
+    def choose(self, state: Means, request: Request, generator: Generator, at_ms: int) -> Choice:  # noqa: ARG002
         features = self.features.matrix(request)
         scores = np.array([self._mean(state, category) for category in features[:, 0].tolist()])
         return draw_choice(scores, self.epsilon(state), features, generator)
 
-    def learn(self, state: Means, seen: Floats, reward: float) -> None:
+    def show(self, state: Means, category: str, at_ms: int) -> None:
+        """Nothing: its choices don't depend on what was shown."""
+
+    def learn(self, state: Means, seen: Floats, reward: float, at_ms: int) -> None:  # noqa: ARG002
         total, count = state.sums.get(float(seen[0]), (0.0, 0))
         state.sums[float(seen[0])] = (total + reward, count + 1)
         state.n += 1

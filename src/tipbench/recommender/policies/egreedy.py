@@ -34,7 +34,7 @@ class EGreedy:
     decay: Decay = DECAY
 
     @property
-    def parameters(self) -> Mapping[str, float]:
+    def parameters(self) -> Mapping[str, float | str]:
         return {"ridge": self.ridge, **{f"epsilon_{name}": value for name, value in vars(self.decay).items()}}
 
     def with_features(self, features: Features) -> "EGreedy":
@@ -49,11 +49,14 @@ class EGreedy:
     def epsilon(self, state: Ridge) -> float:
         return self.decay.after(state.n)
 
-    def choose(self, state: Ridge, request: Request, generator: Generator) -> Choice:
+    def choose(self, state: Ridge, request: Request, generator: Generator, at_ms: int) -> Choice:  # noqa: ARG002
         features = self.features.matrix(request)
         return draw_choice(features @ state.theta, self.epsilon(state), features, generator)
 
-    def learn(self, state: Ridge, seen: Floats, reward: float) -> None:
+    def show(self, state: Ridge, category: str, at_ms: int) -> None:
+        """Nothing: its choices don't depend on what was shown."""
+
+    def learn(self, state: Ridge, seen: Floats, reward: float, at_ms: int) -> None:  # noqa: ARG002
         state.learn(seen, reward)
 
     def explain(self, state: Ridge) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class Policy(Protocol[StateT]):
     def features(self) -> Features: ...
 
     @property
-    def parameters(self) -> Mapping[str, float]:
+    def parameters(self) -> Mapping[str, float | str]:
         """Everything that its choices depend on, except the features."""
         ...
 
@@ -73,16 +73,23 @@ class Policy(Protocol[StateT]):
         """Load a state from what `as_data` returned; raise ValueError for anything else."""
         ...
 
-    def choose(self, state: StateT, request: Request, generator: Generator) -> Choice:
-        """Choose a candidate; leave the state as it is.
+    def choose(self, state: StateT, request: Request, generator: Generator, at_ms: int) -> Choice:
+        """Choose a candidate; leave the state as it is. `at_ms` is the time at which the event was scored first.
 
-        The choice may depend on nothing but the state, the request and the generator: a request that is sent again is
-        chosen for again, and has to get the same answer.
+        The choice may depend on nothing but the arguments: a request that is sent again is chosen for again, and has
+        to get the same answer.
         """
         ...
 
-    def learn(self, state: StateT, seen: Floats, reward: float) -> None:
-        """Update the state with a reward for a candidate that had these features, `Choice.seen`."""
+    def show(self, state: StateT, category: str, at_ms: int) -> None:
+        """Update the state with the category of what is shown, once for each event, before its reward is learned."""
+        ...
+
+    def learn(self, state: StateT, seen: Floats, reward: float, at_ms: int) -> None:
+        """Update the state with a reward for a candidate that had these features, `Choice.seen`.
+
+        `at_ms` is the time at which the event was scored, so that the order in which rewards arrive does not matter.
+        """
         ...
 
     def epsilon(self, state: StateT) -> float:

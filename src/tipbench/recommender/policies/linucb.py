@@ -25,7 +25,7 @@ class LinUcb:
     alpha: float = 1.0
 
     @property
-    def parameters(self) -> Mapping[str, float]:
+    def parameters(self) -> Mapping[str, float | str]:
         return {"ridge": self.ridge, "alpha": self.alpha}
 
     def with_features(self, features: Features) -> "LinUcb":
@@ -40,12 +40,15 @@ class LinUcb:
     def epsilon(self, state: Ridge) -> float:  # noqa: ARG002
         return 0.0
 
-    def choose(self, state: Ridge, request: Request, generator: Generator) -> Choice:
+    def choose(self, state: Ridge, request: Request, generator: Generator, at_ms: int) -> Choice:  # noqa: ARG002
         features = self.features.matrix(request)
         uncertainty = np.sqrt(((features @ state.inverse) * features).sum(axis=1))
         return draw_choice(features @ state.theta + self.alpha * uncertainty, 0.0, features, generator)
 
-    def learn(self, state: Ridge, seen: Floats, reward: float) -> None:
+    def show(self, state: Ridge, category: str, at_ms: int) -> None:
+        """Nothing: its choices don't depend on what was shown."""
+
+    def learn(self, state: Ridge, seen: Floats, reward: float, at_ms: int) -> None:  # noqa: ARG002
         state.learn(seen, reward)
 
     def explain(self, state: Ridge) -> dict[str, Any]:

@@ -57,14 +57,14 @@ class Ridge:
         return self.xx + self._penalty
 
     def as_data(self) -> dict[str, Any]:
-        upper = self.xx[_upper_triangle(len(self.xr))]
+        upper = self.xx[upper_triangle(len(self.xr))]
         return {"n": self.n, "reward_sum": self.reward_sum, "xx": upper.tolist(), "xr": self.xr.tolist()}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], dimensions: int, ridge: float) -> "Ridge":
         state = cls(dimensions, ridge)
         state.n, state.reward_sum = read_counts(data)
-        upper = _upper_triangle(dimensions)
+        upper = upper_triangle(dimensions)
         state.xx[upper] = read_numbers(data, "xx", len(upper[0]))
         state.xx.T[upper] = state.xx[upper]
         state.xr[:] = read_numbers(data, "xr", dimensions)
@@ -72,10 +72,14 @@ class Ridge:
 
 
 @lru_cache
-def _upper_triangle(dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def upper_triangle(dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the indices of the upper triangle, which determines a symmetric matrix."""
     rows, columns = np.triu_indices(dimensions)
     return rows, columns
+
+
+def read_number(data: Mapping[str, Any], key: str) -> float:
+    return float(read_numbers({key: [data.get(key)]}, key, 1)[0])
 
 
 def read_numbers(data: Mapping[str, Any], key: str, length: int) -> Floats:

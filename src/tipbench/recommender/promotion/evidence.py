@@ -6,16 +6,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tipbench.core.errors import Conflict, InvalidInput, NotFound, StateRefused
+from tipbench.core.errors import Conflict, InvalidInput, NotFound, StateRefused, TipbenchError
 from tipbench.core.untrusted import printable, shown
-from tipbench.recommender.policies.catalog import SERVED
+from tipbench.recommender.policies.catalog import SERVED, name_of
 from tipbench.recommender.promotion.gate_records import GateRecord, gate_records
-from tipbench.recommender.promotion.interface import Act, Promotions, live_history
+from tipbench.recommender.promotion.interface import Act, live_history
 from tipbench.recommender.replay.record import ReplayRecord, replay_records
 from tipbench.recommender.simulation.gate import DEFAULT_SIZE, FIRST_SEED, RULES
 from tipbench.recommender.simulation.outcome import arm_data
 from tipbench.recommender.simulation.rollout import arm
 from tipbench.recommender.simulation.world import World
+from tipbench.recommender.store.interface import Store
 
 _MORE_IS_STRICTER = ("least_gain", "least_wins", "level")
 _LESS_IS_STRICTER = ("worst_loss",)
@@ -62,19 +63,21 @@ class GateSearch:
     gate_id: str | None = None  # None: the newest
 
 
-def promotion(policy: str, promotions: Promotions, search: GateSearch, at_ms: int) -> ApprovedAct:
-    """Return an approved promotion.
+def promotion(policy: str, store: Store, search: GateSearch, at_ms: int) -> ApprovedAct:
+    """Return an approved promotion of a policy, given by its identity.
 
     Raises PromotionRefused, with what is missing, if the policy may not go live; NotFound if it can't be served;
     Conflict if it is live already.
     """
-    if policy not in SERVED:
+    if name_of(policy) not in SERVED:
         raise NotFound(f"no policy {shown(policy)} can be served; there are {', '.join(SERVED)}")
-    acts = promotions.history()
-    live = live_history(acts, promotions.address)[-1]
+    acts = store.promotions.history()
+    live = live_history(acts, store.promotions.address)[-1]
     if policy == live:
         raise Conflict(f"{policy} is live already; 'tipbench recommend promotions' says since when")
-    wanted = GateRequirement(arm_data(arm(policy)), _live_arm_data(live), search.world, search.world_file)
+    wanted = GateRequirement(
+        arm_data(arm(policy, store.priors.read)), _live_arm_data(live, store), search.world, search.world_file
+    )
     gates = _gates(search.home, search.gate_id, wanted)
     _check_clock(gates, at_ms)
     gate = fitting_gate(gates, wanted)
@@ -91,27 +94,33 @@ def promotion(policy: str, promotions: Promotions, search: GateSearch, at_ms: in
     return ApprovedAct(act, len(acts), gate)
 
 
-def rollback(promotions: Promotions, at_ms: int) -> ApprovedAct:
+def rollback(store: Store, at_ms: int) -> ApprovedAct:
     """Return an approved rollback to the policy that the last promotion not yet rolled back has replaced."""
-    acts = promotions.history()
-    *before, live = live_history(acts, promotions.address)
+    acts = store.promotions.history()
+    *before, live = live_history(acts, store.promotions.address)
     if not before:
         raise Conflict(f"{live} has been live from the start, so there is nothing to roll back to")
     to = before[-1]
-    if to not in SERVED:
+    if name_of(to) not in SERVED:
         raise StateRefused(
             f"{shown(to)} was live before, but this version of tipbench can't serve it; install the version that "
             f"could, or promote another policy: {', '.join(SERVED)}"
         )
-    act = Act(at_ms=at_ms, act="rollback", left=live, to=to, gate=None, replay=None, candidate=arm_data(arm(to)))
+    candidate = arm_data(arm(to, store.priors.read))
+    act = Act(at_ms=at_ms, act="rollback", left=live, to=to, gate=None, replay=None, candidate=candidate)
     return ApprovedAct(act, len(acts))
 
 
-def changed_since(acts: Sequence[Act]) -> list[str]:
+def changed_since(store: Store) -> list[str]:
     """Return how the live policy in this version of tipbench differs from what was promoted; empty if it doesn't."""
-    if not acts or acts[-1].to not in SERVED:
+    acts = store.promotions.history()
+    if not acts or name_of(acts[-1].to) not in SERVED:
         return []
-    return _arm_differences(acts[-1].to, acts[-1].candidate, arm_data(arm(acts[-1].to)))
+    try:
+        now = arm_data(arm(acts[-1].to, store.priors.read))
+    except TipbenchError as error:
+        return [f"it can't be served: {error}"]
+    return _arm_differences(acts[-1].to, acts[-1].candidate, now)
 
 
 def fitting_gate(newest_first: Sequence[GateRecord], wanted: GateRequirement) -> GateRecord:
@@ -208,13 +217,13 @@ def _check_clock(gates: Sequence[GateRecord], at_ms: int) -> None:
         )
 
 
-def _live_arm_data(live: str) -> dict[str, Any]:
-    if live not in SERVED:
+def _live_arm_data(live: str, store: Store) -> dict[str, Any]:
+    if name_of(live) not in SERVED:
         raise StateRefused(
             f"{shown(live)} is live, but this version of tipbench does not know it; install the version that "
             "promoted it, or roll it back: tipbench recommend rollback"
         )
-    return arm_data(arm(live))
+    return arm_data(arm(live, store.priors.read))
 
 
 def _candidate_differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

@@ -112,10 +112,15 @@ class RecordIndex(Generic[_Row]):
 
 def write_record(folder: Path, content: Mapping[str, Any]) -> str:
     """Write a new record; return its id."""
-    name = data_digest(content)[:_DIGITS]
-    path = private_folder(folder) / f"{name}.json"
-    atomic_write(path, to_json({"id": name, **content}, indent=2) + b"\n", durable=True)
+    name, text = encode_record(content)
+    atomic_write(private_folder(folder) / f"{name}.json", text, durable=True)
     return name
+
+
+def encode_record(content: Mapping[str, Any]) -> tuple[str, bytes]:
+    """Return the id of a record with this content, and the record as it is stored."""
+    name = data_digest(content)[:_DIGITS]
+    return name, to_json({"id": name, **content}, indent=2) + b"\n"
 
 
 def read_record(folder: Path, name: str) -> dict[str, Any]:
@@ -123,28 +128,44 @@ def read_record(folder: Path, name: str) -> dict[str, Any]:
 
     Raises InvalidInput for a malformed id, NotFound if there is no such record, StateDamaged if it was edited.
     """
-    if not _ID.fullmatch(name):
-        raise InvalidInput(f"{shown(name)} is not a record id; an id has {_DIGITS} digits and letters from a to f")
+    check_id(name)
     path = folder / f"{name}.json"
     try:
-        record = from_json(read_regular(path), allow_inf_nan=False)
+        text = read_regular(path)
     except FileNotFoundError:
         raise NotFound(f"there is no record {name} in {folder}") from None
-    except (ValueError, OSError) as error:
-        if isinstance(error, OSError) and error.errno not in (errno.EINVAL, errno.EFBIG):
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EFBIG):
             raise
-        raise _edited_error(path) from error
+        raise _edited_error(str(path)) from error
+    return decode_record(text, name, str(path))
+
+
+def check_id(name: str) -> None:
+    if not _ID.fullmatch(name):
+        raise InvalidInput(f"{shown(name)} is not a record id; an id has {_DIGITS} digits and letters from a to f")
+
+
+def decode_record(text: bytes | str, name: str, address: str) -> dict[str, Any]:
+    """Parse a stored record; raise StateDamaged if its content is not the one that this id stands for."""
+    try:
+        record = from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        raise _edited_error(address) from error
     if not isinstance(record, dict) or record.pop("id", None) != name or data_digest(record)[:_DIGITS] != name:
-        raise _edited_error(path)
+        raise _edited_error(address)
     return {"id": name, **record}
 
 
 def read_records(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield all records of a folder, in no particular order."""
-    for path in folder.glob("*.json"):
-        if _ID.fullmatch(path.stem):
-            yield read_record(folder, path.stem)
+    for name in record_ids(folder):
+        yield read_record(folder, name)
 
 
-def _edited_error(path: Path) -> StateDamaged:
-    return StateDamaged(f"{path} was changed after it was written, so it can't be trusted; remove it and try again")
+def record_ids(folder: Path) -> list[str]:
+    return [path.stem for path in folder.glob(_FILES)]
+
+
+def _edited_error(address: str) -> StateDamaged:
+    return StateDamaged(f"{address} was changed after it was written, so it can't be trusted; remove it and try again")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tipbench.core.errors import StateDamaged, StateRefused
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import shown
-from tipbench.recommender.policies.catalog import SERVED
+from tipbench.recommender.policies.catalog import SERVED, name_of
 from tipbench.recommender.promotion.interface import Act, Promotions, live_history
 from tipbench.recommender.store.moving import open_store
 
@@ -16,7 +16,7 @@ from tipbench.recommender.store.moving import open_store
 class _CachedLive(NamedTuple):
     revision: object
     acts: tuple[Act, ...]
-    live: str
+    live: tuple[str, ...]  # identities, the current one last
     until: float
 
 
@@ -35,7 +35,24 @@ class LivePolicy:
         self._cached: _CachedLive | None = None
 
     def current(self) -> str:
-        """Return the live policy; raise StateError rather than return one that was never promoted."""
+        """Return the live policy's identity; raise StateError rather than return one that was never promoted."""
+        live = self._stack()[-1]
+        if name_of(live) not in self._known:
+            raise StateRefused(
+                f"the policy {shown(live)} was promoted, but this version of tipbench only knows "
+                f"{', '.join(self._known)}; install the version that promoted it, or roll it back: tipbench "
+                "recommend rollback"
+            )
+        return live
+
+    def identity(self, name: str) -> str:
+        """Return the identity with which a policy is served by name: the last promoted one that was not rolled back.
+
+        If it was never promoted, that is the policy without a prior.
+        """
+        return next((live for live in reversed(self._stack()) if name_of(live) == name), name)
+
+    def _stack(self) -> tuple[str, ...]:
         cached, now = self._cached, self._clock()
         if cached and now < cached.until:
             return cached.live
@@ -44,25 +61,19 @@ class LivePolicy:
             self._cached = cached._replace(until=until)
             return cached.live
         acts = self._promotions.history()
-        live = live_history(acts, self._promotions.address)[-1]
-        self._check(acts, live, cached.acts if cached else ())
+        live = tuple(live_history(acts, self._promotions.address))
+        self._check(acts, cached.acts if cached else ())
         self._cached = _CachedLive(revision, acts, live, until)
         return live
 
-    def _check(self, acts: tuple[Act, ...], live: str, before: tuple[Act, ...]) -> None:
+    def _check(self, acts: tuple[Act, ...], before: tuple[Act, ...]) -> None:
         if acts[: len(before)] != before:
             raise StateDamaged(
                 f"entries that were in {self._promotions.address} are missing now; restore it from a backup"
             )
-        if live not in self._known:
-            raise StateRefused(
-                f"the policy {shown(live)} was promoted, but this version of tipbench only knows "
-                f"{', '.join(self._known)}; install the version that promoted it, or roll it back: tipbench "
-                "recommend rollback"
-            )
 
 
 def live_now(settings: Settings) -> str:
-    """Return the live policy in the store that the settings name."""
+    """Return the identity of the live policy in the store that the settings name."""
     with closing(open_store(settings)) as store:
         return LivePolicy(store.promotions).current()

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.features.v2 import V2
 from tipbench.recommender.policies.choosing import EventRng
-from tipbench.recommender.policies.interface import Policy, State
+from tipbench.recommender.policies.interface import Choice, Policy, State
 from tipbench.recommender.policies.ridge import Ridge
 from tipbench.recommender.replay.estimators import Estimate, Weights, doubly_robust, estimate, ips, snips, weights
-from tipbench.recommender.replay.rounds import Round, Rounds, RowMask
+from tipbench.recommender.replay.rounds import Impressions, Round, Rounds, RowMask
 
 FOLDS = 5
 _RIDGE = 1.0
@@ -63,11 +63,38 @@ class RewardModel:
 # Training: the candidate learns from the first part of every user's decisions, although another policy chose.
 
 
+class StatesInTime:
+    """The candidate's state for each user, told of everything that the user was shown up to the round in hand.
+
+    What was shown is a fact of the situation, whoever chose it, so it also reaches a candidate that no longer learns.
+    """
+
+    def __init__(self, candidate: Policy[Any], impressions: Impressions) -> None:
+        self._candidate = candidate
+        self._impressions = impressions
+        self.by_user: dict[int, State] = {}
+        self._next: dict[int, int] = {}  # by user: the first impression that the state was not told of
+
+    def at(self, one: Round) -> State:
+        """Return the state of a round's user at its time. Rounds of one user have to come in the order of time."""
+        state = self.by_user.get(one.user)
+        if state is None:
+            state = self.by_user[one.user] = self._candidate.new_state()
+            self._next[one.user] = int(np.searchsorted(self._impressions.users, one.user))
+        users, at_ms, categories = self._impressions
+        place = self._next[one.user]
+        while place < len(users) and users[place] == one.user and at_ms[place] <= one.at_ms:
+            self._candidate.show(state, categories[place], int(at_ms[place]))
+            place += 1
+        self._next[one.user] = place
+        return state
+
+
 @dataclass(frozen=True)
 class Trained:
     """The candidate's state for each user after training, and the reward model."""
 
-    states: Mapping[int, State]
+    states: StatesInTime
     model: RewardModel
 
 
@@ -82,23 +109,23 @@ def first_part(rounds: Rounds, share: float) -> RowMask:
 
 
 def train(rounds: Rounds, candidate: Policy[Any], learned: NDArray[np.bool_]) -> Trained:
-    """Train the candidate on the masked rounds, and the reward model on all.
-
-    The order of rewards does not matter, as states are sums.
-    """
-    states: dict[int, State] = {}
+    """Train the candidate on the masked rounds, and the reward model on all."""
+    states = StatesInTime(candidate, rounds.impressions)
     model = RewardModel()
     for one in rounds.read(np.ones(len(rounds), dtype=np.bool_)):
         features = model.learn(one)
         if not learned[one.row]:
             continue
-        state = states.get(one.user)
-        if state is None:
-            state = states[one.user] = candidate.new_state()
+        state = states.at(one)
         if candidate.features is not model.features:
-            features = candidate.features.matrix(one.request)
-        candidate.learn(state, features[one.chosen], one.reward)
+            features = _choice(candidate, state, one).features
+        candidate.learn(state, features[one.chosen], one.reward, one.at_ms)
     return Trained(states, model)
+
+
+def _choice(candidate: Policy[Any], state: State, one: Round) -> Choice:
+    generator = EventRng(candidate.name, one.request.user_id, one.request.event_id)
+    return candidate.choose(state, one.request, generator, one.at_ms)
 
 
 IPS, SNIPS, DR = "IPS", "SNIPS", "DR"
@@ -139,26 +166,29 @@ class Evaluation:
     learned: int  # decisions that the candidate was trained on
     columns: Columns
     with_profile: int  # evaluated decisions whose request has a profile by category
+    fitted: int = 0  # decisions that were not evaluated, because the candidate's prior was fitted to them
 
 
-def evaluate(rounds: Rounds, candidate: Policy[Any], share: float) -> Evaluation:
-    """Train on the first `share` of each user's decisions, and evaluate on the rest."""
+def evaluate(rounds: Rounds, candidate: Policy[Any], share: float, fitted_until_ms: int = -1) -> Evaluation:
+    """Train on the first `share` of each user's decisions, and evaluate on the rest.
+
+    Decisions up to `fitted_until_ms` are not evaluated: the candidate's prior knows their rewards.
+    """
     learned = first_part(rounds, share)
-    columns, with_profile = _columns(rounds, candidate, train(rounds, candidate, learned), ~learned)
-    return Evaluation(rounds, int(learned.sum()), columns, with_profile)
+    fitted = ~learned & (rounds.decided_ms <= fitted_until_ms)
+    rest = ~learned & ~fitted
+    columns, with_profile = _columns(rounds, candidate, train(rounds, candidate, learned), rest)
+    return Evaluation(rounds, int(learned.sum()), columns, with_profile, int(fitted.sum()))
 
 
 def _columns(rounds: Rounds, candidate: Policy[Any], known: Trained, rest: NDArray[np.bool_]) -> tuple[Columns, int]:
     """Return the columns, and how many of the decisions came with a profile by category."""
     found = np.empty((5, len(rounds)))
-    nothing_known = candidate.new_state()
     with_profile = 0
     for one in rounds.read(rest):
         profile = one.request.profile_features
         with_profile += profile is not None and bool(profile.categories)
-        state = known.states.get(one.user, nothing_known)
-        generator = EventRng(candidate.name, one.request.user_id, one.request.event_id)
-        choice = candidate.choose(state, one.request, generator)
+        choice = _choice(candidate, known.states.at(one), one)
         same = candidate.features is known.model.features
         seen = choice.features if same else known.model.features.matrix(one.request)
         expected = known.model.expected(one.user, seen)

@@ -7,13 +7,14 @@ from typing import Any
 
 from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import shown
-from tipbench.recommender.policies.catalog import POLICIES
+from tipbench.recommender.policies.catalog import POLICIES, fitted_until, name_of
+from tipbench.recommender.prior.interface import ReadPrior
 from tipbench.recommender.replay.estimators import Estimate
 from tipbench.recommender.replay.evaluation import Estimated, Evaluation, evaluate
 from tipbench.recommender.replay.rounds import Rounds, load_rounds
 from tipbench.recommender.replay.verdict import DECIDES, RULES, Verdict, judge
 from tipbench.recommender.simulation.outcome import arm_data
-from tipbench.recommender.simulation.rollout import ARMS, Arm
+from tipbench.recommender.simulation.rollout import Arm, arm
 
 
 @dataclass(frozen=True)
@@ -26,15 +27,16 @@ class Replay:
     verdict: Verdict
 
 
-def run_replay(folder: Path, candidate: str, share: float) -> Replay:
+def run_replay(folder: Path, candidate: str, share: float, read_prior: ReadPrior | None = None) -> Replay:
     """Replay the log in a folder with a candidate policy; raise InvalidInput for an unknown candidate or bad share."""
-    if candidate not in POLICIES:
+    if name_of(candidate) not in POLICIES:
         raise InvalidInput(f"there is no policy {shown(candidate)} to replay; there are {', '.join(POLICIES)}")
     if not 0 < share < 1:
         raise InvalidInput(f"a share of {share:g} leaves nothing to learn from or nothing to estimate from; use 0.5")
-    evaluation = evaluate(load_rounds(folder), POLICIES[candidate], share)
+    contender = arm(candidate, read_prior)
+    evaluation = evaluate(load_rounds(folder), contender.policy, share, fitted_until(contender.policy))
     estimated, verdict = judge(evaluation)
-    return Replay(folder.absolute(), ARMS[candidate], share, evaluation, estimated, verdict)
+    return Replay(folder.absolute(), contender, share, evaluation, estimated, verdict)
 
 
 def replay_data(replay: Replay) -> dict[str, Any]:
@@ -46,6 +48,7 @@ def replay_data(replay: Replay) -> dict[str, Any]:
         "learned": evaluation.learned,
         "evaluated": len(evaluation.columns.rewards),
         "with_profile": evaluation.with_profile,
+        "fitted": evaluation.fitted,
         "users": estimated.served.users if estimated else 0,
         "rules": asdict(RULES),
         "decides": DECIDES,

@@ -1,14 +1,15 @@
 """The decision log as rounds that can be replayed: a request, the choice, its propensity and its reward.
 
 The log is read twice: first to join the events and index the file offset of each decision, then to read the decisions
-from there one at a time. So memory does not depend on the number of candidates.
+from there one at a time, in the order of time. So memory does not depend on the number of candidates.
 """
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from tipbench.recommender.records import Request
 RowMask = NDArray[np.bool_]
 _NO_DECISION, _NO_CHANCE, _NO_CHOICE, _USABLE = range(4)
 _ROUNDING = 1e-9
+_MOST_OPEN = 200  # files
 
 
 class Round(NamedTuple):
@@ -30,6 +32,7 @@ class Round(NamedTuple):
     chosen: int  # index among the request's candidates
     propensity: float
     reward: float
+    at_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -42,27 +45,43 @@ class LeftOut:
     no_reward: int = 0
 
 
+class Impressions(NamedTuple):
+    """Everything that users were shown, rewarded or not, in the order of users, and of time for each."""
+
+    users: NDArray[np.intp]
+    at_ms: NDArray[np.int64]
+    categories: Sequence[str]
+
+
+NO_IMPRESSIONS = Impressions(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64), ())
+
+
 @dataclass(frozen=True)
 class Rounds:
     """Columns with one row per round, and access to the rounds themselves."""
 
     users: NDArray[np.intp]  # a number per user
     decided_ms: NDArray[np.int64]
-    read: Callable[[RowMask], Iterator[Round]]  # yields the rounds of the masked rows, in any order
+    read: Callable[[RowMask], Iterator[Round]]  # yields the rounds of the masked rows, in the order of time
     left_out: LeftOut = LeftOut()
+    impressions: Impressions = NO_IMPRESSIONS
 
     def __len__(self) -> int:
         return len(self.users)
 
 
-def load_rounds(folder: Path) -> Rounds:
-    """Index the decision log in a folder; empty if there is no log."""
+def load_rounds(folder: Path, for_weights: bool = True) -> Rounds:
+    """Index the decision log in a folder; empty if there is no log.
+
+    Without `for_weights` the rounds are all decisions with a reward, to learn from: also those that can't be weighted,
+    but none from before a reset of their user.
+    """
     index, paths = _Index(), segments(folder)
     for number, path in enumerate(paths):
         index.file, index.start = number, 0
         for end in load_segment(index, path):
             index.start = end
-    return index.rounds(paths)
+    return index.rounds(paths, for_weights)
 
 
 class _Index(Events):
@@ -74,28 +93,56 @@ class _Index(Events):
         self._file = array("i")
         self._start = array("q")
         self._status = array("b")
+        self._category = array("i")
+        self._categories: dict[str, int] = {}
 
-    def rounds(self, paths: Sequence[Path]) -> Rounds:
+    def rounds(self, paths: Sequence[Path], for_weights: bool) -> Rounds:
         status, reward = np.array(self._status), np.array(self._reward)
-        usable = (status == _USABLE) & ~np.isnan(reward)
-        users = np.array(self._user, dtype=np.intp)[usable]
-        reader = _RoundReader(paths, np.array(self._file)[usable], np.array(self._start)[usable], users, reward[usable])
+        all_users = np.array(self._user, dtype=np.intp)
+        decided_ms = np.array(self._decided_ms, dtype=np.int64)
+        shown = status != _NO_DECISION
+        if not for_weights:
+            shown &= decided_ms > self._resets(all_users)
+        usable = ((status == _USABLE) if for_weights else shown) & ~np.isnan(reward)
+        users = all_users[usable]
+        reader = _RoundReader(
+            *(paths, np.array(self._file)[usable], np.array(self._start)[usable]),
+            *(users, reward[usable], decided_ms[usable]),
+        )
         left_out = LeftOut(
             no_decision=int((status == _NO_DECISION).sum()),
             no_chance=int((status == _NO_CHANCE).sum()),
             no_choice=int((status == _NO_CHOICE).sum()),
             no_reward=int(((status == _USABLE) & np.isnan(reward)).sum()),
         )
-        return Rounds(users, np.array(self._decided_ms, dtype=np.int64)[usable], reader.read, left_out)
+        impressions = self._impressions(all_users, decided_ms, np.flatnonzero(shown))
+        return Rounds(users, decided_ms[usable], reader.read, left_out, impressions)
+
+    def _resets(self, users: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return the time of the last reset of each row's user; -1 if there was none."""
+        reset_ms = np.full(len(self._users), -1, dtype=np.int64)
+        for user, at_ms in self._reset_ms.items():
+            reset_ms[user] = at_ms
+        return reset_ms[users]
+
+    def _impressions(
+        self, users: NDArray[np.intp], decided_ms: NDArray[np.int64], rows: NDArray[np.intp]
+    ) -> Impressions:
+        rows = rows[np.lexsort((decided_ms[rows], users[rows]))]
+        names = list(self._categories)
+        return Impressions(users[rows], decided_ms[rows], [names[self._category[row]] for row in rows.tolist()])
 
     def _add_row(self) -> None:
         self._file.append(-1)
         self._start.append(-1)
         self._status.append(_NO_DECISION)
+        self._category.append(-1)
 
     def _set_decision(self, row: int, entry: Mapping[str, Any]) -> None:
         self._file[row], self._start[row] = self.file, self.start
         self._status[row] = _status(entry)
+        [category] = [one["category"] for one in entry["request"]["candidates"] if one["id"] == entry["chosen"]]
+        self._category[row] = self._categories.setdefault(category, len(self._categories))
 
 
 def _status(entry: Mapping[str, Any]) -> int:
@@ -113,18 +160,26 @@ class _RoundReader:
     start: NDArray[np.int64]
     users: NDArray[np.intp]
     rewards: NDArray[np.float64]
+    decided_ms: NDArray[np.int64]
 
     def read(self, mask: RowMask) -> Iterator[Round]:
-        """Yield the masked rounds, file by file and in the order within each file."""
-        for number, path in enumerate(self.paths):
-            rows = np.flatnonzero(mask & (self.file == number))
-            with path.open("rb") as lines:
-                for row in rows[self.start[rows].argsort()].tolist():
-                    lines.seek(self.start[row])
-                    try:
-                        yield self._round(row, from_json(lines.readline()))
-                    except (KeyError, TypeError, ValueError) as error:
-                        raise wrong_kind_error(path, error) from error
+        """Yield the masked rounds in the order of time."""
+        rows = np.flatnonzero(mask)
+        in_order = rows[np.lexsort((self.start[rows], self.file[rows], self.decided_ms[rows]))].tolist()
+        with ExitStack() as opened:
+            files: dict[int, BinaryIO] = {}  # those of several workers take turns
+            for row in in_order:
+                number = int(self.file[row])
+                if number not in files:
+                    if len(files) == _MOST_OPEN:
+                        opened.close()
+                        files.clear()
+                    files[number] = opened.enter_context(self.paths[number].open("rb"))
+                files[number].seek(self.start[row])
+                try:
+                    yield self._round(row, from_json(files[number].readline()))
+                except (KeyError, TypeError, ValueError) as error:
+                    raise wrong_kind_error(self.paths[number], error) from error
 
     def _round(self, row: int, entry: Mapping[str, Any]) -> Round:
         request = Request.model_validate(entry["request"])
@@ -132,4 +187,5 @@ class _RoundReader:
         propensity = float(entry["propensity"])
         if not 0 < propensity <= 1 + _ROUNDING:
             raise ValueError(f"a choice with the propensity {propensity}")
-        return Round(row, int(self.users[row]), request, chosen, propensity, float(self.rewards[row]))
+        user, reward, at_ms = int(self.users[row]), float(self.rewards[row]), int(self.decided_ms[row])
+        return Round(row, user, request, chosen, propensity, reward, at_ms)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from tipbench.core.untrusted import printable
 from tipbench.recommender.features.v2 import V2
+from tipbench.recommender.features.v3 import V3
 from tipbench.recommender.replay.evaluation import DR, Estimated, Evaluation
 
 Status = Literal["passed", "failed", "thin"]
@@ -44,9 +45,15 @@ class Verdict:
 
 def judge(evaluation: Evaluation, rules: Rules = RULES) -> tuple[Estimated | None, Verdict]:
     """Return the estimates and the verdict on them; the estimates are None if no decision was evaluated."""
+    if not len(evaluation.columns.rewards) and evaluation.fitted:
+        return None, Verdict(
+            "thin",
+            f"the candidate's prior was fitted to all {evaluation.fitted:,} decisions that it could be tested on; "
+            "replay it again once more has been served",
+        )
     if not len(evaluation.columns.rewards):
         return None, Verdict(
-            "thin", "no decision of the log can be replayed; serve with egreedy or egreedy/v2, and send rewards"
+            "thin", "no decision of the log can be replayed; serve with a policy other than linucb, and send rewards"
         )
     found = Estimated(evaluation.columns)
     return found, _verdict(found, len(evaluation.rounds), rules)
@@ -96,8 +103,10 @@ def basis(found: Mapping[str, Any]) -> list[str]:
     left_out = [f"{count:,} {_LEFT_OUT.get(why, why)}" for why, count in found["log"]["left_out"].items() if count]
     if left_out:
         lines.append(f"Left out: {'; '.join(left_out)}.")
+    if found.get("fitted"):
+        lines.append(f"Not tested on {found['fitted']:,} decisions, because the candidate's prior was fitted to them.")
     without = found["evaluated"] - found["with_profile"]
-    if without and found["candidate"]["feature_version"] == V2.version:
+    if without and found["candidate"]["feature_version"] in (V2.version, V3.version):
         lines.append(
             f"{without:,} of these came without profile_features by category, so {found['candidate']['name']} saw no "
             "more than version 1 does. Send them with every request."

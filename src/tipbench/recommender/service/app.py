@@ -78,7 +78,7 @@ def check_service(settings: Settings, shadows: Sequence[str]) -> ServiceCheck:
         check_not_left_behind(store, settings)
         states = f"{store.name}: {store.address}"
         live = LivePolicy(store.promotions).current()
-        changes = changed_since(store.promotions.history())
+        changes = changed_since(store)
     return ServiceCheck(
         f"Live policy: {live}. Shadows: {', '.join(on) or 'none'}. User states are stored in {states}", changes
     )
@@ -91,7 +91,9 @@ def serving_server(settings: Settings, shadows: Sequence[str] = (), clock: Calla
     shadow_policies = open_shadows(wanted_shadows(settings, shadows), store, folder / "signals", clock)
     decisions = DecisionLog(folder / "decisions", clock)
     live = LivePolicy(store.promotions)
-    recommender = Recommender(SERVED, live.current, store, decisions, clock, shadow_policies, settings.reward_window_s)
+    recommender = Recommender(
+        SERVED, live.current, store, decisions, clock, shadow_policies, settings.reward_window_s, live.identity
+    )
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -17,7 +17,8 @@ class RankedOut(BaseModel):
 
 class ScoreOut(BaseModel):
     """The tip to show. `propensity`: the probability of this choice; `n`: the number of rewards known by then;
-    `ranking`: best first. If a request is repeated after more was learned, the ranking holds only the chosen tip.
+    `prior`: the population prior, if the policy has one; `ranking`: best first. If a request is repeated after more was
+    learned or shown, the ranking holds only the chosen tip.
     """
 
     event_id: str
@@ -27,6 +28,7 @@ class ScoreOut(BaseModel):
     n: int
     policy: str
     feature_version: str
+    prior: str | None
     ranking: list[RankedOut]
     repeated: bool
 

@@ -19,7 +19,8 @@ class StatsOut(BaseModel):
     user_id: str
     policy: str
     feature_version: str
-    parameters: Mapping[str, float]
+    prior: str | None
+    parameters: Mapping[str, float | str]
     n: int
     epsilon: float
     mean_reward: float | None
@@ -56,7 +57,7 @@ def _stats(parts: Parts) -> APIRouter:
     def add(policy: Policy[Any], path: str) -> None:
         @api.get(path, summary=f"What {policy.name} knows about a user", response_model=StatsOut)
         def stats(user_id: UserId) -> Response:
-            return _as_answer(parts.recommender.stats(policy.name, user_id), policy.parameters)
+            return _as_answer(parts.recommender.stats(policy.name, user_id))
 
     # Paths with the user in the query come first: /stats/egreedy/v2 is a policy, not the user v2 of egreedy.
     for policy in parts.policies.values():
@@ -66,9 +67,9 @@ def _stats(parts: Parts) -> APIRouter:
     return api
 
 
-def _as_answer(stats: Stats, parameters: Mapping[str, float]) -> Response:
+def _as_answer(stats: Stats) -> Response:
     values = {name: value for name, value in vars(stats).items() if name != "learned"}
-    return json_answer({**values, **stats.learned, "parameters": parameters})
+    return json_answer({**values, **stats.learned})
 
 
 def _reset(parts: Parts) -> APIRouter:

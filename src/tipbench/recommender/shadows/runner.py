@@ -62,6 +62,7 @@ class Served(NamedTuple):
     request: Request
     policy: str
     choice: Choice
+    at_ms: int
 
 
 class Shadow(NamedTuple):
@@ -116,10 +117,11 @@ class ShadowRunner:
     def _choose(self, served: Served) -> Choice:
         request = served.request
         state = policy_state(self._policy, self._store.read_state(Key(request.user_id, self.name)))
-        return self._policy.choose(state, request, EventRng(self.name, request.user_id, request.event_id))
+        generator = EventRng(self.name, request.user_id, request.event_id)
+        return self._policy.choose(state, request, generator, served.at_ms)
 
     def _publish(self, done: Done[Served, Choice]) -> None:
-        request, served_by, served = done.item
+        request, served_by, served, _ = done.item
         ids = [candidate.id for candidate in request.candidates]
         features = self._policy.features
         self._signals.publish(

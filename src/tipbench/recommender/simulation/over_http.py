@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from tipbench.core.die_with_parent import die_with_parent_command
 from tipbench.core.errors import SimulationFailed
 from tipbench.core.settings import Settings
-from tipbench.recommender.policies.catalog import SERVED
+from tipbench.recommender.policies.catalog import SERVED, takes_prior
 from tipbench.recommender.records import Request
 from tipbench.recommender.simulation.rollout import Arm, InProcess, Server
 
@@ -66,7 +66,8 @@ class Service:
 
 
 def is_served(arm: Arm) -> bool:
-    return SERVED.get(arm.policy.name) == arm.policy
+    """Return whether the service can serve an arm as a simulation does. Policies that forget go by its real clock."""
+    return SERVED.get(arm.policy.name) == arm.policy and not takes_prior(arm.policy)
 
 
 @lru_cache

@@ -38,7 +38,7 @@ class MostPopular(CategoryMean):
     world: World
 
     @property
-    def parameters(self) -> Mapping[str, float]:
+    def parameters(self) -> Mapping[str, float | str]:
         return {**super().parameters, "counted_lives": len(_SEEDS), "counted_from_seed": _SEEDS.start}
 
     def new_state(self) -> Means:

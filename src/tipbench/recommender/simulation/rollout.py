@@ -12,9 +12,10 @@ from tipbench.core.identity import derived_seed
 from tipbench.core.untrusted import shown
 from tipbench.recommender.features.interface import Features, Floats
 from tipbench.recommender.history import History
-from tipbench.recommender.policies.catalog import POLICIES
+from tipbench.recommender.policies.catalog import POLICIES, name_of, policy_of, prior_of
 from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.policies.interface import Policy
+from tipbench.recommender.prior.interface import ReadPrior
 from tipbench.recommender.records import Candidate, Context, Profile, Request
 from tipbench.recommender.simulation.popularity import MOST_POPULAR, MostPopular
 from tipbench.recommender.simulation.user_model import Draws, Life, Outcome
@@ -74,10 +75,15 @@ def placebo_of(candidate: Arm, incumbent: Arm) -> Arm | None:
     return replace(candidate, name=f"{candidate.name}-placebo", policy=candidate.policy.with_features(permuted))
 
 
-def arm(name: str, world: World | None = None) -> Arm:
-    """Return the arm of a name; raise InvalidInput if there is none. Which tips are popular depends on the world."""
+def arm(name: str, read_prior: ReadPrior | None = None, world: World | None = None) -> Arm:
+    """Return the arm of a name, or of the identity of a policy with a prior; raise InvalidInput if there is none.
+
+    Which tips are popular depends on the world.
+    """
     if world and name == MOST_POPULAR:
         return Arm(name, MostPopular(world=world))
+    if read_prior and prior_of(name) and name_of(name) in POLICIES:
+        return Arm(name, policy_of(name, read_prior))
     if name not in ARMS:
         raise InvalidInput(f"there is no policy {shown(name)} to simulate; there are {', '.join(ARM_NAMES)}")
     return ARMS[name]
@@ -105,13 +111,14 @@ class InProcess:
 
     def choose(self, request: Request, at_ms: int) -> int:
         generator = EventRng(self._policy.name, request.user_id, request.event_id)
-        choice = self._policy.choose(self._state, request, generator)
+        choice = self._policy.choose(self._state, request, generator, at_ms)
+        self._policy.show(self._state, request.candidates[choice.position].category, at_ms)
         self._pending[request.event_id] = choice.seen, at_ms
         return choice.position
 
     def learn(self, request: Request, reward: float) -> None:
-        seen, _at_ms = self._pending.pop(request.event_id)
-        self._policy.learn(self._state, seen, reward)
+        seen, at_ms = self._pending.pop(request.event_id)
+        self._policy.learn(self._state, seen, reward, at_ms)
 
 
 @dataclass(frozen=True)

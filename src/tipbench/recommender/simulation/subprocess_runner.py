@@ -19,6 +19,7 @@ from tipbench.core.errors import InvalidInput, SimulationFailed
 from tipbench.core.processes import module_command, signal_group, start_process
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
+from tipbench.recommender.prior.interface import PriorRecord
 from tipbench.recommender.simulation.experiment import Plan
 from tipbench.recommender.simulation.gate import DEFAULT_SIZE, FIRST_SEED, gate_arms
 from tipbench.recommender.simulation.rollout import Arm, arm
@@ -52,10 +53,12 @@ class SimulationRequest(BaseModel):
     steps: Annotated[int, Field(ge=1, le=100_000)] = DEFAULT_SIZE.steps
     offered: Annotated[int, Field(ge=1, le=200)] = DEFAULT_SIZE.offered
     http: bool = False
+    priors: Mapping[str, PriorRecord] = {}  # by digest, for arms such as ucb/v3@DIGEST
 
     def plan(self) -> Plan:
         """Return the plan; raise InvalidInput for a request that is inconsistent or too large."""
-        arms = tuple(arm(name, self.world) for name in self.arms)
+        read_prior = self.priors.__getitem__ if self.priors else None
+        arms = tuple(arm(name, read_prior, self.world) for name in self.arms)
         if self.kind == "gate":
             arms = self._gate_arms(arms)
         if len(set(self.arms)) < len(self.arms):
@@ -107,7 +110,9 @@ def simulate_in_subprocess(
     folder = (
         Path(tempfile.gettempdir()) / f"{PREFIX}{secrets.token_hex(8)}"
     )  # created by the child, once it watches its parent
-    message = to_json({"request": request.model_dump(mode="json"), "workers": workers, "folder": str(folder)})
+    message = to_json(
+        {"request": request.model_dump(mode="json", by_alias=True), "workers": workers, "folder": str(folder)}
+    )
     try:
         with tempfile.TemporaryFile() as log:
             return _run(_CHILD, message, timeout_s, progress, log)

@@ -22,6 +22,7 @@ from tipbench.core.files import PRIVATE, atomic_write, fsync_dir, make_private_f
 from tipbench.core.identity import text_digest
 from tipbench.core.locks import lock_until, try_lock
 from tipbench.core.untrusted import json_text
+from tipbench.recommender.prior.files import PRIORS, FilePriors
 from tipbench.recommender.promotion.files import PROMOTIONS, FilePromotions
 from tipbench.recommender.store import interface as store_interface
 from tipbench.recommender.store.document import Document
@@ -58,6 +59,7 @@ class FileStore:
         self.folder = folder
         self.address = str(folder)
         self.promotions = FilePromotions(folder.with_name(PROMOTIONS))
+        self.priors = FilePriors(folder.with_name(PRIORS))
         self._durable = durable
         self._locks = folder / ".locks"
         make_private_folder(self._locks)

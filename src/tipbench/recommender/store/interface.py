@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from tipbench.core.errors import InvalidInput, LockTaken, StateDamaged, StateRefused, StoreUnreachable
 from tipbench.core.text import utc_minute
 from tipbench.recommender.policies.interface import Policy, State
+from tipbench.recommender.prior.interface import Priors
 from tipbench.recommender.promotion.interface import Promotions
 from tipbench.recommender.records import Source
 
@@ -82,6 +83,11 @@ class Store(Protocol):
     @property
     def promotions(self) -> Promotions:
         """The promotions that decide which policy is live for everyone who serves from this store."""
+        ...
+
+    @property
+    def priors(self) -> Priors:
+        """The population priors that policies served from this store may use."""
         ...
 
     def transaction(self, key: Key, event_id: str | None = None) -> AbstractContextManager[Transaction]:

@@ -5,13 +5,16 @@ source as moved before the destination's marker is removed: after a kill at any 
 opened, and running the same move again resumes it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 from tipbench.core.errors import Conflict, InvalidInput, MissingExtra, NotFound, StateDamaged, StateRefused
 from tipbench.core.paths import state_folder
 from tipbench.core.settings import Settings
+from tipbench.recommender.policies.catalog import prior_of
+from tipbench.recommender.prior.interface import PriorRecord
 from tipbench.recommender.promotion.files import PROMOTIONS
 from tipbench.recommender.promotion.interface import Act
 from tipbench.recommender.store.interface import Event, Key, Marker, Movable, UserState
@@ -41,6 +44,8 @@ def move(source: Movable, destination: Movable, at_ms: int, watch: Watcher) -> M
         _check_destination(source, destination, set(keys), watch)
         destination.set_marker(Marker("INCOMPLETE", source.name, source.address, at_ms))
         _copy(source, destination, keys, watch)
+        for digest in source.priors.digests():
+            destination.priors.put(source.priors.read(digest).content)
         for number, act in enumerate(missing, len(source.promotions.history()) - len(missing)):
             destination.promotions.append(act, number)
         source.set_marker(Marker("MOVED", destination.name, destination.address, at_ms))
@@ -163,6 +168,15 @@ STORES: Mapping[str, Callable[[Settings, bool], Movable]] = {"files": _files, "p
 def open_store(settings: Settings) -> Movable:
     """Open the store that the settings name, to serve from."""
     return _open(settings.get("TIPBENCH_STATE"), settings, exclusive=False)
+
+
+def read_priors(identities: Iterable[str], settings: Settings) -> dict[str, PriorRecord]:
+    """Return the priors that these identities name, by digest; the store is opened only if they name any."""
+    digests = {digest for identity in identities if (digest := prior_of(identity))}
+    if not digests:
+        return {}
+    with closing(open_store(settings)) as store:
+        return {digest: store.priors.read(digest) for digest in digests}
 
 
 def check_not_left_behind(store: Movable, settings: Settings) -> None:

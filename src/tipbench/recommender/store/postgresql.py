@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tipbench.core.errors import InvalidInput, StateRefused, StoreUnreachable
+from tipbench.recommender.prior.postgresql import PostgresPriors
 from tipbench.recommender.promotion.postgresql import PostgresPromotions
 from tipbench.recommender.store import postgresql_tables as sql
 from tipbench.recommender.store.interface import (
@@ -46,6 +47,7 @@ class PostgresStore:
         self.address = database.address
         self._exclusive = exclusive
         self._connections = Connections(database, self._set_up, 1 if exclusive else MAX_CONNECTIONS)
+        self.priors = PostgresPriors(self._connections, self.address)
         self.promotions = PostgresPromotions(self._connections, self.address)
 
     @contextmanager

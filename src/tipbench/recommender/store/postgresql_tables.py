@@ -24,7 +24,7 @@ LOCK_CLASS = (
     0x71B8  # first key of our advisory locks; the second is 0 for creating tables, or the oid of tipbench_store
 )
 
-FIND_TABLES = "SELECT to_regclass('tipbench_promotions') IS NOT NULL, current_setting('server_encoding')"
+FIND_TABLES = "SELECT to_regclass('tipbench_priors') IS NOT NULL, current_setting('server_encoding')"
 CREATE_TABLES = f"""
 BEGIN;
 SELECT pg_advisory_xact_lock({LOCK_CLASS}, 0);
@@ -70,6 +70,10 @@ CREATE UNIQUE INDEX IF NOT EXISTS tipbench_events_by_age ON tipbench_events (sta
 CREATE TABLE IF NOT EXISTS tipbench_promotions (
     number bigint PRIMARY KEY,
     act json NOT NULL
+);
+CREATE TABLE IF NOT EXISTS tipbench_priors (
+    digest text COLLATE "C" PRIMARY KEY,
+    content json NOT NULL
 );
 COMMIT
 """

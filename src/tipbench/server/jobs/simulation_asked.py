@@ -9,9 +9,11 @@ from tipbench.bench.options import Options
 from tipbench.bench.suites.load import built_in_suites
 from tipbench.bench.tracking.embedded import SCHEME
 from tipbench.core.errors import Problems
+from tipbench.core.settings import Settings
 from tipbench.core.untrusted import without_credentials
 from tipbench.recommender.simulation.subprocess_runner import SimulationRequest
 from tipbench.recommender.simulation.world import World, load_world
+from tipbench.recommender.store.moving import read_priors
 
 _WORLD_FILES = {2: "world.yaml", 3: "world-v3.yaml"}  # by version of the simulator
 _NEWEST = 3
@@ -92,6 +94,7 @@ class SimulationAsked(BaseModel):
             seeds=self.seeds,
             steps=self.steps,
             offered=self.offered,
+            priors=read_priors(self.arms, Settings()),
         ).plan()
 
 

@@ -46,7 +46,7 @@ class Promotions:
         try:
             with closing(open_store(self._settings)) as store:
                 search = GateSearch(self._settings.home, built_in_world(), gate_id=gate_id)
-                promotion(policy, store.promotions, search, at_ms)
+                promotion(policy, store, search, at_ms)
         except TipbenchError as error:
             return str(error)
         return ""

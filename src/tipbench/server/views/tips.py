@@ -1,8 +1,13 @@
 """The texts of a leaderboard's best rows as candidates for the recommender, each with the run it came from."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
 
 from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
@@ -14,13 +19,18 @@ from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import InvalidInput, NotFound
+from tipbench.core.files import read_text
 from tipbench.core.identity import data_digest
+from tipbench.core.located_yaml import load_located
 from tipbench.core.text import counted
 from tipbench.core.untrusted import printable
-from tipbench.recommender.records import Candidate, Source
+from tipbench.recommender.records import Candidate, Name, Source
 
 SCENARIO = "scenario"  # a category that every suite has
+GENERAL = "general"  # category of a text that has no word of any
 _ID_LENGTH = 32
+_Words = Annotated[list[Annotated[str, Field(min_length=1, strict=True)]], Field(min_length=1)]
+_CATEGORIES = TypeAdapter(Annotated[dict[Name, _Words], Field(min_length=1, max_length=1000)])
 _MAX_CATEGORY_LENGTH = 128
 
 
@@ -144,15 +154,15 @@ def _tips(
 def good_tips(tips: Tips, rubric: Rubric, min_composite: float | None = None) -> Tips:
     """Leave out texts that are longer than the rubric allows, or whose composite is below `min_composite`.
 
-    The default is the middle of the composite's scale. Texts that nobody has judged stay. Raises InvalidInput if
-    nothing is left, or if `min_composite` is not on the scale.
+    The default is the middle of the composite's scale. Texts that nobody has judged stay. Candidates of the others get
+    their composite, scaled to 0..1. Raises InvalidInput if nothing is left, or if `min_composite` is not on the scale.
     """
     low, high = rubric.lowest()["composite"], rubric.highest_composite()
     least = (low + high) / 2 if min_composite is None else min_composite
     if not low <= least <= high:  # rejects nan, too
         raise InvalidInput(f"--min-composite {least:g} is not on the composite's scale, which is {low:g} to {high:g}")
     fitting = [tip for tip in tips.tips if not _is_overlong(tip.text, rubric)]
-    kept = tuple(tip for tip in fitting if tip.composite is None or tip.composite >= least)
+    kept = tuple(_with_judged(tip, low, high) for tip in fitting if tip.composite is None or tip.composite >= least)
     overlong, below = len(tips.tips) - len(fitting), len(fitting) - len(kept)
     found = replace(tips, tips=kept, overlong=overlong, low=below, min_composite=least)
     if not kept:
@@ -160,6 +170,13 @@ def good_tips(tips: Tips, rubric: Rubric, min_composite: float | None = None) ->
         instead = "lower --min-composite, or take other rows" if found.low else "take other rows"
         raise InvalidInput(f"no tip of {names} is good enough ({found.left_out}); {instead} (--top, --model, --prompt)")
     return found
+
+
+def _with_judged(tip: Tip, low: float, high: float) -> Tip:
+    if tip.composite is None:
+        return tip
+    judged = min(1.0, max(0.0, (tip.composite - low) / (high - low)))
+    return replace(tip, candidate=tip.candidate.model_copy(update={"judged": judged}))
 
 
 def _is_overlong(text: str, rubric: Rubric) -> bool:
@@ -170,6 +187,51 @@ def _category(cell: StoredCell, category: str | None) -> str:
     factor = category or cell.cluster
     level = cell.factors.get(factor, cell.scenario) if factor else cell.scenario
     return printable(level, _MAX_CATEGORY_LENGTH)
+
+
+# Categories that apps and the recommender know, told from a text's own words.
+
+
+class CategoryWords:
+    """Categories by name, each with the words that speak for it."""
+
+    def __init__(self, words: Mapping[str, Sequence[str]]) -> None:
+        self._patterns = {
+            name: re.compile(rf"\b(?:{'|'.join(re.escape(word.casefold()) for word in spoken)})")
+            for name, spoken in words.items()
+        }
+
+    def category(self, text: str) -> str:
+        """Return the category that most words of a text speak for, the first of several; GENERAL if none does."""
+        counts = {name: len(pattern.findall(text.casefold())) for name, pattern in self._patterns.items()}
+        best = max(counts, key=lambda name: counts[name])
+        return best if counts[best] else GENERAL
+
+
+def load_categories(path: Path) -> CategoryWords:
+    """Load categories and their words from a YAML file; raise InvalidInput if it can't be read or is malformed."""
+    try:
+        located = load_located(read_text(path))
+        if located.problems:
+            raise ValueError("; ".join(problem for _, problem in located.problems))
+        return CategoryWords(_CATEGORIES.validate_python(located.data))
+    except OSError as error:
+        raise InvalidInput(f"the categories {path} can't be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InvalidInput(
+            f"{path} does not hold categories ({printable(str(error), 200)}); write 'name: [word, word]' for each"
+        ) from error
+
+
+def with_categories(tips: Tips, words: CategoryWords) -> Tips:
+    """Return the tips with the categories that their words speak for."""
+    return replace(
+        tips,
+        tips=tuple(
+            replace(tip, candidate=tip.candidate.model_copy(update={"category": words.category(tip.text)}))
+            for tip in tips.tips
+        ),
+    )
 
 
 def _check_category(board: Leaderboard, category: str | None) -> None:
