@@ -202,10 +202,12 @@ class GoldItem:
 
     id: str
     scenario: str  # its text, as the judge sees it
+    scenario_id: str
     candidate: str
     scores: Mapping[str, int]
     reason: str
     private: bool = False  # from a team's own file; its scores never leave the machine
+    by: tuple[str, ...] = ()  # judges whose scores these are; it never checks them
 
 
 @dataclass(frozen=True)

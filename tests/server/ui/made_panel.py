@@ -53,6 +53,7 @@ from tipbench.server.views.boards import (
 from tipbench.server.views.judging import JudgingDesk
 from tipbench.server.views.rewards import Rewards, rewards_of
 from tipbench.server.views.run_requests import Choices, Estimate, RunRequests
+from tipbench.server.views.suites import Suites
 from tipbench.web.tokens import Visitor
 
 NOW_S = 1_777_300_000.0  # 2026-04-27
@@ -172,7 +173,9 @@ class MadeRequests(RunRequests):
             raise InvalidInput(f"there is no judge '{judge}' that can be run")
         return make_options({"experiment": experiment, "judge": judge})
 
-    def choices(self, ollama_url: str | None = None, suite_name: str | None = None) -> Choices:
+    def choices(
+        self, ollama_url: str | None = None, suite_name: str | None = None, with_models: bool = True
+    ) -> Choices:
         self.asked.append(ollama_url)
         models = [
             ModelInfo(f"qwen2.5:0.5b{self.text}", "ollama", 494_000_000, "metadata", "d", 398_000_000, "Q4_K_M"),
@@ -180,7 +183,8 @@ class MadeRequests(RunRequests):
             ModelInfo("llama3.1:8b", "ollama", 8_030_000_000, "metadata", "d", 4_900_000_000, "Q4_K_M"),
         ]
         return Choices(
-            suite=self.text or "tip",
+            suite=suite_name or self.text or "tip",
+            suites=[self.text or "tip", "commits"],
             prompts={
                 "v1": self.text or "Plain instructions and a list of rules.",
                 "v2-mentor": "A mentor who has seen it all.",
@@ -188,6 +192,7 @@ class MadeRequests(RunRequests):
             },
             scenarios=8,
             prefix="tip-bench-",
+            warning=self.text,
             judges=("lexical", "model"),
             engines=(
                 EngineModels("ollama", ollama_url or "http://localhost:11434", models),
@@ -312,6 +317,7 @@ def parts_of(**given: Any) -> Parts:
         "requests": MadeRequests(),
         "runner": MadeRunner(),
         "desk": JudgingDesk.__new__(JudgingDesk),  # no page here uses it
+        "suites": Suites.__new__(Suites),
         "decisions": MadeDecisions(requests=given.get("requests") or MadeRequests()),
         "tokens": MadeTokens(),
         "recommender": given.get("recommender") or made_room(),

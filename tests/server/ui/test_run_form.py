@@ -109,7 +109,9 @@ def test_an_engine_that_is_away_is_told_in_the_dialog() -> None:
 
 def test_where_nothing_can_be_chosen_the_dialog_says_why() -> None:
     class Away(MadeRequests):
-        def choices(self, ollama_url: str | None = None, suite_name: str | None = None) -> Choices:
+        def choices(
+            self, ollama_url: str | None = None, suite_name: str | None = None, with_models: bool = True
+        ) -> Choices:
             raise TrackingUnreachable("nothing answers at <http://far>")
 
     client = visit(requests=Away())

@@ -3,6 +3,7 @@
 import os
 import re
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +14,7 @@ from pydantic import TypeAdapter
 from tipbench.bench.records import GoldItem, Scenario
 from tipbench.bench.suites.anchors import NAME as ANCHORS
 from tipbench.bench.suites.anchors import read_anchors
+from tipbench.bench.suites.registered import add_registered, registered_suites
 from tipbench.bench.suites.rendering import GuardedTemplate, TemplateTooCostly
 from tipbench.bench.suites.rubric import Rubric, read_rubric
 from tipbench.bench.suites.suite import Prompt, Suite
@@ -22,6 +24,7 @@ from tipbench.core.errors import InvalidInput, SuiteError
 from tipbench.core.files import read_text
 from tipbench.core.identity import text_digest
 from tipbench.core.located_yaml import DataPath, LocatedData, load_located
+from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
 
 _RESERVED = ("scenario", "n_tips", "diversity")
@@ -43,28 +46,63 @@ def built_in_prefixes() -> tuple[str, ...]:
     return tuple(match[1] for match in found if match)
 
 
-def load_suite(name_or_path: str) -> Suite:
-    """Load a built-in suite by its name, or one from a folder. Raises SuiteError with every problem."""
+def load_suite(name_or_path: str, settings: Settings | None = None) -> Suite:
+    """Load a suite by its name, built-in or registered, or one from a folder. Raises SuiteError with every problem."""
     built_in = built_in_suites()
     if name_or_path in built_in:
         return _built_in(built_in[name_or_path])
-    folder = Path(name_or_path)
-    with suppress(RuntimeError):  # the home folder of an unknown user
-        folder = folder.expanduser()
+    registered = {} if os.sep in name_or_path else registered_suites(settings or Settings())
+    if name_or_path in registered:
+        return _load_registered(name_or_path, registered[name_or_path])
+    folder = _folder(name_or_path)
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
+        known = ", ".join([*built_in, *registered])
         raise InvalidInput(
-            f"there is no suite '{printable(name_or_path, 200)}': it is neither built in ({', '.join(built_in)}) nor a "
-            "folder; 'tipbench suite new NAME' makes one"
+            f"there is no suite '{printable(name_or_path, 200)}': it is neither a name ({known}) nor a folder; "
+            "'tipbench suite new NAME' makes one"
         )
     if folder in built_in.values():
         return _built_in(folder)
     return _Loader(folder.absolute(), GuardedTemplate).load()
 
 
+def _folder(path: str) -> Path:
+    folder = Path(path)
+    with suppress(RuntimeError):  # the home folder of an unknown user
+        folder = folder.expanduser()
+    return folder
+
+
+def _load_registered(name: str, folder: Path) -> Suite:
+    if not folder.is_dir():
+        raise InvalidInput(
+            f"the suite '{name}' is registered in {folder}, which is not there; put it back, or "
+            f"'tipbench suite unregister {name}'"
+        )
+    suite = _Loader(folder, GuardedTemplate).load()
+    if suite.name != name:
+        raise InvalidInput(
+            f"the suite in {folder} was registered as '{name}' and is called '{suite.name}' now; change it back, or "
+            f"'tipbench suite unregister {name}' and register it again"
+        )
+    return suite
+
+
+def register_suite(path: str, settings: Settings) -> tuple[Suite, bool]:
+    """Check the suite in a folder and register it by its name; return it, and whether it was not registered before.
+
+    Raises SuiteError with every problem of the suite, InvalidInput if its name is taken.
+    """
+    suite = load_suite(str(_folder(path).resolve()), settings)
+    if suite.name in built_in_suites():
+        raise InvalidInput(f"'{suite.name}' is the name of a built-in suite; give this one another in its suite.yaml")
+    return suite, add_registered(suite.name, suite.folder, settings)
+
+
 @cache
 def _built_in(folder: Path) -> Suite:
     """Load a suite of the package, which can't change while the process runs. A large one takes a third of a second."""
-    return _Loader(folder, TextTemplate).load()
+    return replace(_Loader(folder, TextTemplate).load(), is_built_in=True)
 
 
 class _Loader:
