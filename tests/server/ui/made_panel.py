@@ -37,6 +37,7 @@ from tipbench.server.ui import (
     run_form,
     runs,
     simulations,
+    suites,
 )
 from tipbench.server.ui.pages import Parts
 from tipbench.server.ui.static_files import PanelFiles
@@ -343,7 +344,7 @@ class Arrived:
 
 def app_of(parts: Parts, visitor: Visitor | None = ADMIN) -> FastAPI:
     app = FastAPI()
-    bench = (entrance, experiments, decisions, leaderboard, runs, run_form, jobs, judges)
+    bench = (entrance, experiments, decisions, leaderboard, runs, run_form, jobs, suites, judges)
     for module in (*bench, recommender, simulations, gates, replays):
         app.include_router(module.router(parts))
     app.mount("/static", PanelFiles())

@@ -10,7 +10,7 @@ from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.records import LEAST_AGREEMENT, Verdict
 from tipbench.bench.suites.anchors import ENOUGH_ANCHORS, AnchorEntry, is_writable
 from tipbench.bench.suites.suite import Suite
-from tipbench.bench.tracking.batches import applied_batches, batch_runs
+from tipbench.bench.tracking.batches import applied_batches, batch_runs, latest_rubric_digest
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import stored_candidates, stored_runs
 from tipbench.bench.tracking.store import RunStore
@@ -73,10 +73,14 @@ def propose_anchors(store: RunStore, experiment: Experiment, suite: Suite, toler
     if tolerance < 0:
         raise InvalidInput(f"the tolerance must be 0 points or more (given: {tolerance})")
     if experiment.tags.get("tipbench.suite") != suite.name:
+        raise InvalidInput(f"experiment '{experiment.name}' is not of suite '{suite.name}'; name one of this suite")
+    runs = batch_runs(store, experiment)
+    if latest_rubric_digest(runs) not in (None, suite.rubric.digest):
         raise InvalidInput(
-            f"experiment '{experiment.name}' is not of suite '{suite.name}', so it can't give it anchors"
+            f"experiment '{experiment.name}' was judged by another rubric than suite '{suite.name}' has now; judge it "
+            "again by this one"
         )
-    batches = [one for one in applied_batches(store, batch_runs(store, experiment), suite.rubric.digest) if one.counted]
+    batches = [one for one in applied_batches(store, runs, suite.rubric.digest) if one.counted]
     verdicts = effective_verdicts(batches)
     by_item: dict[tuple[str, int], dict[str, Verdict]] = {}
     for judge, own in verdicts.items():

@@ -167,7 +167,7 @@ def accept_anchors(
         new = [entry for entry in entries if (entry.scenario, entry.candidate) not in texts]
         if not new:
             return []
-        combined = _with_entries(text, new) if known else entries_text(new)
+        combined = _with_entries(text, new)
         problems: list[str] = []
         found = read_anchors(combined, NAME, {one.id: one for one in suite.scenarios}, suite.rubric, problems)
         if problems:
@@ -185,4 +185,5 @@ def _with_entries(text: str, new: Sequence[AnchorEntry]) -> str:
     first = _FIRST_ENTRY.search(text)
     indent = first[1] if first else ""
     added = "".join(f"{indent}{line}\n" for line in entries_text(new).splitlines())
-    return f"{text.rstrip()}\n{added}"
+    before = text.rstrip() if first else text.rstrip().removesuffix("[]").rstrip()  # an empty list
+    return f"{before}\n{added}" if before else added

@@ -93,7 +93,10 @@ def register_suite(path: str, settings: Settings) -> tuple[Suite, bool]:
 
     Raises SuiteError with every problem of the suite, InvalidInput if its name is taken.
     """
-    suite = load_suite(str(_folder(path).resolve()), settings)
+    folder = _folder(path)
+    if not os.path.isdir(folder):  # noqa: PTH112 - as above
+        raise InvalidInput(f"there is no folder '{printable(path, 200)}' on this machine; name one that holds a suite")
+    suite = load_suite(str(folder.resolve()), settings)
     if suite.name in built_in_suites():
         raise InvalidInput(f"'{suite.name}' is the name of a built-in suite; give this one another in its suite.yaml")
     return suite, add_registered(suite.name, suite.folder, settings)

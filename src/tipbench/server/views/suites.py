@@ -67,7 +67,7 @@ class Suites:
 
     def register(self, folder: str) -> Suite:
         """Register the suite in a folder of this machine. Raises InvalidInput, or SuiteError with every problem."""
-        if not Path(folder).expanduser().is_absolute():
+        if not Path(folder).is_absolute():
             raise InvalidInput(f"'{folder}' must be a whole path on the server's machine, such as /srv/suites/commits")
         return register_suite(folder, self._stores.settings)[0]
 
