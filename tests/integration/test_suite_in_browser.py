@@ -1,6 +1,7 @@
 """A suite of another kind in a browser only: registered, run, judged by two, compared, and its anchors accepted."""
 
 import random
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,8 +41,10 @@ def test_commit_messages_from_a_folder_to_accepted_anchors(served: Served, tmp_p
         run(admin)
         for name in ("lena", "tom"):
             judge, watched_judge = opened(browser, served, invite(admin, name))
+            ask(admin, name)
             judge_a_batch(judge)
-            assert judge.goto("/suites/suite?suite=commits").status == 403, "anchors are no judge's business"
+            refused = judge.goto("/suites/suite?suite=commits")
+            assert (refused and refused.status) == 403, "anchors are no judge's business"
             assert watched_judge.troubles == []
         compare(admin)
         accept_an_anchor(admin)
@@ -67,12 +70,10 @@ def run(page: Page) -> None:
     page.locator("#field-models").fill("scripted/a")
     page.locator("#field-temperature").fill("0.3")
     expect(page.locator("#run-estimate")).to_contain_text("24 cells", timeout=30_000)
-    page.get_by_label("Suite").select_option("commits")
+    page.locator("#field-suite").select_option("commits")
     expect(page.get_by_role("checkbox", name="v2-imperative")).to_be_checked()
     expect(page.locator("#run-estimate")).to_contain_text("12 cells")
-    expect(page.locator("#field-experiment")).to_have_value(
-        "commits-bench-" + page.locator("#field-experiment").input_value()[-10:]
-    )
+    expect(page.locator("#field-experiment")).to_have_value(re.compile(r"commits-bench-\d{4}"))
     expect(page.locator("#field-temperature")).to_have_value("0.3")
     page.locator("#field-experiment").fill(EXPERIMENT)
     page.locator("#field-n_tips").fill("1")
@@ -88,10 +89,18 @@ def invite(page: Page, name: str) -> str:
     return page.locator("#judges-said pre").first.inner_text().split()[-1]
 
 
+def ask(page: Page, name: str) -> None:
+    """Gives this judge all of the experiment, also what others have scored."""
+    page.goto(f"/experiments/leaderboard?experiment={EXPERIMENT}")
+    page.get_by_text("Ask a judge").click()
+    page.get_by_label("Who should judge this experiment").select_option(name)
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.get_by_text(f"wait for {name} now")).to_be_visible()
+
+
 def judge_a_batch(page: Page) -> None:
     page.goto("/judging")
-    page.get_by_role("button", name="Start the next batch").click()
-    page.wait_for_url("**/judging/*")
+    page.locator("a[href*='/judging/']").first.click()
     expect(page.locator("#item-heading")).to_contain_text("1 of")
     file = page.context.request.get(f"/api/judging/batches/{page.url.rpartition('/')[2]}").json()
     for item in file["items"]:
