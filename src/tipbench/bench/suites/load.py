@@ -4,8 +4,10 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
+from hashlib import sha256
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from tipbench.bench.suites.suite import Prompt, Suite
 from tipbench.bench.suites.templates import Template, TemplateProblem, TextTemplate, split_front_matter
 from tipbench.bench.suites.validation import PromptFront, ScenarioEntry, SuiteFile, validated
 from tipbench.core.errors import InvalidInput, SuiteError
-from tipbench.core.files import read_text
+from tipbench.core.files import read_regular, read_text
 from tipbench.core.identity import text_digest
 from tipbench.core.located_yaml import DataPath, LocatedData, load_located
 from tipbench.core.settings import Settings
@@ -29,6 +31,7 @@ from tipbench.core.untrusted import printable
 
 _RESERVED = ("scenario", "n_tips", "diversity")
 _INHERITED = ("rubric.md", "scenario.md")  # and prompts, from the suite that a suite is based on
+_MAX_CACHED_FILES, _MAX_CACHED_BYTES = 200, 10_000_000  # of a suite
 _PLACEHOLDER = "suite-name"
 _PREFIX = re.compile(r"^experiment_prefix: (\S+)$", re.MULTILINE)
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
@@ -63,7 +66,32 @@ def load_suite(name_or_path: str, settings: Settings | None = None) -> Suite:
         )
     if folder in built_in.values():
         return _built_in(folder)
-    return _Loader(folder.absolute(), GuardedTemplate).load()
+    return _load_folder(folder.absolute())
+
+
+def _load_folder(folder: Path) -> Suite:
+    """Load a suite whose files may change. While they don't, the loaded suite is cached: a large one takes seconds."""
+    content = _content_digest(folder)
+    return _Loader(folder, GuardedTemplate).load() if content is None else _load_content(folder, content)
+
+
+@lru_cache(16)
+def _load_content(folder: Path, content: str) -> Suite:  # noqa: ARG001 - a key of the cache
+    return _Loader(folder, GuardedTemplate).load()
+
+
+def _content_digest(folder: Path) -> str | None:
+    """Return a digest of all files in a folder; None if they are too many or too large, or one can't be read."""
+    digest, left = sha256(), _MAX_CACHED_BYTES
+    try:
+        paths = list(islice((path for path in folder.rglob("*") if not path.is_dir()), _MAX_CACHED_FILES + 1))
+        for path in sorted(paths):
+            content = read_regular(path, left)
+            left -= len(content)
+            digest.update(f"{path}\0{len(content)}\0".encode(errors="surrogateescape") + content)
+    except OSError:  # reported where the file is needed
+        return None
+    return digest.hexdigest() if len(paths) <= _MAX_CACHED_FILES else None
 
 
 def _folder(path: str) -> Path:
@@ -79,7 +107,7 @@ def _load_registered(name: str, folder: Path) -> Suite:
             f"the suite '{name}' is registered in {folder}, which is not there; put it back, or "
             f"'tipbench suite unregister {name}'"
         )
-    suite = _Loader(folder, GuardedTemplate).load()
+    suite = _load_folder(folder)
     if suite.name != name:
         raise InvalidInput(
             f"the suite in {folder} was registered as '{name}' and is called '{suite.name}' now; change it back, or "
