@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.axe import serious_faults
 from tests.browser import Watched, opened_browser
 from tests.integration.serving import TOKEN, Served, serving
 
@@ -123,6 +124,9 @@ def accept_an_anchor(page: Page) -> None:
     page.goto("/suites/suite?suite=commits")
     page.get_by_role("button", name="Propose …").click()
     expect(page.get_by_text("Two judges or more scored 12 candidates")).to_be_visible()
+    page.set_viewport_size({"width": 375, "height": 812})
+    assert serious_faults(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     for number in ("1 anchor.", "2 anchors."):
         page.get_by_role("button", name="Accept").first.click()
         expect(page.locator("#anchors-now")).to_have_text(f"The suite has {number}")

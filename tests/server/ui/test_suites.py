@@ -48,7 +48,7 @@ def test_a_folder_is_registered_and_unregistered(client: Guest, folder: Path) ->
     assert "/suites/suite?suite=commits" in links(page_at(client, "/suites"))
     (folder / "scenarios.yaml").write_text("[]")
     page = page_at(client, "/suites")
-    assert "It can’t be used: the suite in" in page.words
+    assert "It can’t be used: scenarios.yaml:1: there is no scenario" in page.words
     assert "/suites/suite?suite=commits" not in links(page)
     gone = client.post("/suites/unregister", data={"name": "commits"})
     assert (gone.status_code, gone.headers["HX-Redirect"]) == (204, "/suites")

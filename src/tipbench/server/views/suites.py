@@ -12,9 +12,10 @@ from tipbench.bench.suites.anchors import accept_anchors, without_anchors
 from tipbench.bench.suites.load import built_in_suites, load_suite, register_suite
 from tipbench.bench.suites.registered import registered_suites, remove_registered
 from tipbench.bench.suites.suite import Prompt, Suite
-from tipbench.core.errors import InvalidInput, NotFound
+from tipbench.core.errors import InvalidInput, NotFound, Problems
 from tipbench.server.views.store_provider import StoreProvider
 
+_SHOWN_PROBLEMS = 3  # of a suite in the list
 _log = logging.getLogger(__name__)
 
 
@@ -96,7 +97,8 @@ class Suites:
         try:
             return SuiteLine(name, folder, is_built_in, load_suite(name, self._stores.settings), "")
         except InvalidInput as error:
-            return SuiteLine(name, folder, is_built_in, None, str(error))
+            problems = error.problems if isinstance(error, Problems) else (str(error),)
+            return SuiteLine(name, folder, is_built_in, None, "; ".join(problems[:_SHOWN_PROBLEMS]))
 
     def _experiments(self, name: str) -> list[str]:
         store = self._stores.store_if_any()
