@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tipbench.bench.judge.calibration import Calibration
     from tipbench.bench.judge.export import Exported, StoredFor
     from tipbench.bench.judge.judges.interface import Judge, JudgeName
+    from tipbench.bench.judge.proposals import Proposals
     from tipbench.bench.judge.sample import BatchSize
     from tipbench.bench.judge.status import JudgeStatus
     from tipbench.bench.records import GoldItem
@@ -513,6 +514,26 @@ class Bench:
 
         return status_of_judges(self.store, self.experiment, self.rubric)
 
+    def propose_anchors(self, tolerance: int = 0) -> "Proposals":
+        """Propose anchors for the experiment's suite from candidates that judges agree on, for a person to accept."""
+        from tipbench.bench.judge.proposals import propose_anchors
+
+        return propose_anchors(self.store, self.experiment, self.own_suite(), tolerance)
+
+    def own_suite(self) -> "Suite":
+        """Load the suite that was named, else the experiment's own; raise InvalidInput if it is not on this machine."""
+        from tipbench.bench.judge.export import suite_here
+        from tipbench.bench.suites.load import load_suite
+
+        if self._named_suite or self._suite:
+            return self.suite
+        experiment, settings = self.experiment, self.context.settings
+        named = suite_here(experiment, settings)
+        if named is None:
+            suite = experiment.tags.get("tipbench.suite", "")
+            raise InvalidInput(f"the suite '{suite}' is not on this machine; --suite FOLDER says where it is")
+        return load_suite(named, settings)
+
     def _apply_judged(
         self, scored: dict[str, Any], how: "ApplyOptions | None" = None, batch_run: StoredRun | None = None
     ) -> "Applied":
@@ -683,7 +704,7 @@ class Bench:
         if self._suite is None:
             from tipbench.bench.suites.load import load_suite
 
-            self._suite = load_suite(self.options.suite)
+            self._suite = load_suite(self.options.suite, self.context.settings)
         return self._suite
 
     @cached_property
@@ -743,7 +764,7 @@ class Bench:
         self.given_options |= options
         if options:
             self.options = make_options(self.given_options)
-        self._suite = load_suite(self.options.suite)
+        self._suite = load_suite(self.options.suite, self.context.settings)
         self.options = self._suite.apply_defaults(self.options)
         self.__dict__.pop("rubric", None)
         self.__dict__.pop("anchors", None)

@@ -49,7 +49,7 @@ class Options(BaseModel):
         "http://localhost:5000 if MLflow answers there, else tipbench's own database.",
     )
     diversity: bool = Field(False, description="Ask for candidates that differ from each other.")
-    suite: str = Field("tip", description="A built-in suite's name, or the folder of your own.")
+    suite: str = Field("tip", description="A suite's name, built-in or registered, or the folder of your own.")
     repeats: int = Field(1, ge=1, le=1000, description="How often each cell is generated, each time with its own seed.")
     seed: int = Field(0, ge=0, lt=2**31, description="Random seed: the same seed gives the same requests.")
     unload: Literal["call", "model"] = Field(

@@ -212,6 +212,7 @@ class GoldItem:
     scores: Mapping[str, int]
     reason: str
     private: bool = False  # from a team's own file; its scores never leave the machine
+    by: tuple[str, ...] = ()  # judges whose scores these are; it never checks them
 
 
 @dataclass(frozen=True)

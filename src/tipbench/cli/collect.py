@@ -8,8 +8,9 @@ from rich.table import Table
 
 from tipbench.bench.collect.plan import Collected, Plan
 from tipbench.bench.options import Options
+from tipbench.bench.suites.anchors import without_anchors
 from tipbench.bench.suites.suite import Suite
-from tipbench.cli.console import bench_of, hint, out, ui_hint
+from tipbench.cli.console import bench_of, hint, note, out, ui_hint
 from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, retry_flag, wait_flag
 from tipbench.cli.progress import CollectingObserver
 from tipbench.core.text import counted, duration
@@ -52,6 +53,8 @@ def command(config: Path | None, dry_run: bool, retry_failed: bool, fresh: bool,
         with observer.displayed():
             collected = bench.collect(retry_failed=retry_failed, fresh=fresh, wait=not no_wait)
         show_summary(bench.options, collected, bench.store.address)
+        if warning := without_anchors(bench.suite, bench.context.settings):
+            note(warning)
         if not collected.undelivered and (collected.candidates or collected.stored_before):
             by_code = bench.suite.rubric.by_code
             step = hint("compare", bench.options) if by_code else hint("judge", bench.options, "--export", "judge.json")

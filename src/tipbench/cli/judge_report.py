@@ -10,11 +10,12 @@ from rich.table import Table
 
 from tipbench.bench.judge.apply import Applied, ApplyOptions
 from tipbench.bench.judge.calibration import Calibration
-from tipbench.bench.judge.drift import ENOUGH_ANCHORS, Drift
+from tipbench.bench.judge.drift import Drift
 from tipbench.bench.judge.export import Exported
 from tipbench.bench.judge.file import schema_path
 from tipbench.bench.judge.sample import seconds_for
 from tipbench.bench.judge.status import BatchLine, Disputed, JudgeStatus, status_answer
+from tipbench.bench.suites.anchors import ENOUGH_ANCHORS
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.cli.console import out, print_answer
 from tipbench.core.text import counted, duration, utc_minute

@@ -25,7 +25,7 @@ COMMANDS = {
     "sim": ("sim.command", "Try a policy on simulated users, and test whether it may go live."),
     "sync": ("sync", "Deliver what was generated while MLflow was unreachable."),
     "experiments": ("experiments", "List, show, delete and restore experiments."),
-    "suite": ("suite", "Check a suite of your own, or start a new one."),
+    "suite": ("suite", "Check a suite of your own, start a new one, register it, propose anchors for it."),
     "doctor": ("doctor", "Check what is reachable, which models fit, and what to install."),
     "pull": ("pull", "Install weights for the embedded engine."),
 }

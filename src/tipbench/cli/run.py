@@ -11,6 +11,7 @@ from tipbench.bench.judge.apply import ApplyOptions
 from tipbench.bench.judge.file import check_export_path
 from tipbench.bench.judge.judges.catalog import PERSON
 from tipbench.bench.options import Options
+from tipbench.bench.suites.anchors import without_anchors
 from tipbench.cli.collect import show_summary
 from tipbench.cli.console import bench_of, hint, note
 from tipbench.cli.flags import config_flag, fresh_flag, gather, option_flags, progress_flag, retry_flag, wait_flag
@@ -67,6 +68,8 @@ def run_all(options: Options, progress_file: ProgressFile, export: Path | None =
         with observer.displayed():
             collected = bench.collect(**collect_options)
         show_summary(bench.options, collected, bench.store.address)
+        if warning := without_anchors(bench.suite, bench.context.settings):
+            note(warning)
         if collected.undelivered:  # what MLflow does not have can't be judged
             progress_file.finish(f"{collected.in_short}; run it again to deliver them and continue")
             return 1

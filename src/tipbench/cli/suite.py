@@ -1,11 +1,15 @@
-"""`tipbench suite`: check one, start one, or bring scenarios into one."""
+"""`tipbench suite`: check one, start one, bring scenarios into one, register it, propose anchors for it."""
 
 from pathlib import Path
 
 import click
 
+from tipbench.bench.suites.anchors import without_anchors
 from tipbench.bench.suites.load import load_suite, write_starter
 from tipbench.cli.console import out
+from tipbench.cli.suite_anchors import anchors
+from tipbench.cli.suite_registry import list_, register, unregister
+from tipbench.core.settings import Settings
 from tipbench.core.text import counted
 from tipbench.core.untrusted import printable
 
@@ -15,7 +19,7 @@ _SHOWN = 5  # ids of imported scenarios that are listed
 @click.group(
     epilog="Examples:\n\n\b\n"
     "  tipbench suite check tip\n  tipbench suite new my-suite\n  tipbench suite import ./my-suite cases.csv\n"
-    "  tipbench suite check ./my-suite"
+    "  tipbench suite check ./my-suite\n  tipbench suite register ./my-suite"
 )
 def command() -> None:
     """A suite is a folder of data: scenarios, prompts, a rubric, an output contract."""
@@ -24,7 +28,7 @@ def command() -> None:
 @command.command("check")
 @click.argument("path")
 def check(path: str) -> int:
-    """Check a suite and list its problems by file and line; PATH is a folder or a built-in suite's name."""
+    """Check a suite and list its problems by file and line; PATH is a folder or a suite's name."""
     suite = load_suite(path)
     rubric = suite.rubric
     lowest, highest = rubric.lowest()["composite"], rubric.highest_composite()
@@ -38,6 +42,9 @@ def check(path: str) -> int:
         soft_wrap=True,
     )
     out.print(f"  output     {suite.contract.format}, at most {suite.contract.max_tokens} tokens")
+    out.print(f"  anchors    {len(suite.anchors)}")
+    if warning := without_anchors(suite, Settings()):
+        out.print(warning, soft_wrap=True)
     return 0
 
 
@@ -49,7 +56,8 @@ def new(name: str) -> int:
     out.print(
         f"{folder} is a small suite that works. Change its files, then:\n"
         f"  tipbench suite check {folder}\n"
-        f"  tipbench collect --suite {folder} --prompts v1 --models embedded/smollm2:135m --n-tips 1",
+        f"  tipbench collect --suite {folder} --prompts v1 --models embedded/smollm2:135m --n-tips 1\n"
+        f"{without_anchors(load_suite(str(folder.absolute())), Settings())}",
         soft_wrap=True,
     )
     return 0
@@ -77,3 +85,7 @@ def import_file(folder: Path, file: Path) -> int:
     out.print(f"  checks         on {counted(found.checks, 'scenario')}")
     out.print(f"The suite has {counted(found.scenarios, 'scenario')} now and is valid.")
     return 0
+
+
+for subcommand in (register, unregister, list_, anchors):
+    command.add_command(subcommand)

@@ -89,6 +89,7 @@ def admin_server(
         runner=runner,
         desk=bench.desk,
         decisions=bench.decisions,
+        suites=bench.suites,
         tokens=access.tokens,
         recommender=recommender,
         csrf=csrf_token,

@@ -61,7 +61,7 @@ def test_a_judge_that_is_off_would_be_on_hold(home: Path) -> None:
 
 
 def test_too_few_anchors_are_refused_and_damaged_files_left_out(home: Path) -> None:
-    with pytest.raises(InvalidInput, match="the suite has 11 anchors, and it takes 12"):
+    with pytest.raises(InvalidInput, match="11 anchors that 'known' did not make, and it takes 12"):
         calibrate(Known(), SUITE.rubric, SUITE.anchors[:11], "b", 0)
     calibrations_folder(home).mkdir()
     (calibrations_folder(home) / "x.json").write_text("{")

@@ -8,7 +8,6 @@ import pytest
 from benchmarks.drift import Judge, at_random, batch, faithful, flat, items_until_held, quarantined, shifted
 
 from tipbench.bench.judge.drift import (
-    ENOUGH_ANCHORS,
     ENOUGH_REPEATS,
     AnchorReferences,
     Drift,
@@ -19,6 +18,7 @@ from tipbench.bench.judge.drift import (
 )
 from tipbench.bench.judge.sample import ANCHORS
 from tipbench.bench.records import Batch, Verdict
+from tipbench.bench.suites.anchors import ENOUGH_ANCHORS
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.tracking.batches import AppliedBatch
 from tipbench.bench.tracking.interface import StoredRun

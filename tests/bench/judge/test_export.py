@@ -13,11 +13,11 @@ import pytest
 
 from tests.integration.filling import filled
 from tipbench.bench.bench import Bench
-from tipbench.bench.judge.drift import ENOUGH_ANCHORS
 from tipbench.bench.judge.export import Exported, export_batch
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.sample import ANCHORS, REPEATS, BatchSize
 from tipbench.bench.records import Batch
+from tipbench.bench.suites.anchors import ENOUGH_ANCHORS
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.tracking.batches import applied_batch, batch_runs, read_batch
 from tipbench.bench.tracking.interface import Experiment

@@ -1,11 +1,12 @@
 """A mistake in a suite is told by file and line, and all of them in one go."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tipbench.bench.suites.load import built_in_suites, load_suite
+from tipbench.bench.suites.load import built_in_suites, load_suite, write_starter
 from tipbench.bench.suites.rubric import parse_rubric
 from tipbench.core.errors import InvalidInput, SuiteError
 from tipbench.core.identity import text_digest
@@ -292,3 +293,19 @@ def test_a_stored_rubric_is_read_back_the_same(tmp_path: Path) -> None:
 def test_a_damaged_stored_rubric_is_refused_by_its_name() -> None:
     with pytest.raises(SuiteError, match=r"rubric\.md of run 1:1"):
         parse_rubric("nothing", "rubric.md of run 1")
+
+
+def test_a_loaded_suite_is_loaded_again_only_if_one_of_its_files_has_changed(tmp_path: Path) -> None:
+    folder = write_starter(tmp_path / "blurbs")
+    first = load_suite(str(folder))
+    assert load_suite(str(folder)) is first
+    prompt = folder / "prompts" / "v1.md"
+    before = prompt.stat()
+    prompt.write_text(prompt.read_text().replace("30 words", "20 words"))
+    os.utime(prompt, ns=(before.st_atime_ns, before.st_mtime_ns))
+    changed = load_suite(str(folder))
+    assert changed.prompts["v1"].digest != first.prompts["v1"].digest
+    (folder / "prompts" / "v3.md").write_text("Write {{ n_tips }}.")
+    assert "v3" in load_suite(str(folder)).prompts
+    prompt.unlink()
+    assert "v1" not in load_suite(str(folder)).prompts

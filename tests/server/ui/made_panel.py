@@ -37,6 +37,7 @@ from tipbench.server.ui import (
     run_form,
     runs,
     simulations,
+    suites,
 )
 from tipbench.server.ui.pages import Parts
 from tipbench.server.ui.static_files import PanelFiles
@@ -53,6 +54,7 @@ from tipbench.server.views.boards import (
 from tipbench.server.views.judging import JudgingDesk
 from tipbench.server.views.rewards import Rewards, rewards_of
 from tipbench.server.views.run_requests import Choices, Estimate, RunRequests
+from tipbench.server.views.suites import Suites
 from tipbench.web.tokens import Visitor
 
 NOW_S = 1_777_300_000.0  # 2026-04-27
@@ -172,7 +174,9 @@ class MadeRequests(RunRequests):
             raise InvalidInput(f"there is no judge '{judge}' that can be run")
         return make_options({"experiment": experiment, "judge": judge})
 
-    def choices(self, ollama_url: str | None = None, suite_name: str | None = None) -> Choices:
+    def choices(
+        self, ollama_url: str | None = None, suite_name: str | None = None, with_models: bool = True
+    ) -> Choices:
         self.asked.append(ollama_url)
         models = [
             ModelInfo(f"qwen2.5:0.5b{self.text}", "ollama", 494_000_000, "metadata", "d", 398_000_000, "Q4_K_M"),
@@ -180,7 +184,8 @@ class MadeRequests(RunRequests):
             ModelInfo("llama3.1:8b", "ollama", 8_030_000_000, "metadata", "d", 4_900_000_000, "Q4_K_M"),
         ]
         return Choices(
-            suite=self.text or "tip",
+            suite=suite_name or self.text or "tip",
+            suites=[self.text or "tip", "commits"],
             prompts={
                 "v1": self.text or "Plain instructions and a list of rules.",
                 "v2-mentor": "A mentor who has seen it all.",
@@ -188,6 +193,7 @@ class MadeRequests(RunRequests):
             },
             scenarios=8,
             prefix="tip-bench-",
+            warning=self.text,
             judges=("lexical", "model"),
             engines=(
                 EngineModels("ollama", ollama_url or "http://localhost:11434", models),
@@ -312,6 +318,7 @@ def parts_of(**given: Any) -> Parts:
         "requests": MadeRequests(),
         "runner": MadeRunner(),
         "desk": JudgingDesk.__new__(JudgingDesk),  # no page here uses it
+        "suites": Suites.__new__(Suites),
         "decisions": MadeDecisions(requests=given.get("requests") or MadeRequests()),
         "tokens": MadeTokens(),
         "recommender": given.get("recommender") or made_room(),
@@ -337,7 +344,7 @@ class Arrived:
 
 def app_of(parts: Parts, visitor: Visitor | None = ADMIN) -> FastAPI:
     app = FastAPI()
-    bench = (entrance, experiments, decisions, leaderboard, runs, run_form, jobs, judges)
+    bench = (entrance, experiments, decisions, leaderboard, runs, run_form, jobs, suites, judges)
     for module in (*bench, recommender, simulations, gates, replays):
         app.include_router(module.router(parts))
     app.mount("/static", PanelFiles())

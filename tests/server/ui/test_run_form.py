@@ -8,7 +8,7 @@ from tests.bench.compare.html.parsed import Node, parsed
 from tests.server.ui.made_panel import MadeRequests, MadeRunner
 from tests.server.ui.visits import Guest, by_id, page_at, visit
 from tipbench.bench.options import Options, option_fields
-from tipbench.core.errors import EngineUnreachable, TrackingUnreachable
+from tipbench.core.errors import EngineUnreachable, Problems, TrackingUnreachable
 from tipbench.server.ui.run_form import Problem, problems_of
 from tipbench.server.views.run_requests import Choices
 
@@ -109,7 +109,9 @@ def test_an_engine_that_is_away_is_told_in_the_dialog() -> None:
 
 def test_where_nothing_can_be_chosen_the_dialog_says_why() -> None:
     class Away(MadeRequests):
-        def choices(self, ollama_url: str | None = None, suite_name: str | None = None) -> Choices:
+        def choices(
+            self, ollama_url: str | None = None, suite_name: str | None = None, with_models: bool = True
+        ) -> Choices:
             raise TrackingUnreachable("nothing answers at <http://far>")
 
     client = visit(requests=Away())
@@ -154,3 +156,25 @@ def test_another_ollama_has_other_models_and_ticks_stay() -> None:
 )
 def test_a_problem_names_its_field_where_it_has_one(text: str, field: str) -> None:
     assert problems_of(EngineUnreachable(text)) == [Problem(field, text)]
+
+
+def test_another_suite_brings_its_prompts_and_its_defaults_and_asks_no_engine() -> None:
+    requests = MadeRequests()
+    answer = visit(requests=requests).get("/runs/suite?suite=commits")
+    page = parsed(answer.text)
+    assert "Prompts of the suite commits, which has 8 scenarios" in by_id(page, "field-prompts").words
+    fields = [node.attributes for node in page.all("input")]
+    swapped = {field["id"]: field["value"] for field in fields if "hx-swap-oob" in field}
+    assert swapped == {"field-n_tips": "5", "field-experiment": "tip-bench-2026-04-27"}
+    assert answer.headers["HX-Trigger-After-Settle"] == "suite-changed"
+
+
+def test_a_suite_that_cant_be_used_says_why_where_its_prompts_would_be() -> None:
+    class Broken(MadeRequests):
+        def choices(
+            self, ollama_url: str | None = None, suite_name: str | None = None, with_models: bool = True
+        ) -> Choices:
+            raise Problems("the suite in <b> can't be used:", ["rubric.md: the file is missing"])
+
+    page = page_at(visit(requests=Broken()), "/runs/suite?suite=commits")
+    assert "This suite can’t be used: 1 problem. rubric.md: the file is missing" in by_id(page, "field-prompts").words

@@ -84,7 +84,7 @@ def apply_file(
     data: dict[str, Any],
     now_ms: int,
     options: ApplyOptions = DEFAULT_OPTIONS,
-    private: Iterable[GoldItem] = (),
+    gold: Iterable[GoldItem] = (),
 ) -> Applied:
     """Write a judge file's scores to MLflow, all or nothing.
 
@@ -108,7 +108,7 @@ def apply_file(
             "written. --replace replaces them; the old scores stay in the history"
         )
     earlier = borrowable([other for other in others if other.batch.id != batch.id])
-    references = AnchorReferences(private, rubric)
+    references = AnchorReferences(gold, rubric, batch.judge)
     if references.count_unknown(verdicts) and not (batch.provisional or options.accept_drift):
         raise InvalidInput(
             f"batch {batch.id} holds {references.count_unknown(verdicts)} anchors from a team's own file, which is "

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tipbench.bench.judge.drift import ENOUGH_ANCHORS, AnchorReferences, Drift, assess, read_drift
+from tipbench.bench.judge.drift import AnchorReferences, Drift, assess, read_drift
 from tipbench.bench.judge.file import BatchItem, judge_file
 from tipbench.bench.judge.judges.interface import Judge, ResumableJudge
 from tipbench.bench.judge.verify import verify
 from tipbench.bench.records import Batch, GoldItem, Slot
+from tipbench.bench.suites.anchors import ENOUGH_ANCHORS
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.batches import COST_USD
 from tipbench.core.errors import InvalidInput
@@ -63,11 +64,15 @@ class Calibration:
 
 
 def calibrate(judge: Judge, rubric: Rubric, anchors: Sequence[GoldItem], batch_id: str, now_ms: int) -> Calibration:
-    """Have the judge score every anchor twice, in random order; raise InvalidInput if there are too few anchors."""
+    """Have the judge score every anchor twice, in random order; raise InvalidInput if there are too few anchors.
+
+    Anchors that were made from the judge's own scores are left out.
+    """
+    anchors = [anchor for anchor in anchors if judge.identity.name not in anchor.by]
     if len(anchors) < ENOUGH_ANCHORS:
         raise InvalidInput(
-            f"the suite has {len(anchors)} anchors, and it takes {ENOUGH_ANCHORS} to say anything about a judge; "
-            "docs/suites.md says how to write them"
+            f"the suite has {len(anchors)} anchors that '{judge.identity.name}' did not make, and it takes "
+            f"{ENOUGH_ANCHORS} to say anything about a judge; docs/suites.md says how to write them"
         )
     batch, file = _batch(judge.identity.name, rubric, anchors, batch_id, now_ms)
     verdicts = verify(judge.score(file), batch, rubric)

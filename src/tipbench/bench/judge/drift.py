@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tipbench.bench.records import GoldItem, Slot, Verdict
+from tipbench.bench.suites.anchors import ENOUGH_ANCHORS
 from tipbench.bench.suites.rubric import Criterion, Rubric, Tolerances
 from tipbench.bench.tracking.batches import AppliedBatch
 from tipbench.core.identity import text_digest
 from tipbench.statistics.drift import Consistency, Kappa, Offset, consistency, kappa, offset
 
-ENOUGH_ANCHORS = 12  # with fewer, drift from the anchors is not assessed; docs/decisions/0013
 ENOUGH_REPEATS = 8  # with fewer, repeats don't decide whether a batch counts
 
 
@@ -76,9 +76,11 @@ def read_drift(data: Mapping[str, Any]) -> Drift:
 
 
 class AnchorReferences:
-    """Looks up the reference scores of anchors."""
+    """Looks up the reference scores of anchors, for one judge: anchors made from its own scores are left out."""
 
-    def __init__(self, gold: Iterable[GoldItem], rubric: Rubric) -> None:
+    def __init__(self, gold: Iterable[GoldItem], rubric: Rubric, judge: str = "") -> None:
+        gold = tuple(gold)
+        self._own = {(anchor.id, text_digest(anchor.candidate)) for anchor in gold if judge in anchor.by}
         self._private = {
             (anchor.id, text_digest(anchor.candidate)): anchor.scores
             for anchor in gold
@@ -90,12 +92,15 @@ class AnchorReferences:
 
         Scores of a team's own anchors are only in its file; where that is missing, these anchors are left out.
         """
-        anchors = [verdict for verdict in verdicts if verdict.slot.kind == "anchor"]
+        anchors = [verdict for verdict in verdicts if self._checks(verdict.slot)]
         return [(verdict, reference) for verdict in anchors if (reference := self._reference(verdict.slot))]
 
     def count_unknown(self, verdicts: Iterable[Verdict]) -> int:
         """Count the anchors whose reference scores are not available on this machine."""
-        return sum(v.slot.kind == "anchor" and not self._reference(v.slot) for v in verdicts)
+        return sum(self._checks(v.slot) and not self._reference(v.slot) for v in verdicts)
+
+    def _checks(self, slot: Slot) -> bool:
+        return slot.kind == "anchor" and (slot.of, slot.digest) not in self._own
 
     def _reference(self, slot: Slot) -> Mapping[str, int]:
         return slot.reference or self._private.get((slot.of, slot.digest), {})

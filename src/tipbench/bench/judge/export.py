@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tipbench.bench.judge.drift import ENOUGH_ANCHORS, is_new
+from tipbench.bench.judge.drift import is_new
 from tipbench.bench.judge.file import SLOT_LENGTH, SLOT_LETTERS, BatchItem, judge_file
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.sample import (
@@ -26,8 +26,9 @@ from tipbench.bench.judge.sample import (
 )
 from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.records import Batch, GoldItem, Slot, StoredCell
-from tipbench.bench.suites.anchors import read_private_anchors
+from tipbench.bench.suites.anchors import ENOUGH_ANCHORS, read_private_anchors
 from tipbench.bench.suites.load import built_in_suites, load_suite
+from tipbench.bench.suites.registered import registered_suites
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.address import remembered_suite
 from tipbench.bench.tracking.batches import (
@@ -150,7 +151,7 @@ def export_batch(
     pending = _pending_items(store, offered, rubric, redactor)
     if not pending:
         raise NothingPending(_nothing_pending(experiment.name, judge.name, runs, judged, size.sample), judge.name)
-    usable = [anchor for anchor in gold if is_blind(anchor.candidate)]
+    usable = [anchor for anchor in gold if is_blind(anchor.candidate) and judge.name not in anchor.by]
     new = is_new(before)
     chosen = {
         key: [
@@ -344,19 +345,28 @@ def _slot_names(rng: random.Random, count: int) -> list[str]:
 # Anchors for an experiment's batches: those of its suite, and a team's own
 
 
+def suite_here(experiment: Experiment, settings: Settings) -> str | None:
+    """Return the folder or the name of the experiment's suite on this machine; None if it is not here."""
+    name = experiment.tags.get("tipbench.suite", "")
+    remembered = remembered_suite(settings, experiment.name)
+    if remembered and Path(remembered).is_dir():
+        return remembered
+    is_here = name in built_in_suites() or (name and registered_suites(settings).get(name, Path(name)).is_dir())
+    return name if is_here else None
+
+
 def gold_items(
     experiment: Experiment, rubric: Rubric, suite: str | None, settings: Settings, say: Callable[[str], None]
 ) -> tuple[GoldItem, ...]:
     """Return the anchors that fit the rubric; if there are none, report why through `say`."""
     own = settings.get("TIPBENCH_ANCHORS")
     name = experiment.tags.get("tipbench.suite", "")
-    remembered = remembered_suite(settings, experiment.name)
-    named = suite or (remembered if remembered and Path(remembered).is_dir() else name)
-    if not suite and named not in built_in_suites() and not Path(named).is_dir():
+    named = suite or suite_here(experiment, settings)
+    if named is None:
         say(f"The suite '{name}' is not on this machine, so there are no anchors; --suite FOLDER says where it is.")
         return ()
     try:
-        loaded = load_suite(named)
+        loaded = load_suite(named, settings)
     except SuiteError as error:
         say(f"The suite '{name}' can't be read now, so its anchors are left out: {error.headline} {error.problems[0]}")
         return ()

@@ -5,8 +5,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from tipbench.bench.judge.drift import ENOUGH_ANCHORS
 from tipbench.bench.records import SECONDS_A_JUDGEMENT
+from tipbench.bench.suites.anchors import ENOUGH_ANCHORS
 
 ANCHORS = 16  # per batch; docs/decisions/0013 says how much drift they can detect
 REPEATS = 8

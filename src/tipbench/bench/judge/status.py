@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from tipbench.bench.judge.drift import ENOUGH_ANCHORS
 from tipbench.bench.judge.judges.catalog import CATALOG
 from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.records import LEAST_AGREEMENT, SECONDS_A_JUDGEMENT, NextStep, Verdict, experiment_command
+from tipbench.bench.suites.anchors import ENOUGH_ANCHORS
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.batches import AppliedBatch
 from tipbench.core.text import counted, duration

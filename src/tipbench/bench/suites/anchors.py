@@ -3,19 +3,28 @@
 A suite's anchors are published with it; a team's own file stays on its machine.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from tipbench.bench.records import GoldItem, Scenario
 from tipbench.bench.suites.rubric import Rubric
+from tipbench.bench.suites.suite import Suite
 from tipbench.bench.suites.validation import Slug, validated
 from tipbench.core.errors import InvalidInput, SuiteError
-from tipbench.core.files import read_text
+from tipbench.core.files import atomic_write, read_text
 from tipbench.core.located_yaml import LocatedData, load_located
+from tipbench.core.locks import exclusive
+from tipbench.core.paths import lock_path
+from tipbench.core.settings import Settings
+from tipbench.core.text import counted
+from tipbench.core.untrusted import json_text
 
 NAME = "anchors.yaml"
+ENOUGH_ANCHORS = 12  # with fewer, drift from the anchors is not assessed; docs/decisions/0013
+_FIRST_ENTRY = re.compile(r"^( *)- ", re.MULTILINE)
 
 
 class AnchorEntry(BaseModel):
@@ -28,6 +37,7 @@ class AnchorEntry(BaseModel):
     candidate: str = Field(min_length=1)
     scores: dict[str, int]
     reason: str = Field(min_length=1)
+    by: list[str] = Field(default_factory=list)  # judges whose scores these are; they are never checked by it
 
 
 def read_anchors(
@@ -45,7 +55,11 @@ def read_anchors(
         if not wrong:
             about = scenarios[entry.scenario].text
             found.append(
-                GoldItem(entry.id, about, entry.scenario, entry.candidate, entry.scores, entry.reason, private)
+                GoldItem(
+                    *(entry.id, about, entry.scenario, entry.candidate, entry.scores, entry.reason),
+                    private,
+                    tuple(entry.by),
+                )
             )
     return tuple(found)
 
@@ -83,3 +97,93 @@ def _problems(
 
 def _line(located: LocatedData, index: int, key: str) -> int:
     return located.line((index, key))
+
+
+def without_anchors(suite: Suite, settings: Settings) -> str:
+    """Say what it means that a suite has too few anchors to check a judge; empty if it has enough."""
+    found = len(suite.anchors)
+    if found >= ENOUGH_ANCHORS or not suite.rubric.criteria or settings.is_set("TIPBENCH_ANCHORS"):
+        return ""
+    has = f"only {counted(found, 'anchor')}, and {ENOUGH_ANCHORS} are needed" if found else "no anchors"
+    return (
+        f"Suite '{suite.name}' has {has}, so nobody checks its judges: scores count without evidence, even random "
+        f"ones. Write {NAME} (docs/suites.md), or let two judges score an experiment and run 'tipbench suite anchors'."
+    )
+
+
+# Writing: entries are added to the text of a suite's file, whose comments stay.
+
+
+def entries_text(entries: Sequence[AnchorEntry]) -> str:
+    """Return the entries as a part of anchors.yaml."""
+    return "".join(_entry_text(entry) for entry in entries)
+
+
+def _entry_text(entry: AnchorEntry) -> str:
+    scores = ", ".join(f"{name}: {score}" for name, score in entry.scores.items())
+    by = f"  by: [{', '.join(map(json_text, entry.by))}]\n" if entry.by else ""
+    return (
+        f"- id: {json_text(entry.id)}\n  scenario: {json_text(entry.scenario)}\n"
+        f"  candidate: {json_text(entry.candidate)}\n  scores: {{{scores}}}\n  reason: {json_text(entry.reason)}\n{by}"
+    )
+
+
+def is_writable(entry: AnchorEntry) -> bool:
+    """Return whether the entry reads back as it is: YAML can't hold every character."""
+    return bool(load_located(entries_text([entry])).data == [entry.model_dump(exclude_defaults=True)])
+
+
+def read_entries(path: Path, suite: Suite) -> list[AnchorEntry]:
+    """Read a file of proposed anchors. Raises InvalidInput, or SuiteError with every problem by line."""
+    try:
+        text = read_text(path)
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be read: {error.strerror}") from None
+    problems: list[str] = []
+    read_anchors(text, path.name, {one.id: one for one in suite.scenarios}, suite.rubric, problems)
+    if problems:
+        raise SuiteError(f"{path} can't be accepted; nothing was changed:", problems)
+    return TypeAdapter(list[AnchorEntry]).validate_python(load_located(text).data)
+
+
+def accept_anchors(
+    suite: Suite, entries: Sequence[AnchorEntry], settings: Settings, say: Callable[[str], None]
+) -> list[str]:
+    """Add entries to a suite's anchors.yaml; return the ids of those that were not in it yet.
+
+    Raises InvalidInput if the file can't take them, SuiteError with every problem; nothing is changed then.
+    """
+    if suite.is_built_in:
+        raise InvalidInput(
+            f"suite '{suite.name}' is built in and can't be changed; keep these anchors in a file of your own and set "
+            "TIPBENCH_ANCHORS to it"
+        )
+    path = suite.folder / NAME
+    lock = lock_path(settings.home, "anchors", str(suite.folder))
+    with exclusive(lock, f"another process changes {path}", wait=True, notify=say):
+        text = read_text(path) if path.exists() else ""
+        known = load_located(text).data or []
+        texts = {(one.get("scenario"), one.get("candidate")) for one in known if isinstance(one, dict)}
+        new = [entry for entry in entries if (entry.scenario, entry.candidate) not in texts]
+        if not new:
+            return []
+        combined = _with_entries(text, new)
+        problems: list[str] = []
+        found = read_anchors(combined, NAME, {one.id: one for one in suite.scenarios}, suite.rubric, problems)
+        if problems:
+            raise SuiteError(f"{path} can't take these anchors; nothing was changed:", problems)
+        assert len(found) == len(known) + len(new)
+        try:
+            atomic_write(path, combined, durable=True)
+        except OSError as error:
+            raise InvalidInput(f"{path} can't be written: {error.strerror}; nothing was changed") from None
+    return [entry.id for entry in new]
+
+
+def _with_entries(text: str, new: Sequence[AnchorEntry]) -> str:
+    """Return the text of a list with entries added, indented as its first one is."""
+    first = _FIRST_ENTRY.search(text)
+    indent = first[1] if first else ""
+    added = "".join(f"{indent}{line}\n" for line in entries_text(new).splitlines())
+    before = text.rstrip() if first else text.rstrip().removesuffix("[]").rstrip()  # an empty list
+    return f"{before}\n{added}" if before else added

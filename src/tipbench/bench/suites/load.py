@@ -4,8 +4,11 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
+from dataclasses import replace
+from functools import cache, lru_cache
+from hashlib import sha256
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +18,22 @@ from tipbench.bench.records import GoldItem, Scenario
 from tipbench.bench.suites.anchors import NAME as ANCHORS
 from tipbench.bench.suites.anchors import read_anchors
 from tipbench.bench.suites.checks import BY_SCENARIO, Check
+from tipbench.bench.suites.registered import add_registered, registered_suites
 from tipbench.bench.suites.rendering import GuardedTemplate, TemplateTooCostly
 from tipbench.bench.suites.rubric import Rubric, check_problems, read_rubric, with_scenario_checks
 from tipbench.bench.suites.suite import Prompt, Suite
 from tipbench.bench.suites.templates import Template, TemplateProblem, TextTemplate, split_front_matter
 from tipbench.bench.suites.validation import PromptFront, ScenarioEntry, SuiteFile, validated
 from tipbench.core.errors import InvalidInput, SuiteError
-from tipbench.core.files import read_text
+from tipbench.core.files import read_regular, read_text
 from tipbench.core.identity import text_digest
 from tipbench.core.located_yaml import DataPath, LocatedData, load_located
+from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
 
 _RESERVED = ("scenario", "n_tips", "diversity")
 _INHERITED = ("rubric.md", "scenario.md")  # and prompts, from the suite that a suite is based on
+_MAX_CACHED_FILES, _MAX_CACHED_BYTES = 200, 10_000_000  # of a suite
 _PLACEHOLDER = "suite-name"
 _PREFIX = re.compile(r"^experiment_prefix: (\S+)$", re.MULTILINE)
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
@@ -45,22 +51,85 @@ def built_in_prefixes() -> tuple[str, ...]:
     return tuple(match[1] for match in found if match)
 
 
-def load_suite(name_or_path: str) -> Suite:
-    """Load a built-in suite by its name, or one from a folder. Raises SuiteError with every problem."""
+def load_suite(name_or_path: str, settings: Settings | None = None) -> Suite:
+    """Load a suite by its name, built-in or registered, or one from a folder. Raises SuiteError with every problem."""
     built_in = built_in_suites()
     if name_or_path in built_in:
         return _built_in(built_in[name_or_path])
-    folder = Path(name_or_path)
-    with suppress(RuntimeError):  # the home folder of an unknown user
-        folder = folder.expanduser()
+    registered = {} if os.sep in name_or_path else registered_suites(settings or Settings())
+    if name_or_path in registered:
+        return _load_registered(name_or_path, registered[name_or_path])
+    folder = _folder(name_or_path)
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
+        known = ", ".join([*built_in, *registered])
         raise InvalidInput(
-            f"there is no suite '{printable(name_or_path, 200)}': it is neither built in ({', '.join(built_in)}) nor a "
-            "folder; 'tipbench suite new NAME' makes one"
+            f"there is no suite '{printable(name_or_path, 200)}': it is neither a name ({known}) nor a folder; "
+            "'tipbench suite new NAME' makes one"
         )
     if folder in built_in.values():
         return _built_in(folder)
-    return _Loader(folder.absolute(), GuardedTemplate).load()
+    return _load_folder(folder.absolute())
+
+
+def _load_folder(folder: Path) -> Suite:
+    """Load a suite whose files may change. While they don't, the loaded suite is cached: a large one takes seconds."""
+    content = _content_digest(folder)
+    return _Loader(folder, GuardedTemplate).load() if content is None else _load_content(folder, content)
+
+
+@lru_cache(16)
+def _load_content(folder: Path, content: str) -> Suite:  # noqa: ARG001 - a key of the cache
+    return _Loader(folder, GuardedTemplate).load()
+
+
+def _content_digest(folder: Path) -> str | None:
+    """Return a digest of all files in a folder; None if they are too many or too large, or one can't be read."""
+    digest, left = sha256(), _MAX_CACHED_BYTES
+    try:
+        paths = list(islice((path for path in folder.rglob("*") if not path.is_dir()), _MAX_CACHED_FILES + 1))
+        for path in sorted(paths):
+            content = read_regular(path, left)
+            left -= len(content)
+            digest.update(f"{path}\0{len(content)}\0".encode(errors="surrogateescape") + content)
+    except OSError:  # reported where the file is needed
+        return None
+    return digest.hexdigest() if len(paths) <= _MAX_CACHED_FILES else None
+
+
+def _folder(path: str) -> Path:
+    folder = Path(path)
+    with suppress(RuntimeError):  # the home folder of an unknown user
+        folder = folder.expanduser()
+    return folder
+
+
+def _load_registered(name: str, folder: Path) -> Suite:
+    if not folder.is_dir():
+        raise InvalidInput(
+            f"the suite '{name}' is registered in {folder}, which is not there; put it back, or "
+            f"'tipbench suite unregister {name}'"
+        )
+    suite = _load_folder(folder)
+    if suite.name != name:
+        raise InvalidInput(
+            f"the suite in {folder} was registered as '{name}' and is called '{suite.name}' now; change it back, or "
+            f"'tipbench suite unregister {name}' and register it again"
+        )
+    return suite
+
+
+def register_suite(path: str, settings: Settings) -> tuple[Suite, bool]:
+    """Check the suite in a folder and register it by its name; return it, and whether it was not registered before.
+
+    Raises SuiteError with every problem of the suite, InvalidInput if its name is taken.
+    """
+    folder = _folder(path)
+    if not os.path.isdir(folder):  # noqa: PTH112 - as above
+        raise InvalidInput(f"there is no folder '{printable(path, 200)}' on this machine; name one that holds a suite")
+    suite = load_suite(str(folder.resolve()), settings)
+    if suite.name in built_in_suites():
+        raise InvalidInput(f"'{suite.name}' is the name of a built-in suite; give this one another in its suite.yaml")
+    return suite, add_registered(suite.name, suite.folder, settings)
 
 
 def load_suite_with(folder: Path, scenarios: str) -> Suite:
@@ -71,7 +140,7 @@ def load_suite_with(folder: Path, scenarios: str) -> Suite:
 @cache
 def _built_in(folder: Path) -> Suite:
     """Load a suite of the package, which can't change while the process runs. A large one takes a third of a second."""
-    return _Loader(folder, TextTemplate).load()
+    return replace(_Loader(folder, TextTemplate).load(), is_built_in=True)
 
 
 class _Loader:

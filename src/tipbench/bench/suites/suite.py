@@ -37,6 +37,7 @@ class Suite:
     rubric: Rubric
     contract: Contract
     anchors: tuple[GoldItem, ...] = ()
+    is_built_in: bool = False
 
     def apply_defaults(self, options: Options) -> Options:
         """Return the options with this suite's defaults for whatever was not given."""

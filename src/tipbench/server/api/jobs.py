@@ -65,9 +65,11 @@ def router(parts: Parts) -> APIRouter:
 
 
 def _add_starting(api: APIRouter, parts: Parts) -> None:
-    @api.get("/api/bench/choices", tags=["bench"], summary="List the models, prompts and judges to choose from")
-    def choices() -> Choices:
-        return parts.requests.choices()
+    @api.get("/api/bench/choices", tags=["bench"], summary="List the models, prompts, suites and judges to choose from")
+    def choices(
+        suite: Annotated[str | None, Query(max_length=4096, description="A suite's name or folder.")] = None,
+    ) -> Choices:
+        return parts.requests.choices(suite_name=suite)
 
     @api.post(
         "/api/bench/estimate",

@@ -20,6 +20,7 @@ from tipbench.server.views.decisions import Decisions
 from tipbench.server.views.judging import JudgingDesk
 from tipbench.server.views.recommender import RecommenderViews
 from tipbench.server.views.run_requests import RunRequests
+from tipbench.server.views.suites import Suites
 from tipbench.web.tokens import Tokens, Visitor
 
 
@@ -32,6 +33,7 @@ class Parts:
     runner: Runner
     desk: JudgingDesk
     decisions: Decisions
+    suites: Suites
     tokens: Tokens
     recommender: RecommenderViews
     csrf: Callable[[Request], str]  # the CSRF token for this visitor's requests

@@ -16,12 +16,13 @@ from tipbench.server.ui import (
     run_form,
     runs,
     simulations,
+    suites,
     urls,
 )
 from tipbench.server.ui.pages import Parts
 
 _PAGES = (
-    *(entrance, experiments, decisions, leaderboard, runs, run_form, jobs, judging, judges),
+    *(entrance, experiments, decisions, leaderboard, runs, run_form, jobs, suites, judging, judges),
     *(recommender, simulations, gates, replays),
 )
 

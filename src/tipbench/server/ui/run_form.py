@@ -16,6 +16,7 @@ from tipbench.server.ui.pages import Parts, page
 from tipbench.server.views.run_requests import Choices
 
 _IN_VIEW = ("n_tips", "n_scenarios", "temperature", "experiment", "diversity", "judge")
+_BY_SUITE = ("experiment", "n_tips")  # fields whose defaults are the suite's
 _NOT_DRAWN = ("models", "prompts", "suite", "mlflow_url")  # chosen from lists, or set by the server
 
 
@@ -84,15 +85,27 @@ def router(parts: Parts) -> APIRouter:
     def refused(request: Request, headline: str, error: TipbenchError) -> Response:
         return page(request, parts, "run_problems.html", 422, headline=headline, problems=problems_of(error))
 
-    @pages.get("/runs/new")
-    def new_run(request: Request) -> Response:
+    @pages.get(urls.NEW_RUN)
+    def new_run(request: Request, suite: str = "") -> Response:
         try:
-            choices = parts.requests.choices()
+            choices = parts.requests.choices(suite_name=suite or None)
         except TipbenchError as error:
             return refused(request, "The options for a run can’t be loaded", error)
         fields = run_fields(choices, parts.clock())
         ticked = choices.defaults.model_names
         return page(request, parts, "run_form.html", choices=choices, fields=fields, ticked=ticked)
+
+    @pages.get(urls.RUN_SUITE)
+    def another_suite(request: Request, suite: str) -> Response:
+        """Return what another suite changes in the form: its prompts, and the defaults that go by it."""
+        try:
+            choices = parts.requests.choices(suite_name=suite, with_models=False)
+        except TipbenchError as error:
+            return page(request, parts, "run_prompts.html", choices=None, problems=problems_of(error))
+        by_suite = [field for field in run_fields(choices, parts.clock()).in_view if field.key in _BY_SUITE]
+        answer = page(request, parts, "run_suite.html", choices=choices, by_suite=by_suite)
+        answer.headers["HX-Trigger-After-Settle"] = "suite-changed"  # the estimate is made again
+        return answer
 
     @pages.get("/runs/models")
     def models_there(request: Request, ollama_url: str = "") -> Response:

@@ -9,6 +9,11 @@ from urllib.parse import quote, urlencode
 EXPERIMENTS = "/experiments"
 JOBS = "/jobs"
 JUDGES = "/judges"
+SUITES = "/suites"
+SUITE = "/suites/suite"
+UNREGISTER = "/suites/unregister"
+PROPOSED_ANCHORS = "/suites/anchors"
+ACCEPT_ANCHOR = "/suites/anchors/accept"
 JUDGING = "/judging"
 MLFLOW = "/mlflow/"
 TERMS = "/terms"
@@ -33,6 +38,8 @@ NEW_DECISION = "/experiments/decision/new"
 DECISION_LIVE = "/experiments/decision/live"
 STOP_DECISION = "/experiments/decision/stop"
 CONTINUE_DECISION = "/experiments/decision/continue"
+NEW_RUN = "/runs/new"
+RUN_SUITE = "/runs/suite"
 RUNS = "/experiments/runs"
 RUN = "/experiments/run"
 ANSWER = "/experiments/run/answer.txt"
@@ -70,6 +77,14 @@ def answer(experiment: str, run_id: str) -> str:
 
 def judging(experiment: str) -> str:
     return with_query(JUDGING, experiment=experiment)
+
+
+def suite(name: str, **wanted: str | None) -> str:
+    return with_query(SUITE, suite=name, **wanted)
+
+
+def proposed_anchors(name: str, experiment: str, tolerance: int = 0) -> str:
+    return with_query(PROPOSED_ANCHORS, suite=name, experiment=experiment, tolerance=tolerance or None)
 
 
 def job(job_id: str) -> str:

@@ -14,6 +14,7 @@ from tipbench.server.views.judging import JudgingDesk
 from tipbench.server.views.run_requests import RunRequests
 from tipbench.server.views.snapshots import SnapshotMemoryCache
 from tipbench.server.views.store_provider import StoreProvider
+from tipbench.server.views.suites import Suites
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class BenchViews:
     runner: Runner
     desk: JudgingDesk
     decisions: Decisions
+    suites: Suites
     resources: ExitStack
 
     def close(self) -> None:
@@ -48,6 +50,7 @@ def open_bench_views(
         runner=runner,
         desk=JudgingDesk(stores, snapshots, drafts, decisions.generate_ahead),
         decisions=decisions,
+        suites=Suites(stores),
         resources=resources,
     )
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tipbench.bench.judge.apply import Applied
-from tipbench.bench.judge.drift import ENOUGH_ANCHORS, CriterionDrift, Drift
+from tipbench.bench.judge.drift import CriterionDrift, Drift
+from tipbench.bench.suites.anchors import ENOUGH_ANCHORS
 from tipbench.core.text import counted
 
 

@@ -14,7 +14,9 @@ from tipbench.bench.judge.judges.catalog import CATALOG as JUDGES
 from tipbench.bench.judge.judges.catalog import check_judge, judge_names
 from tipbench.bench.options import Options, endpoint, make_options, split_names
 from tipbench.bench.records import ModelInfo, StoredCell
-from tipbench.bench.suites.load import load_suite
+from tipbench.bench.suites.anchors import without_anchors
+from tipbench.bench.suites.load import built_in_suites, load_suite
+from tipbench.bench.suites.registered import registered_suites
 from tipbench.bench.suites.suite import Suite
 from tipbench.core.errors import EngineError, InvalidInput, MissingExtra, NotFound, Problems
 from tipbench.core.settings import Settings
@@ -31,9 +33,11 @@ class Choices:
     """What the form for a run has to choose from."""
 
     suite: str
+    suites: Sequence[str]  # all that are known by name
     prompts: Mapping[str, str]  # version → its description
     scenarios: int
     prefix: str  # of experiment names
+    warning: str  # that the suite has too few anchors to check a judge; empty if it has enough
     judges: Sequence[str]  # automatic judges that have the settings they need
     engines: Sequence[EngineModels]
     defaults: Options
@@ -69,23 +73,36 @@ class RunRequests:
         self._snapshots = snapshots
         self._runs_locally = runs_locally
 
-    def choices(self, ollama_url: str | None = None, suite_name: str | None = None) -> Choices:
+    def choices(
+        self, ollama_url: str | None = None, suite_name: str | None = None, with_models: bool = True
+    ) -> Choices:
+        """Return what a run of this suite has to choose from; without `with_models`, no engine is asked.
+
+        Raises SuiteError or InvalidInput if the suite can't be used.
+        """
         settings = self._stores.settings
         given = {"ollama_url": ollama_url, "suite": suite_name}
         options = make_options({key: value for key, value in given.items() if value})
         refuse_credentials(options)  # an @ or a ? could also disguise an address
         _refuse_other_addresses(options, settings)
-        suite = load_suite(options.suite)
+        suite = load_suite(options.suite, settings)
         options = suite.apply_defaults(options)
+        offers = _offers if self._runs_locally else _remote_offers
         return Choices(
             suite=suite.name,
+            suites=self.suites(),
             prompts={version: prompt.description for version, prompt in suite.prompts.items()},
             scenarios=len(suite.scenarios),
             prefix=suite.experiment_prefix,
+            warning=without_anchors(suite, settings),
             judges=self.judges(),
-            engines=_offers(options, settings) if self._runs_locally else _remote_offers(options, settings),
+            engines=offers(options, settings) if with_models else (),
             defaults=options,
         )
+
+    def suites(self) -> list[str]:
+        """Return the suites that are known by name: built-in and registered ones."""
+        return [*built_in_suites(), *registered_suites(self._stores.settings)]
 
     def validate(self, given: Mapping[str, Any]) -> Options:
         """Validate a run request and return its options; raise Problems, listing every one."""
@@ -149,7 +166,10 @@ class RunRequests:
                     models += self._admit(own, options)
         problems.raise_if_any()
         models.sort(key=lambda model: options.model_names.index(model.name))
-        return _Admitted(options.model_copy(update={"mlflow_url": self._stores.address}), suite, models)
+        # By its folder, which a job's process and a remote run find without this machine's list of suites.
+        named = options.suite if suite.is_built_in else str(suite.folder)
+        update = {"mlflow_url": self._stores.address, "suite": named}
+        return _Admitted(options.model_copy(update=update), suite, models)
 
     def _admit(self, models: Sequence[str], options: Options) -> list[ModelInfo]:
         """Return what is known of these models of one engine; for remote runs, only what their names say."""
@@ -161,7 +181,7 @@ class RunRequests:
 
     def _suite(self, options: Options, problems: "_ProblemCollector") -> Suite:
         with problems.collecting():
-            return load_suite(options.suite)
+            return load_suite(options.suite, self._stores.settings)
         problems.raise_if_any()
         raise AssertionError("a suite that can't be loaded is a problem")
 
