@@ -11,10 +11,15 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.axe import serious_faults
 from tests.browser import Watched, opened_browser
+from tests.integration.command import tipbench
 from tests.integration.serving import TOKEN, Served, serving
 
 COMMITS = Path(__file__).parent / "suites" / "commits"
 EXPERIMENT = "commits-bench-browser"
+MORE = """id,kind,diff,why,checks
+retry,fix,"+for attempt in range(3):",uploads failed on a flaky network,"{""names_it"": {""check"": ""contains"", ""texts"": [""retry""]}}"
+licence,chore,+LICENSE,lawyers asked,
+"""
 _PATIENCE_MS = 60_000
 
 
@@ -36,6 +41,8 @@ def opened(browser: Browser, served: Served, token: str) -> tuple[Page, Watched]
 
 def test_commit_messages_from_a_folder_to_accepted_anchors(served: Served, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(COMMITS, tmp_path / "commits"))
+    (tmp_path / "more.csv").write_text(MORE, encoding="utf-8")
+    assert "2 scenarios taken" in tipbench("suite", "import", str(folder), str(tmp_path / "more.csv")).out
     with opened_browser() as browser:
         admin, watched = opened(browser, served, TOKEN)
         register(admin, folder)
@@ -73,7 +80,7 @@ def run(page: Page) -> None:
     expect(page.locator("#run-estimate")).to_contain_text("24 cells", timeout=30_000)
     page.locator("#field-suite").select_option("commits")
     expect(page.get_by_role("checkbox", name="v2-imperative")).to_be_checked()
-    expect(page.locator("#run-estimate")).to_contain_text("12 cells")
+    expect(page.locator("#run-estimate")).to_contain_text("16 cells")
     expect(page.locator("#field-experiment")).to_have_value(re.compile(r"commits-bench-\d{4}"))
     expect(page.locator("#field-temperature")).to_have_value("0.3")
     page.locator("#field-experiment").fill(EXPERIMENT)
@@ -118,12 +125,13 @@ def compare(page: Page) -> None:
     page.get_by_role("link", name=EXPERIMENT).first.click()
     expect(page.get_by_role("table").first).to_contain_text("v2-imperative")
     expect(page.locator("main")).not_to_contain_text("No answer yet")
+    expect(page.locator("#figures")).to_contain_text("full stop")
 
 
 def accept_an_anchor(page: Page) -> None:
     page.goto("/suites/suite?suite=commits")
     page.get_by_role("button", name="Propose …").click()
-    expect(page.get_by_text("Two judges or more scored 12 candidates")).to_be_visible()
+    expect(page.get_by_text("Two judges or more scored 16 candidates")).to_be_visible()
     page.set_viewport_size({"width": 375, "height": 812})
     assert serious_faults(page) == []
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
