@@ -192,6 +192,7 @@ def export_batch(
         created_ms=now_ms,
         secret=secret,
         slots=tuple(item.slot for item in shuffled),
+        judge_kind=judge.kind,
     )
     file = judge_file(batch, rubric, shuffled)
     kept = file if stored_for != "program" else None
@@ -344,15 +345,21 @@ def _slot_names(rng: random.Random, count: int) -> list[str]:
 # Anchors for an experiment's batches: those of its suite, and a team's own
 
 
+def suite_source(experiment: Experiment, settings: Settings) -> str | None:
+    """Return the folder or name of the suite that the experiment was collected with; None if it is not here."""
+    remembered = remembered_suite(settings, experiment.name)
+    named = remembered if remembered and Path(remembered).is_dir() else experiment.tags.get("tipbench.suite", "")
+    return named if named in built_in_suites() or Path(named).is_dir() else None
+
+
 def gold_items(
     experiment: Experiment, rubric: Rubric, suite: str | None, settings: Settings, say: Callable[[str], None]
 ) -> tuple[GoldItem, ...]:
     """Return the anchors that fit the rubric; if there are none, report why through `say`."""
     own = settings.get("TIPBENCH_ANCHORS")
     name = experiment.tags.get("tipbench.suite", "")
-    remembered = remembered_suite(settings, experiment.name)
-    named = suite or (remembered if remembered and Path(remembered).is_dir() else name)
-    if not suite and named not in built_in_suites() and not Path(named).is_dir():
+    named = suite or suite_source(experiment, settings)
+    if named is None:
         say(f"The suite '{name}' is not on this machine, so there are no anchors; --suite FOLDER says where it is.")
         return ()
     try:

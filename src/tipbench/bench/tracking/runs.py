@@ -32,6 +32,7 @@ PENDING = "judge_pending"
 JUDGED_RUBRIC = "tipbench.judged_rubric"
 JUDGED_BY = "tipbench.judged_by"
 _FACTOR = "factor."
+_SYSTEM, _USER = "[system]\n", "[user]\n"  # before the messages in prompt.txt
 _LARGEST = 1e300
 _SETTINGS = ("n_tips", "temperature", "max_tokens", "diversity")
 
@@ -208,6 +209,15 @@ def stored_candidates(store: RunStore, run: StoredRun) -> StoredCandidates:
         return StoredCandidates(data["scenario"]["text"], data["format_ok"], tuple(data["candidates"]))
     except (ValueError, KeyError, TypeError) as error:
         raise StoredDataDamaged(f"candidates.json of run {run.run_id} can't be read: {error!r}") from error
+
+
+def stored_messages(store: RunStore, run: StoredRun) -> list[dict[str, str]]:
+    """Return the rendered prompt as chat messages."""
+    text = store.text(run, "prompt.txt") or ""
+    system, divider, user = text.partition(f"\n\n{_USER}") if text.startswith(_SYSTEM) else ("", "", text)
+    if not divider:
+        return [{"role": "user", "content": text.removeprefix(_USER)}]
+    return [{"role": "system", "content": system.removeprefix(_SYSTEM)}, {"role": "user", "content": user}]
 
 
 def stored_rubric(store: RunStore, run: StoredRun) -> str:

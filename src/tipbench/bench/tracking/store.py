@@ -9,7 +9,7 @@ from typing import Literal
 
 from tipbench.bench.tracking import texts
 from tipbench.bench.tracking.descriptions import DESCRIPTION
-from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, MlflowApi, StoredRun
+from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, MlflowApi, RestApi, StoredRun
 from tipbench.bench.tracking.write_markers import WriteMarkers, writers
 from tipbench.core.errors import InvalidInput, TrackingError, TrackingUnreachable
 from tipbench.core.untrusted import printable, shown, storable
@@ -68,6 +68,10 @@ class RunStore:
     def version(self) -> str | None:
         """Return a value that changes with every write, by any writer; None if finding out is not cheap."""
         return self._api.version()
+
+    def rest(self) -> AbstractContextManager[RestApi]:
+        """Yield MLflow's REST API; for a database file, MLflow's server is started for the block, in some seconds."""
+        return self._api.rest()
 
     def session(self) -> AbstractContextManager[None]:
         """Share one write marker among all writes in the block; set separately, each would cost three requests."""
