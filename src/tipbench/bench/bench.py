@@ -643,7 +643,9 @@ class Bench:
 
         with self._exclusive_publishing():
             snapshot = self.snapshot()
-            published = publish(self.store, snapshot, rubric_of(snapshot), self._suite_for_prompts())
+            published = publish(
+                self.store, snapshot, rubric_of(snapshot), self._suite_for_prompts(), self.context.observer.published
+            )
         for line in published.notes:
             self._note(line)
         return published
@@ -719,9 +721,16 @@ class Bench:
         return [found for found in self.store.experiments("") if "tipbench.suite" in found.tags]
 
     def delete(self) -> None:
-        """Delete the experiment; MLflow only marks it as deleted, and `restore` undoes that."""
+        """Delete the experiment; MLflow only marks it as deleted, and `restore` undoes that.
+
+        What was published to MLflow's pages is removed for good; after `restore`, `publish` brings it back.
+        """
+        from tipbench.bench.publish.publish import take_back
+
         self.check_own()
-        self.store.delete_experiment(self.experiment)
+        with self._exclusive_publishing():
+            take_back(self.store, self.experiment)
+            self.store.delete_experiment(self.experiment)
 
     def restore(self) -> None:
         self.store.restore_experiment(self.options.experiment)

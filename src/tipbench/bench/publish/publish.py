@@ -5,8 +5,9 @@ and repeated: what was written is found again in MLflow by ids and tags, whoever
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from tipbench.bench.compare.snapshot import Snapshot
 from tipbench.bench.judge.settle import Item, effective_batches
@@ -32,6 +33,7 @@ from tipbench.bench.tracking.runs import stored_candidates, stored_cell, stored_
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.text import counted
 
+_PUBLISHED = "tipbench.published"  # tag of an experiment: whether something of it may be on MLflow's pages
 _CELLS_AT_ONCE = 8  # whose spans go into one request
 
 
@@ -66,10 +68,17 @@ class Published:
         )
 
 
-def publish(store: RunStore, snapshot: Snapshot, rubric: Rubric, suite: Suite | None) -> Published:
+def publish(
+    store: RunStore,
+    snapshot: Snapshot,
+    rubric: Rubric,
+    suite: Suite | None,
+    report: Callable[[int, int], None] = lambda _done, _of: None,
+) -> Published:
     """Publish the experiment of the snapshot, which was just taken; without a suite, no prompt can be registered.
 
-    Raises TrackingError if MLflow refuses; what was written until then stays, and the next call completes it.
+    `report` is called with how many of how many cells are published. Raises TrackingError if MLflow refuses; what was
+    written until then stays, and the next call completes it.
     """
     experiment = snapshot.experiment
     runs = stored_runs(store, experiment)
@@ -87,6 +96,8 @@ def publish(store: RunStore, snapshot: Snapshot, rubric: Rubric, suite: Suite | 
             f"{judges}); publish again when its scores are applied."
         )
     cells = [stored_cell(run) for run in runs]
+    if experiment.tags.get(_PUBLISHED) != "true":
+        store.tag_experiment(experiment, _PUBLISHED, "true")
     with store.rest() as rest:
         api = GenAi(rest)
         prompts, notes = publish_prompts(api, experiment, suite, cells)
@@ -94,18 +105,21 @@ def publish(store: RunStore, snapshot: Snapshot, rubric: Rubric, suite: Suite | 
         abouts = _Scenarios(store, runs)
         published.scenarios = publish_scenarios(api, experiment, cells, abouts.text)
         contents = (_content(store, run, rubric, opinions.get(run.run_id, {}), abouts, prompts) for run in shown)
-        _publish_traces(api, experiment, contents, published)
+        _publish_traces(api, experiment, contents, published, lambda done: report(done, len(shown)))
     return published
 
 
 def take_back(store: RunStore, experiment: Experiment) -> None:
-    """Remove from MLflow what was published of this experiment."""
+    """Remove from MLflow's pages what was published of this experiment, if anything was."""
+    if experiment.tags.get(_PUBLISHED) != "true":
+        return
     with store.rest() as rest:
         api = GenAi(rest)
         found = [one.id for one in api.traces(experiment.id, {KIND: CANDIDATE})]
         api.delete_traces(experiment.id, found)
         take_back_scenarios(api, experiment)
         take_back_prompts(api, experiment)
+    store.tag_experiment(experiment, _PUBLISHED, "false")
 
 
 def _opinions(applied: Sequence[AppliedBatch]) -> dict[str, dict[int, list[Opinion]]]:
@@ -191,10 +205,18 @@ def _content(
     )
 
 
-def _publish_traces(api: GenAi, experiment: Experiment, contents: Iterable[CellContent], published: Published) -> None:
+def _publish_traces(
+    api: GenAi,
+    experiment: Experiment,
+    contents: Iterable[CellContent],
+    published: Published,
+    report: Callable[[int], None],
+) -> None:
     present = {trace.id: trace for trace in api.traces(experiment.id, {KIND: CANDIDATE})}
     wanted: set[str] = set()
-    for traces in _groups(experiment.id, contents):
+    done = 0
+    for group in _groups(contents):
+        traces = [trace for content in group for trace in cell_traces(experiment.id, content)]
         wanted |= {trace.id for trace in traces}
         published.assessments += sum(len(trace.assessment_ids) for trace in traces)
         changed = [trace for trace in traces if not _is_complete(present.get(trace.id), trace)]
@@ -202,19 +224,15 @@ def _publish_traces(api: GenAi, experiment: Experiment, contents: Iterable[CellC
         _write(api, experiment.id, changed, present)
         published.seconds += time.monotonic() - started
         published.written += len(changed)
+        report(done := done + len(group))
     stale = sorted(present.keys() - wanted)
     api.delete_traces(experiment.id, stale)
     published.traces, published.removed = len(wanted), len(stale)
 
 
-def _groups(experiment_id: str, contents: Iterable[CellContent]) -> Iterator[list[Trace]]:
-    group: list[Trace] = []
-    for number, content in enumerate(contents, start=1):
-        group += cell_traces(experiment_id, content)
-        if number % _CELLS_AT_ONCE == 0:
-            yield group
-            group = []
-    if group:
+def _groups(contents: Iterable[CellContent]) -> Iterator[list[CellContent]]:
+    source = iter(contents)
+    while group := list(islice(source, _CELLS_AT_ONCE)):
         yield group
 
 

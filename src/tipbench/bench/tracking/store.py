@@ -123,6 +123,10 @@ class RunStore:
         tags = _checked_values({DESCRIPTION: description})
         self._api.tag_experiment(experiment.id, DESCRIPTION, tags[DESCRIPTION], timeout_s=_DESCRIBE_S)
 
+    def tag_experiment(self, experiment: Experiment, key: str, value: str) -> None:
+        """Set a tag that is no part of the results, so that it needs no write marker."""
+        self._api.tag_experiment(experiment.id, key, _checked_values({key: value})[key])
+
     def delete_experiment(self, experiment: Experiment) -> None:
         with self._markers.writing(experiment.id):
             self._api.delete_experiment(experiment.id)
