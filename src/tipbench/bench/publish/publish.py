@@ -26,7 +26,16 @@ from tipbench.bench.publish.traces import (
 )
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.suites.suite import Suite
-from tipbench.bench.tracking.batches import AppliedBatch, applied_batches, batch_runs, is_applied, read_batch
+from tipbench.bench.tracking.batches import (
+    JOB,
+    AppliedBatch,
+    applied_batches,
+    batch_runs,
+    exported_to,
+    has_file,
+    is_applied,
+    read_batch,
+)
 from tipbench.bench.tracking.genai import GenAi, StoredTrace
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import stored_candidates, stored_cell, stored_messages, stored_runs
@@ -146,7 +155,7 @@ def _in_judging(store: RunStore, runs: Iterable[StoredRun], applied: Sequence[Ap
     """Return the cells' runs that have texts in open batches, with the judges who have not scored them yet.
 
     A batch stays open for ever if its file was lost and the judge got another one: items that the judge has scored
-    since are no secret to that judge.
+    since are no secret to that judge. Batches of programs, and those that a job wrote unasked, have no reader.
     """
     scored = {
         (batch.batch.judge, verdict.slot.run_id, verdict.slot.candidate)
@@ -155,7 +164,7 @@ def _in_judging(store: RunStore, runs: Iterable[StoredRun], applied: Sequence[Ap
     }
     found: dict[str, set[str]] = {}
     for run in runs:
-        if is_applied(run):
+        if is_applied(run) or not has_file(run) or exported_to(run) == JOB:
             continue
         batch = read_batch(store, run)
         for slot in batch.slots:

@@ -20,7 +20,7 @@ def publish_scenarios(
     for double in found[1:]:  # made by two publishers at the same time
         api.delete_dataset(double.id)
     dataset = found[0].id if found else _create(api, experiment)
-    present = dict(api.records(dataset))
+    present = api.records(dataset)
     stale = [record for record, inputs in present.items() if inputs not in wanted]
     if stale:
         api.delete_records(dataset, stale)

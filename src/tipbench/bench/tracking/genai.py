@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from tipbench.bench.tracking.interface import RestApi
+from tipbench.core.errors import TrackingError
 
 _V2, _V3 = "/api/2.0/mlflow", "/api/3.0/mlflow"
 _PAGE = 500  # traces; MLflow accepts no more
@@ -61,8 +63,10 @@ class GenAi:
         condition = " AND ".join(f"tag.`{key}` = '{value}'" for key, value in tags.items())
         query = {"locations": [location], "filter": condition, "max_results": _PAGE}
         for entry in self._rest.pages(f"{_V3}/traces/search", "traces", query):
-            assessments = frozenset(one["assessment_id"] for one in entry.get("assessments", ()))
-            yield StoredTrace(entry["trace_id"], entry.get("tags", {}), assessments)
+            with _parsing():
+                assessments = frozenset(one["assessment_id"] for one in entry.get("assessments", ()))
+                trace = StoredTrace(entry["trace_id"], entry.get("tags", {}), assessments)
+            yield trace
 
     def write_trace(self, info: Mapping[str, Any]) -> None:
         """Create the trace with its assessments, or bring it up to date; assessments that it has besides stay."""
@@ -86,9 +90,10 @@ class GenAi:
     def prompt(self, name: str) -> RegisteredPrompt | None:
         condition = f"name = '{name}' AND tags.`{_IS_PROMPT}` = 'true'"
         found = self._rest.call("GET", f"{_V2}/registered-models/search", {"filter": condition, "max_results": 1})
-        for entry in found.get("registered_models", ()):
-            aliases = {one["alias"]: str(one["version"]) for one in entry.get("aliases", ())}
-            return RegisteredPrompt(_tags(entry), aliases)
+        with _parsing():
+            for entry in found.get("registered_models", ()):
+                aliases = {one["alias"]: str(one["version"]) for one in entry.get("aliases", ())}
+                return RegisteredPrompt(_tags(entry), aliases)
         return None
 
     def create_prompt(self, name: str, description: str, tags: Mapping[str, str]) -> None:
@@ -105,13 +110,14 @@ class GenAi:
         """Return the versions of a prompt, oldest first."""
         condition = f"name = '{name}' AND tags.`{_IS_PROMPT}` = 'true'"
         found = self._rest.call("GET", f"{_V2}/model-versions/search", {"filter": condition, "max_results": 10_000})
-        versions = [PromptVersion(str(entry["version"]), _tags(entry)) for entry in found.get("model_versions", ())]
-        return sorted(versions, key=lambda one: int(one.version))
+        with _parsing():
+            versions = [PromptVersion(str(entry["version"]), _tags(entry)) for entry in found.get("model_versions", ())]
+            return sorted(versions, key=lambda one: int(one.version))
 
     def create_prompt_version(
         self, name: str, messages: Sequence[Mapping[str, str]], description: str, tags: Mapping[str, str]
-    ) -> str:
-        """Register chat messages as a new version of the prompt, and return its number."""
+    ) -> None:
+        """Register chat messages as a new version of the prompt."""
         text = {"_mlflow_prompt_type": "chat", "mlflow.prompt.text": json.dumps(messages, ensure_ascii=False)}
         body = {
             "name": name,
@@ -119,8 +125,7 @@ class GenAi:
             "description": description,
             "tags": _pairs({_IS_PROMPT: "true", **text, **tags}),
         }
-        made = self._rest.call("POST", f"{_V2}/model-versions/create", body)
-        return str(made["model_version"]["version"])
+        self._rest.call("POST", f"{_V2}/model-versions/create", body)
 
     def tag_prompt_version(self, name: str, version: str, key: str, value: str) -> None:
         body = {"name": name, "version": version, "key": key, "value": value}
@@ -139,31 +144,36 @@ class GenAi:
     def datasets(self, experiment_id: str) -> list[Dataset]:
         """Return the experiment's datasets, oldest first."""
         query = {"experiment_ids": [experiment_id], "max_results": 1_000}
-        found = [
-            Dataset(entry["dataset_id"], int(entry["created_time"]), json.loads(entry.get("tags") or "{}"))
-            for entry in self._rest.pages(f"{_V3}/datasets/search", "datasets", query)
-        ]
+        with _parsing():
+            found = [
+                Dataset(entry["dataset_id"], int(entry["created_time"]), json.loads(entry.get("tags") or "{}"))
+                for entry in self._rest.pages(f"{_V3}/datasets/search", "datasets", query)
+            ]
         return sorted(found, key=lambda one: (one.created_ms, one.id))
 
     def create_dataset(self, name: str, experiment_id: str, tags: Mapping[str, str]) -> str:
         """Create a dataset of the experiment, and return its id."""
         body = {"name": name, "experiment_ids": [experiment_id], "tags": json.dumps(tags)}
-        return str(self._rest.call("POST", f"{_V3}/datasets/create", body)["dataset"]["dataset_id"])
+        made = self._rest.call("POST", f"{_V3}/datasets/create", body)
+        with _parsing():
+            return str(made["dataset"]["dataset_id"])
 
     def delete_dataset(self, dataset_id: str) -> None:
         self._rest.call("DELETE", f"{_V3}/datasets/{dataset_id}")
 
-    def records(self, dataset_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the id and the inputs of each record."""
+    def records(self, dataset_id: str) -> dict[str, dict[str, Any]]:
+        """Return the inputs of the records, by id."""
+        found: dict[str, dict[str, Any]] = {}
         token = ""
         while True:
             query = {"max_results": 1_000, **({"page_token": token} if token else {})}
             page = self._rest.call("GET", f"{_V3}/datasets/{dataset_id}/records", query)
-            for record in json.loads(page.get("records") or "[]"):
-                yield record["dataset_record_id"], record["inputs"]
+            with _parsing():
+                records = json.loads(page.get("records") or "[]")
+                found |= {record["dataset_record_id"]: record["inputs"] for record in records}
             token = page.get("next_page_token", "")
             if not token:
-                return
+                return found
 
     def upsert_records(self, dataset_id: str, records: Sequence[Mapping[str, Any]]) -> None:
         """Add records, or merge them with those of the same inputs."""
@@ -171,6 +181,15 @@ class GenAi:
 
     def delete_records(self, dataset_id: str, record_ids: Sequence[str]) -> None:
         self._rest.call("DELETE", f"{_V3}/datasets/{dataset_id}/records", {"dataset_record_ids": record_ids})
+
+
+@contextmanager
+def _parsing() -> Iterator[None]:
+    """Raise TrackingError if an answer read in the block is not as MLflow documents it."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TrackingError(f"MLflow answered something else than expected: {error!r}; 3.17 is tested") from error
 
 
 def _pairs(values: Mapping[str, str]) -> list[dict[str, str]]:

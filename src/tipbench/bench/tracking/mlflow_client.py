@@ -179,6 +179,8 @@ class MlflowClient:
         response = self._send(method, path, headers=headers, **given)
         if response.is_success and response.headers.get("Content-Type") == "application/x-protobuf":
             return {}  # the answer to spans, which says nothing
+        if response.status_code in (404, 405) and _error_code(response) is None:
+            raise TrackingError(f"MLflow at {self.address} has no {path}; that needs a newer one, such as 3.17")
         return self._json(response)
 
     def close(self) -> None:
