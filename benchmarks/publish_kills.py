@@ -43,7 +43,8 @@ _CONTENT = {
     "prompts": "SELECT name, key, value FROM registered_model_tags",
     "versions": "SELECT name, version, key, value FROM model_version_tags",
     "aliases": "SELECT name, alias, version FROM registered_model_aliases",
-    "datasets": "SELECT name, destination_id FROM evaluation_datasets, entity_associations WHERE source_id = dataset_id",
+    "datasets": "SELECT name, destination_id FROM evaluation_datasets JOIN entity_associations "
+    "ON source_id = dataset_id",
     "records": "SELECT inputs FROM evaluation_dataset_records",
 }
 
@@ -69,8 +70,12 @@ class Place:
         return self.run("publish", *self.flags)
 
     def start_publishing(self) -> "subprocess.Popen[bytes]":
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return subprocess.Popen(_command("publish", *self.flags), env=environment(self.home), **quiet)
+        return subprocess.Popen(
+            _command("publish", *self.flags),
+            env=environment(self.home),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     def content(self) -> dict[str, list[Any]]:
         with closing(sqlite3.connect(self.database, timeout=60)) as opened:

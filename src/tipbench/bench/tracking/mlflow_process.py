@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -104,17 +105,27 @@ def served_database(database: Path, artifacts: Path) -> Iterator[MlflowClient]:
 
 def _wait_until_ready(process: MlflowProcess, transport: httpx.HTTPTransport) -> None:
     deadline = time.monotonic() + START_S
-    request = httpx.Request("GET", f"http://{HOST}{PROBE}", extensions={"timeout": {"connect": 5.0, "read": START_S}})
-    while process.is_alive and time.monotonic() < deadline:
+    while not _accepts(process.socket):
+        if not process.is_alive or time.monotonic() > deadline:
+            raise process.start_failure()
+        time.sleep(0.1)
+    request = httpx.Request("GET", f"http://{HOST}{PROBE}", extensions={"timeout": {"read": START_S}})
+    try:
+        answer = transport.handle_request(request)
+        answer.read()
+    except httpx.TransportError:
+        raise process.start_failure() from None
+    process.check_answer(answer)
+
+
+def _accepts(path: Path) -> bool:
+    """Return whether something listens on the socket; HTTP clients leave sockets open that could not connect."""
+    with socket.socket(socket.AF_UNIX) as probe:
         try:
-            answer = transport.handle_request(request)
-            answer.read()
-        except httpx.TransportError:
-            time.sleep(0.1)
-            continue
-        process.check_answer(answer)
-        return
-    raise process.start_failure()
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
 
 
 def _environment(database: Path, artifacts: Path, ours: Mapping[str, str]) -> dict[str, str]:
