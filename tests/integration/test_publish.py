@@ -1,6 +1,7 @@
 """MLflow's own client and pages read what `tipbench publish` wrote, on a server and in tipbench's own database."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,15 +106,19 @@ def test_its_pages_show_it(mlflow: MlflowServer, browser: Browser, tmp_path: Pat
     page.get_by_text(f"{EXPERIMENT}-pages scenarios").click(timeout=30_000)
     expect(page.get_by_text("electrician").first).to_be_visible(timeout=30_000)
     _picture(page, folder, "dataset")
+    page.set_viewport_size({"width": 2200, "height": 800})  # scores are columns at the right
     page.goto(f"{home}/evaluation-runs")
     page.locator("a", has_text="electrician").first.click(timeout=30_000)
     expect(page.get_by_text("tr-").first).to_be_visible(timeout=30_000)
     _picture(page, folder, "evaluation")
+    page.set_viewport_size({"width": 1400, "height": 800})
     page.goto(f"{home}/traces")
     if folder:
         page.get_by_role("button", name="Got it").click(timeout=30_000)
-    page.locator("td, [role=cell]").get_by_text("Marek").first.click(timeout=30_000)
+    page.get_by_text(re.compile("^(Marek|Samir|Dolores)")).first.click(timeout=30_000)
     expect(page.get_by_text("generate").first).to_be_visible(timeout=30_000)
+    page.get_by_role("button", name="Assess").click()
+    expect(page.get_by_text("relevance").first).to_be_visible(timeout=30_000)
     _picture(page, folder, "trace")
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tipbench.bench.compare.snapshot import Snapshot
+from tipbench.bench.judge.judges.catalog import PERSON
 from tipbench.bench.judge.settle import Item, effective_batches
 from tipbench.bench.publish.prompts import publish_prompts, take_back_prompts
 from tipbench.bench.publish.scenarios import publish_scenarios, take_back_scenarios
@@ -142,13 +143,19 @@ def _opinions(applied: Sequence[AppliedBatch]) -> dict[str, dict[int, list[Opini
                 continue
             for verdict in one.verdicts:
                 if verdict.slot.kind == "candidate":
-                    origin = (judge, batch.judge_kind, batch.provisional, one.applied_ms, batch.id)
+                    origin = (judge, _kind_of_judge(one), batch.provisional, one.applied_ms, batch.id)
                     opinion = Opinion.of_verdict(verdict, *origin)
                     latest.setdefault((verdict.slot.run_id, verdict.slot.candidate), {})[judge] = opinion
     by_run: dict[str, dict[int, list[Opinion]]] = {}
     for (run_id, number), found in latest.items():
         by_run.setdefault(run_id, {})[number] = list(found.values())
     return by_run
+
+
+def _kind_of_judge(batch: AppliedBatch) -> str:
+    """Return the kind of a batch's judge; earlier versions did not record it, but stored no file for programs."""
+    unknown = "lexical" if batch.batch.provisional else PERSON if has_file(batch.run) else ""
+    return batch.batch.judge_kind or unknown
 
 
 def _in_judging(store: RunStore, runs: Iterable[StoredRun], applied: Sequence[AppliedBatch]) -> dict[str, set[str]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from tipbench.bench.judge.judges.catalog import PERSON
 from tipbench.bench.publish.scenarios import scenario_inputs
 from tipbench.bench.records import BY_RULE, StoredCell, Verdict
 from tipbench.bench.suites.rubric import Rubric
@@ -20,7 +21,7 @@ KIND, CANDIDATE = "tipbench.kind", "candidate"  # tag of every trace of ours
 DIGEST = "tipbench.digest"  # tag that is written last: a trace that has the right one is complete
 ASSESSMENT = "a-tipbench-"  # how the ids of our assessments begin; people may add others on MLflow's pages
 PROMPTS = "mlflow.linkedPrompts"
-_SOURCES: Mapping[str, str] = {"person": "HUMAN", "lexical": "CODE", BY_RULE: "CODE"}  # any other kind is LLM_JUDGE
+_SOURCES: Mapping[str, str] = {PERSON: "HUMAN", "lexical": "CODE", BY_RULE: "CODE"}  # any other kind is LLM_JUDGE
 _PREVIEW = 1_000  # characters; databases other than SQLite refuse longer ones
 
 
