@@ -34,6 +34,7 @@ from tipbench.core.settings import Settings
 
 EXPERIMENT = "tip-bench-publish"
 MODELS = "scripted/a,scripted/b,scripted/c,scripted/d"
+BESIDE = ("--models", "scripted/a", "--prompts", "v1")  # 8 cells
 _CONTENT = {
     "traces": "SELECT request_id, timestamp_ms, status, request_preview, response_preview FROM trace_info",
     "tags": "SELECT request_id, key, value FROM trace_tags WHERE key != 'mlflow.artifactLocation'",
@@ -81,6 +82,11 @@ class Place:
         with closing(sqlite3.connect(self.database, timeout=60)) as opened:
             return {name: sorted(map(repr, opened.execute(query))) for name, query in _CONTENT.items()}
 
+    def rows(self) -> int:
+        with closing(sqlite3.connect(self.database, timeout=60)) as opened:
+            counts = [opened.execute(f"SELECT count(*) FROM ({query})").fetchone()[0] for query in _CONTENT.values()]
+        return int(sum(counts))
+
     def take_back(self) -> None:
         settings = Settings(environment(self.home))
         with Bench(EXPERIMENT, context=Context(settings=settings), mlflow_url=self.url) as bench:
@@ -111,20 +117,22 @@ def _filled(place: Place, folder: Path, sample: int) -> Place:
     return place
 
 
-def _killed_and_repeated(place: Place, after_s: float) -> int:
-    """Publish, kill it after a while, and publish again; return how many traces there were after the kill."""
+def _killed_and_repeated(place: Place, rows: int, wait_s: float) -> int:
+    """Publish, kill it moments after MLflow has so many rows, and publish again; return how many there were by then."""
     process = place.start_publishing()
-    time.sleep(after_s)
+    while place.rows() < rows and process.poll() is None:
+        time.sleep(0.02)
+    time.sleep(wait_s)
     process.kill()
     process.wait()
     time.sleep(1)  # MLflow's own server, if it was started for a file, ends with it
-    left = len(place.content()["traces"])
+    left = place.rows()
     place.publish()
     return left
 
 
 def _collecting_s(place: Place, experiment: str) -> float:
-    return place.run("collect", "--models", MODELS, "--experiment", experiment, "--mlflow-url", place.url)
+    return place.run("collect", *BESIDE, "--experiment", experiment, "--mlflow-url", place.url)
 
 
 def main() -> int:
@@ -145,8 +153,10 @@ def main() -> int:
         place.take_back()
         broken += place.content() != empty
         moments: list[int] = []
-        for _ in range(given.kills):
-            moments.append(_killed_and_repeated(place, drawn.uniform(0.05, 1.0) * whole_s))
+        rows = sum(map(len, expected.values()))
+        for number in range(given.kills):
+            most = 40 if number % 4 == 0 else rows  # every fourth among prompts and dataset, which come first
+            moments.append(_killed_and_repeated(place, drawn.randint(0, most), drawn.uniform(0, 0.3)))
             found = place.content()
             for name in [name for name in expected if found[name] != expected[name]]:
                 out.print(f"after a kill, {name} differ: {len(found[name])}, not {len(expected[name])}")
@@ -166,8 +176,8 @@ def main() -> int:
         [
             ("publish, from start to exit", f"{whole_s:.1f} s, {count / whole_s:.0f} traces/s"),
             ("publish again, nothing to do", f"{again_s:.1f} s"),
-            ("traces that kills left", ", ".join(map(str, sorted(moments)))),
-            ("a collection of 96 cells alone", f"{alone_s:.1f} s"),
+            (f"of {rows} rows, kills left", ", ".join(map(str, sorted(moments)))),
+            ("a collection of 8 cells alone", f"{alone_s:.1f} s"),
             (f"the same {'beside' if is_beside else 'after'} a publish", f"{beside_s:.1f} s"),
         ],
     )

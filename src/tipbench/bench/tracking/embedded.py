@@ -170,7 +170,7 @@ class EmbeddedMlflow:
 
         with self._translated():
             self._tables()
-        with served_database(self.path, self._artifacts) as client:
+        with served_database(self.path, self._artifacts, Settings().environment_without_secrets()) as client:
             yield client
 
     def close(self) -> None:

@@ -88,11 +88,11 @@ class MlflowProcess:
 
 
 @contextmanager
-def served_database(database: Path, artifacts: Path) -> Iterator[MlflowClient]:
+def served_database(database: Path, artifacts: Path, environment: Mapping[str, str]) -> Iterator[MlflowClient]:
     """Start MLflow's server for a database file, which takes seconds; yield a client of it, and stop it at the end."""
     if find_spec("mlflow") is None:
         raise MissingExtra(MISSING)
-    process = MlflowProcess(database, artifacts, os.environ)
+    process = MlflowProcess(database, artifacts, environment)
     transport = httpx.HTTPTransport(uds=str(process.socket))
     client = MlflowClient(f"http://{HOST}", Settings({}), transport)
     try:
