@@ -113,8 +113,7 @@ def test_its_pages_show_it(mlflow: MlflowServer, browser: Browser, tmp_path: Pat
     _picture(page, folder, "evaluation")
     page.set_viewport_size({"width": 1400, "height": 800})
     page.goto(f"{home}/traces")
-    if folder:
-        page.get_by_role("button", name="Got it").click(timeout=30_000)
+    page.get_by_role("button", name="Got it").click(timeout=30_000)
     page.get_by_text(re.compile("^(Marek|Samir|Dolores)")).first.click(timeout=30_000)
     expect(page.get_by_text("generate").first).to_be_visible(timeout=30_000)
     page.get_by_role("button", name="Assess").click()
