@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.integration.command import tipbench
 from tests.integration.filling import fill
 from tests.integration.mlflow_server import MlflowServer
+from tests.integration.serving import ended_job, serving
 
 EXPERIMENT = "tip-bench-published"
 SMALL = ("--models", "scripted/a", "--prompts", "v1,v2-mentor", "--n-scenarios", "2", "--n-tips", "2")
@@ -85,6 +86,17 @@ def test_mlflows_own_client_reads_it(store: str, tmp_path: Path, request: pytest
     assert mlflow.search_traces(locations=[experiment.experiment_id], return_type="list") == []
     assert search_datasets(experiment_ids=[experiment.experiment_id]) == []
     assert list(mlflow.genai.search_prompts()) == []
+
+
+def test_a_job_of_the_server_publishes() -> None:
+    assert tipbench("collect", *SMALL, "--experiment", EXPERIMENT).status == 0
+    with serving() as served, served.client() as client:
+        assert client.post("/api/bench/publish/nothing").status_code == 404
+        answer = client.post(f"/api/bench/publish/{EXPERIMENT}")
+        assert (answer.status_code, answer.headers["Location"]) == (202, f"/api/jobs/{answer.json()['id']}")
+        ended = ended_job(client, answer.json()["id"])
+    assert (ended["state"], ended["progress"]["phase"], ended["progress"]["done"]) == ("finished", "done", 4)
+    assert "MLflow now has 8 traces with 0 assessments" in ended["progress"]["message"]
 
 
 def test_its_pages_show_it(mlflow: MlflowServer, browser: Browser, tmp_path: Path, pytestconfig: pytest.Config) -> None:
