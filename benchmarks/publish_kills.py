@@ -1,6 +1,6 @@
 """SIGKILL in `tipbench publish` at random moments, then the same command again: nothing doubled, nothing missing.
 
-    .venv/bin/python -m benchmarks.publish_kills                    # 20 kills, tipbench's own database, 15 minutes
+    .venv/bin/python -m benchmarks.publish_kills                    # 20 kills, tipbench's own database, 10 minutes
     .venv/bin/python -m benchmarks.publish_kills --store server     # a real MLflow server instead
     .venv/bin/python -m benchmarks.publish_kills --kills 3 --sample 5
 
