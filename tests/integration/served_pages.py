@@ -52,7 +52,7 @@ def _server(pages: MlflowPages) -> uvicorn.Server:
 
 def mlflow_servers(parent: int | None = None) -> list[psutil.Process]:
     """MLflow's servers that this process, or another one, has started."""
-    return [child for child in psutil.Process(parent).children() if "mlflow_pages.server_main" in _command(child)]
+    return [child for child in psutil.Process(parent).children() if "mlflow_process_main" in _command(child)]
 
 
 def _command(process: psutil.Process) -> str:

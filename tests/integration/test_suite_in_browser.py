@@ -16,10 +16,10 @@ from tests.integration.serving import TOKEN, Served, serving
 
 COMMITS = Path(__file__).parent / "suites" / "commits"
 EXPERIMENT = "commits-bench-browser"
-MORE = """id,kind,diff,why,checks
-retry,fix,"+for attempt in range(3):",uploads failed on a flaky network,"{""names_it"": {""check"": ""contains"", ""texts"": [""retry""]}}"
-licence,chore,+LICENSE,lawyers asked,
-"""
+MORE = """{"id": "retry", "kind": "fix", "diff": "+for attempt in range(3):", "why": "uploads failed on flaky lines",
+ "checks": {"names_it": {"check": "contains", "texts": ["retry"]}}}
+{"id": "licence", "kind": "chore", "diff": "+LICENSE", "why": "lawyers asked"}
+""".replace("\n ", " ")
 _PATIENCE_MS = 60_000
 
 
@@ -41,8 +41,8 @@ def opened(browser: Browser, served: Served, token: str) -> tuple[Page, Watched]
 
 def test_commit_messages_from_a_folder_to_accepted_anchors(served: Served, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(COMMITS, tmp_path / "commits"))
-    (tmp_path / "more.csv").write_text(MORE, encoding="utf-8")
-    assert "2 scenarios taken" in tipbench("suite", "import", str(folder), str(tmp_path / "more.csv")).out
+    (tmp_path / "more.jsonl").write_text(MORE, encoding="utf-8")
+    assert "2 scenarios taken" in tipbench("suite", "import", str(folder), str(tmp_path / "more.jsonl")).out
     with opened_browser() as browser:
         admin, watched = opened(browser, served, TOKEN)
         register(admin, folder)

@@ -28,7 +28,7 @@ from tipbench.bench.tracking.address import open_store, remember_experiment
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import SUPERSEDED, iter_cells, stored_runs, supersede_duplicates
 from tipbench.bench.tracking.store import RunStore
-from tipbench.core.errors import EngineError, InvalidInput, NothingStored, ScoresRefused, TipbenchError
+from tipbench.core.errors import EngineError, InvalidInput, NothingStored, ScoresRefused, SuiteError, TipbenchError
 from tipbench.core.paths import agent_folder, journal_folder, judged_folder, server_folder, snapshot_folder
 from tipbench.core.settings import Settings
 from tipbench.core.version import __version__
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from tipbench.bench.judge.proposals import Proposals
     from tipbench.bench.judge.sample import BatchSize
     from tipbench.bench.judge.status import JudgeStatus
+    from tipbench.bench.publish.publish import Published
     from tipbench.bench.records import GoldItem
     from tipbench.bench.suites.suite import Suite
 
@@ -327,12 +328,12 @@ class Bench:
 
         It holds everything that is pending, unless a size is given. Raises NothingPending if there is nothing to judge.
         """
-        from tipbench.bench.judge.judges.catalog import person
+        from tipbench.bench.judge.judges.catalog import AGENT, person
         from tipbench.bench.judge.parts import check_folder, write_folder
         from tipbench.bench.judge.sample import EVERYTHING
 
         check_folder(Path(folder))
-        exported = self.new_batch(person(judge), size or EVERYTHING, "file")
+        exported = self.new_batch(person(judge, AGENT), size or EVERYTHING, "file")
         for line in exported.notes:
             self.context.observer.note(line)
         write_folder(Path(folder), exported.file)
@@ -687,6 +688,49 @@ class Bench:
         """Return the rubric of the suite that was named or collected with, else the one in the snapshot."""
         return self.suite.rubric if self._named_suite or self._suite else rubric_of(snapshot)
 
+    # Publishing to MLflow's pages
+
+    def publish(self) -> "Published":
+        """Bring MLflow's prompts, traces, dataset and assessments up to date with what counts on the leaderboard.
+
+        Cells with texts in a batch that is open are left out. It can be called again at any time, and after a kill.
+        """
+        from tipbench.bench.publish.publish import publish
+
+        with self._exclusive_publishing():
+            snapshot = self.snapshot()
+            published = publish(
+                self.store, snapshot, rubric_of(snapshot), self._suite_for_prompts(), self.context.observer.published
+            )
+        for line in published.notes:
+            self._note(line)
+        return published
+
+    def _suite_for_prompts(self) -> "Suite | None":
+        """Return the suite that was named or that the experiment was collected with; None if it is not here."""
+        from tipbench.bench.judge.export import suite_here
+        from tipbench.bench.suites.load import load_suite
+
+        if self._named_suite or self._suite:
+            return self.suite
+        source = suite_here(self.experiment, self.context.settings)
+        try:
+            return load_suite(source) if source else None
+        except SuiteError:  # its prompts can't be registered; everything else can be published
+            return None
+
+    @contextmanager
+    def _exclusive_publishing(self) -> Iterator[None]:
+        from tipbench.core.locks import exclusive
+        from tipbench.core.paths import lock_path
+
+        name = self.options.experiment
+        path = lock_path(self.context.settings.home, "publish", self.store.address, name)
+        with exclusive(
+            path, f"another process is publishing '{name}'", wait=True, notify=self.context.observer.waiting
+        ):
+            yield
+
     # The experiment and its parts
 
     @property
@@ -733,9 +777,16 @@ class Bench:
         return [found for found in self.store.experiments("") if "tipbench.suite" in found.tags]
 
     def delete(self) -> None:
-        """Delete the experiment; MLflow only marks it as deleted, and `restore` undoes that."""
+        """Delete the experiment; MLflow only marks it as deleted, and `restore` undoes that.
+
+        What was published to MLflow's pages is removed for good; after `restore`, `publish` brings it back.
+        """
+        from tipbench.bench.publish.publish import take_back
+
         self.check_own()
-        self.store.delete_experiment(self.experiment)
+        with self._exclusive_publishing():
+            take_back(self.store, self.experiment)
+            self.store.delete_experiment(self.experiment)
 
     def restore(self) -> None:
         self.store.restore_experiment(self.options.experiment)

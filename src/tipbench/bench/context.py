@@ -31,6 +31,9 @@ class Observer:
     def scored(self, done: int, of: int, cost_usd: float) -> None:
         """Called when an automatic judge has scored so many items of its batch; the cost is 0 if it is not known."""
 
+    def published(self, done: int, of: int) -> None:
+        """Called when so many cells are on MLflow's pages."""
+
     def note(self, text: str) -> None:
         """Called with a sentence that the user may want to read."""
 

@@ -242,6 +242,7 @@ class Batch:
     created_ms: int
     secret: str  # part of the shuffle's seed, so that the order can't be reconstructed from the file
     slots: tuple[Slot, ...]
+    judge_kind: str = ""  # person, agent, model and so on; "": not recorded
 
 
 @dataclass(frozen=True)

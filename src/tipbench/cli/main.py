@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": ("compare", "See which model and prompt is best: the leaderboard; phase C."),
     "run": ("run", "All three phases in one go."),
     "decide": ("decide", "Decide between rows with the fewest judgements, in rounds."),
+    "publish": ("publish", "Show an experiment on MLflow's pages: prompts, traces, dataset and assessments."),
     "serve": ("serve", "Start the admin server: run, judge and compare in a browser or over an API."),
     "mcp": ("mcp", "Let an agent judge and work with the bench: an MCP server on standard input and output."),
     "recommend": ("recommend.command", "Choose which tip a user sees now: the recommender, its policies and rewards."),

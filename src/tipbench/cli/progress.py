@@ -65,6 +65,10 @@ class CollectingObserver(Notes):
         for other in self._others:
             other.scored(done, of, cost_usd)
 
+    def published(self, done: int, of: int) -> None:
+        for other in self._others:
+            other.published(done, of)
+
     def waiting(self, text: str) -> None:
         self.note(text)
         for other in self._others:

@@ -1,4 +1,4 @@
-"""The file behind `--progress FILE` of `tipbench run` and `sim`: progress for readers who don't see the terminal."""
+"""The file behind `--progress FILE` of commands: progress for readers who don't see the terminal."""
 
 import threading
 import time
@@ -82,6 +82,10 @@ class ProgressFile(Observer):
         self._phase, self._message = "judge", f"{done} of {of} items scored{cost}"
         if self._started is None:  # it only judges; else these count cells
             self._done, self._cells = done, of
+        self._changed.set()
+
+    def published(self, done: int, of: int) -> None:
+        self._phase, self._done, self._cells = "publish", done, of
         self._changed.set()
 
     def planned(self, plan: Plan) -> None:

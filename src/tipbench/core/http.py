@@ -98,6 +98,12 @@ class _TimedBackend(httpcore.NetworkBackend):
         limit = _remaining(timeout, httpcore.ConnectTimeout)
         return _TimedStream(self._backend.connect_tcp(host, port, limit, local_address, socket_options))
 
+    def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None
+    ) -> httpcore.NetworkStream:
+        limit = _remaining(timeout, httpcore.ConnectTimeout)
+        return _TimedStream(self._backend.connect_unix_socket(path, limit, socket_options))
+
     def sleep(self, seconds: float) -> None:
         self._backend.sleep(seconds)
 

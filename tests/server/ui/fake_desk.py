@@ -9,6 +9,7 @@ from typing import Any
 
 from tipbench.bench.judge.apply import Applied
 from tipbench.bench.judge.drift import CriterionDrift, Drift
+from tipbench.bench.judge.judges.catalog import PERSON
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.suites.rubric import sections
 from tipbench.bench.suites.suite import Suite
@@ -44,7 +45,12 @@ class FakeDesk(JudgingDesk):
         return Waiting([_open(sheet, self.exported) for sheet in lying], self.candidates, self.is_new)
 
     def next_batch(
-        self, judge: str, experiment: str | None = None, items: int | None = None, excluded: Collection[str] = ()
+        self,
+        judge: str,
+        experiment: str | None = None,
+        items: int | None = None,
+        excluded: Collection[str] = (),
+        kind: str = PERSON,
     ) -> OpenBatch | None:
         self.asked.append(experiment)
         self.sizes.append(items)

@@ -20,7 +20,7 @@ from tipbench.bench.judge.calibration import Calibration
 from tipbench.bench.judge.drift import Drift
 from tipbench.bench.options import Options, make_options
 from tipbench.bench.records import ModelInfo, StoredCell
-from tipbench.core.errors import InvalidInput, RunnerUnreachable
+from tipbench.core.errors import InvalidInput, NotFound, RunnerUnreachable
 from tipbench.recommender.log.reward_statistics import RewardStatisticsReader
 from tipbench.server.jobs.interface import Job, UnknownJob
 from tipbench.server.jobs.progress import FailedCell, Progress
@@ -174,6 +174,11 @@ class MadeRequests(RunRequests):
             raise InvalidInput(f"there is no judge '{judge}' that can be run")
         return make_options({"experiment": experiment, "judge": judge})
 
+    def validate_publish(self, experiment: str) -> Options:
+        if experiment == "nothing":
+            raise NotFound("there is no experiment 'nothing' here")
+        return make_options({"experiment": experiment})
+
     def choices(
         self, ollama_url: str | None = None, suite_name: str | None = None, with_models: bool = True
     ) -> Choices:
@@ -234,6 +239,11 @@ class MadeRunner:
         config = {"experiment": options.experiment, "judge": options.judge, "action": "judge"}
         self.found["judging"] = Job("judging", "queued", config, NOW_MS)
         return self.found["judging"]
+
+    def publish(self, options: Options) -> Job:
+        config = {"experiment": options.experiment, "action": "publish"}
+        self.found["publishing"] = Job("publishing", "queued", config, NOW_MS)
+        return self.found["publishing"]
 
     def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
         if self.away:

@@ -16,6 +16,7 @@ from tests.server.ui.made_panel import MadeBoards, MadeRunner, MadeTokens, cells
 from tests.server.ui.visits import Guest, by_id, links, page_at, visit
 from tests.server.views.served_rows import candidate_of, cells, serve
 from tipbench.core.errors import NotFound
+from tipbench.server.jobs.progress import Progress
 from tipbench.server.ui import urls
 from tipbench.server.views.judging import OpenBatch
 
@@ -276,6 +277,20 @@ def test_where_there_is_nothing_to_show_the_page_leads_on() -> None:
     assert "No text matches." in nothing.words
     assert urls.texts("e") in links(nothing)
     assert "There are no texts yet." in texts_at(visit(boards=MadeBoards({"e": []}))).words
+
+
+def test_an_experiment_is_published_by_a_click() -> None:
+    runner = MadeRunner()
+    client = visit(boards=MadeBoards({"tip-bench-x": cells_of()}), runner=runner)
+    assert "Publish to MLflow" in page_at(client, urls.leaderboard("tip-bench-x")).words
+    done = client.post(urls.PUBLISH, data={"experiment": "tip-bench-x"})
+    assert (done.status_code, done.headers["HX-Redirect"]) == (204, urls.job("publishing"))
+    runner.told["publishing"] = Progress("publish", cells=96, done=40)
+    assert "40 of 96 cells published." in page_at(client, urls.job("publishing")).words
+    again = client.post(f"{urls.job('publishing')}/again")
+    assert (again.status_code, again.headers["HX-Redirect"]) == (204, urls.job("publishing"))
+    refused = client.post(urls.PUBLISH, data={"experiment": "nothing"})
+    assert (refused.status_code, "there is no experiment" in refused.text) == (422, True)
 
 
 def test_an_automatic_judge_is_run_by_a_click() -> None:

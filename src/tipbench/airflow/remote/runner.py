@@ -59,6 +59,12 @@ class AirflowRunner:
             f"{options.experiment} --run {options.judge}' has it score what is pending"
         )
 
+    def publish(self, options: Options) -> Job:
+        raise InvalidInput(
+            f"publish: Airflow only runs collections; on this machine, 'tipbench publish --experiment "
+            f"{options.experiment}' shows it on MLflow's pages"
+        )
+
     def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
         runs = self._client.newest_runs(limit, before_ms)
         is_paused = any(run.state == "queued" for run in runs) and self._client.is_paused()

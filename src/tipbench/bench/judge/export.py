@@ -193,6 +193,7 @@ def export_batch(
         created_ms=now_ms,
         secret=secret,
         slots=tuple(item.slot for item in shuffled),
+        judge_kind=judge.kind,
     )
     file = judge_file(batch, rubric, shuffled)
     kept = file if stored_for != "program" else None

@@ -239,11 +239,11 @@ def effective_verdicts(batches: Sequence[AppliedBatch]) -> dict[str, dict[Item, 
             for verdict in batch.verdicts
             if verdict.slot.kind == "candidate"
         }
-        for judge, own in _effective_batches(batches).items()
+        for judge, own in effective_batches(batches).items()
     }
 
 
-def _effective_batches(batches: Sequence[AppliedBatch]) -> dict[str, list[AppliedBatch]]:
+def effective_batches(batches: Sequence[AppliedBatch]) -> dict[str, list[AppliedBatch]]:
     """Return each judge's batches that count; all of its batches if none counts."""
     by_judge: dict[str, list[AppliedBatch]] = {}
     for batch in batches:
@@ -254,7 +254,7 @@ def _effective_batches(batches: Sequence[AppliedBatch]) -> dict[str, list[Applie
 def _opinions(batches: Sequence[AppliedBatch]) -> list[_Opinion]:
     """Return each judge's latest scores; scores in quarantine are used only if the judge has none that count."""
     found = []
-    for judge, own in _effective_batches(batches).items():
+    for judge, own in effective_batches(batches).items():
         scores: dict[Item, Mapping[str, float]] = {}
         scored_in: dict[str, str] = {}
         for batch in own:

@@ -31,6 +31,7 @@ _SCORES = "tipbench.scores"
 _QUARANTINE = "tipbench.quarantine"  # why the batch does not count; empty if it does
 _ACCEPTED = "tipbench.drift_accepted"  # who accepted the batch despite its drift, and why
 _KAPPAS = "tipbench.kappas"  # the judge's agreement with the anchors, by criterion
+_JUDGE_KIND = "tipbench.judge_kind"
 _EXPORTED = "tipbench.exported"  # FILE, JOB, or missing
 OF_DECISION = "tipbench.decision"  # the decision that a batch is for, and on the decision's own run
 FILE, JOB = "file", "job"
@@ -110,6 +111,7 @@ def write_batch(
                 "tipbench.schema": SCHEMA,
                 "tipbench.batch": batch.id,
                 "tipbench.judge": batch.judge,
+                _JUDGE_KIND: batch.judge_kind,
                 "tipbench.provisional": str(batch.provisional).lower(),
                 "tipbench.seed": str(batch.seed),
                 "tipbench.rubric": rubric_name,
@@ -219,6 +221,7 @@ def read_batch(store: RunStore, run: StoredRun) -> Batch:
             created_ms=run.started_ms,
             secret=data["secret"],
             slots=slots,
+            judge_kind=run.tags.get(_JUDGE_KIND, ""),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise StoredDataDamaged(f"the batch in run {run.run_id} can't be read: {error!r}") from error

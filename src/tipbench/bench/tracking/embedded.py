@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, RunStatus, StoredRun
+from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, RestApi, RunStatus, StoredRun
 from tipbench.bench.tracking.mlflow_store import MlflowStore, is_mlflow_error
 from tipbench.bench.tracking.new_database import NewDatabase
 from tipbench.bench.tracking.tables import COMMAND_BUSY_S, TESTED_SCHEMAS, SqliteTables, schema_of
@@ -163,6 +163,15 @@ class EmbeddedMlflow:
             return path.read_bytes()
         except OSError as error:
             raise TrackingError(f"{path} can't be read: {error.strerror or error}") from error
+
+    @contextmanager
+    def rest(self) -> Iterator[RestApi]:
+        from tipbench.bench.tracking.mlflow_process import served_database  # imports httpx
+
+        with self._translated():
+            self._tables()
+        with served_database(self.path, self._artifacts, Settings().environment_without_secrets()) as client:
+            yield client
 
     def close(self) -> None:
         if self._new_database:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 RunStatus = Literal["RUNNING", "FINISHED", "FAILED"]
 # Prefixes of tags and metrics that a brief read may omit: texts, and values that no comparison uses.
@@ -60,6 +60,27 @@ class StoredRun:
     metrics: Mapping[str, float]
     steps: Mapping[str, int]
     experiment_id: str
+
+
+class RestApi(Protocol):
+    """MLflow's REST API, for calls beyond experiments and runs."""
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Send a request and return the answer's JSON; raise TrackingError if MLflow refuses.
+
+        The body of a GET is sent as its query.
+        """
+        ...
+
+    def pages(self, path: str, key: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Post a search and yield the entries of all its pages; `key` is their name in the answer."""
+        ...
 
 
 class MlflowApi(Protocol):
@@ -132,6 +153,10 @@ class MlflowApi(Protocol):
 
     def version(self) -> str | None:
         """Return a value that changes with every write, by any writer; None if finding out is not cheap."""
+        ...
+
+    def rest(self) -> AbstractContextManager[RestApi]:
+        """Yield MLflow's REST API; for a database file, MLflow's server is started for the block, in some seconds."""
         ...
 
     def close(self) -> None: ...

@@ -74,7 +74,7 @@ class MlflowClient:
         return self.find_experiment(name)
 
     def list_experiments(self, prefix: str) -> list[Experiment]:
-        found = self._pages(f"{_API}/experiments/search", "experiments", {"max_results": 1_000})
+        found = self.pages(f"{_API}/experiments/search", "experiments", {"max_results": 1_000})
         with self._parsing():
             return [_experiment(entry) for entry in found if entry["name"].startswith(prefix)]
 
@@ -137,7 +137,7 @@ class MlflowClient:
         }
         seen: set[str] = set()
         omitted = NOT_IN_BRIEF if brief else ()
-        for entry in self._pages(f"{_API}/runs/search", "runs", query):
+        for entry in self.pages(f"{_API}/runs/search", "runs", query):
             with self._parsing():
                 run = _stored_run(entry, omitted)
             if run.run_id not in seen:
@@ -165,13 +165,31 @@ class MlflowClient:
     def version(self) -> str | None:
         return None  # a server has no such call
 
+    def rest(self) -> AbstractContextManager["MlflowClient"]:
+        return nullcontext(self)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        given: Any = {"params": body} if method == "GET" else {"json": body}
+        response = self._send(method, path, headers=headers, **given)
+        if response.is_success and response.headers.get("Content-Type") == "application/x-protobuf":
+            return {}  # the answer to spans, which says nothing
+        if response.status_code in (404, 405) and _error_code(response) is None:
+            raise TrackingError(f"MLflow at {self.address} has no {path}; that needs a newer one, such as 3.17")
+        return self._json(response)
+
     def close(self) -> None:
         self._http.close()
 
     def _post(self, call: str, body: dict[str, Any]) -> dict[str, Any]:
         return self._json(self._send("POST", f"{_API}/{call}", json=body))
 
-    def _pages(self, path: str, key: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def pages(self, path: str, key: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
         token = ""
         while True:
             page = self._json(self._send("POST", path, json={**query, **({"page_token": token} if token else {})}))

@@ -35,6 +35,7 @@ JUDGED_BY = "tipbench.judged_by"
 RUBRIC_FILE = "tipbench.rubric_file"  # the rubric's text, where another one than rubric.md has scored since
 CHECKS = "tipbench.checks"  # each candidate's flags, where code alone scores
 _FACTOR = "factor."
+_SYSTEM, _USER = "[system]\n", "[user]\n"  # before the messages in prompt.txt
 _LARGEST = 1e300
 _SETTINGS = ("n_tips", "temperature", "max_tokens", "diversity")
 
@@ -213,6 +214,15 @@ def stored_candidates(store: RunStore, run: StoredRun) -> StoredCandidates:
         return StoredCandidates(scenario["text"], data["format_ok"], tuple(data["candidates"]), scenario.get("id", ""))
     except (ValueError, KeyError, TypeError) as error:
         raise StoredDataDamaged(f"candidates.json of run {run.run_id} can't be read: {error!r}") from error
+
+
+def stored_messages(store: RunStore, run: StoredRun) -> list[dict[str, str]]:
+    """Return the rendered prompt as chat messages."""
+    text = store.text(run, "prompt.txt") or ""
+    system, divider, user = text.partition(f"\n\n{_USER}") if text.startswith(_SYSTEM) else ("", "", text)
+    if not divider:
+        return [{"role": "user", "content": text.removeprefix(_USER)}]
+    return [{"role": "system", "content": system.removeprefix(_SYSTEM)}, {"role": "user", "content": user}]
 
 
 def stored_rubric(store: RunStore, run: StoredRun) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from tipbench.bench.tracking import texts
 from tipbench.bench.tracking.descriptions import DESCRIPTION
-from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, MlflowApi, StoredRun
+from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, MlflowApi, RestApi, StoredRun
 from tipbench.bench.tracking.write_markers import WriteMarkers, writers
 from tipbench.core.errors import InvalidInput, TrackingError, TrackingUnreachable
 from tipbench.core.untrusted import printable, shown, storable
@@ -69,6 +69,10 @@ class RunStore:
         """Return a value that changes with every write, by any writer; None if finding out is not cheap."""
         return self._api.version()
 
+    def rest(self) -> AbstractContextManager[RestApi]:
+        """Yield MLflow's REST API; for a database file, MLflow's server is started for the block, in some seconds."""
+        return self._api.rest()
+
     def session(self) -> AbstractContextManager[None]:
         """Share one write marker among all writes in the block; set separately, each would cost three requests."""
         return self._markers.session()
@@ -118,6 +122,10 @@ class RunStore:
         """
         tags = _checked_values({DESCRIPTION: description})
         self._api.tag_experiment(experiment.id, DESCRIPTION, tags[DESCRIPTION], timeout_s=_DESCRIBE_S)
+
+    def tag_experiment(self, experiment: Experiment, key: str, value: str) -> None:
+        """Set a tag that is no part of the results, so that it needs no write marker."""
+        self._api.tag_experiment(experiment.id, key, _checked_values({key: value})[key])
 
     def delete_experiment(self, experiment: Experiment) -> None:
         with self._markers.writing(experiment.id):

@@ -60,6 +60,7 @@ def router(parts: Parts) -> APIRouter:
     api = APIRouter()
     _add_starting(api, parts)
     _add_judging(api, parts)
+    _add_publishing(api, parts)
     _add_watching(api, parts)
     return api
 
@@ -111,6 +112,19 @@ def _add_judging(api: APIRouter, parts: Parts) -> None:
     )
     def judge(experiment: ExperimentName, asked: JudgeIn, response: Response) -> JobOut:
         job = parts.runner.judge(parts.requests.validate_judge(experiment, asked.judge))
+        response.headers["Location"] = f"/api/jobs/{job.id}"
+        return _job_out(job)
+
+
+def _add_publishing(api: APIRouter, parts: Parts) -> None:
+    @api.post(
+        "/api/bench/publish/{experiment:path}",
+        status_code=202,
+        tags=["bench"],
+        summary="Show an experiment on MLflow's pages: prompts, traces, dataset and assessments",
+    )
+    def publish(experiment: ExperimentName, response: Response) -> JobOut:
+        job = parts.runner.publish(parts.requests.validate_publish(experiment))
         response.headers["Location"] = f"/api/jobs/{job.id}"
         return _job_out(job)
 

@@ -9,7 +9,7 @@ from tipbench.core.errors import NotFound
 from tipbench.server.jobs.progress import Progress
 
 JobState = Literal["queued", "running", "finished", "failed", "cancelled"]
-ACTION, JUDGE = "action", "judge"  # in the configuration of a job that only runs a judge
+ACTION, JUDGE, PUBLISH = "action", "judge", "publish"  # in the configuration of a job that only does this
 ENDED: frozenset[JobState] = frozenset(("finished", "failed", "cancelled"))
 
 
@@ -42,6 +42,11 @@ class Job:
         return self.config.get(ACTION) == JUDGE
 
     @property
+    def is_publishing(self) -> bool:
+        """Whether it only shows an experiment on MLflow's pages."""
+        return self.config.get(ACTION) == PUBLISH
+
+    @property
     def ended(self) -> bool:
         return self.state in ENDED
 
@@ -60,6 +65,10 @@ class Runner(Protocol):
 
     def judge(self, options: Options) -> Job:
         """Accept a job that has the options' judge score what is pending in their experiment."""
+        ...
+
+    def publish(self, options: Options) -> Job:
+        """Accept a job that shows the options' experiment on MLflow's pages."""
         ...
 
     def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:

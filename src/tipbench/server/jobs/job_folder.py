@@ -61,6 +61,11 @@ class JobFolder:
         command += ["--mlflow-url", str(config["mlflow_url"]), "--run", str(config["judge"])]
         return [*command, "--progress", str(self.path / "progress.json")]
 
+    def publish_command(self, config: Mapping[str, Any]) -> list[str]:
+        """Return the command line of a job that only shows an experiment on MLflow's pages."""
+        command = [sys.executable, "-P", "-m", "tipbench", "publish", "--experiment", str(config["experiment"])]
+        return [*command, "--mlflow-url", str(config["mlflow_url"]), "--progress", str(self.path / "progress.json")]
+
     def progress(self) -> Progress | None:
         return read_progress(self.path / "progress.json")
 

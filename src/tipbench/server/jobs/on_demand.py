@@ -53,6 +53,10 @@ class OnDemandRunner:
         """Accept a job that runs a judge; raise Conflict if a server manages the jobs."""
         return self._opened().judge(options)
 
+    def publish(self, options: Options) -> Job:
+        """Accept a job that publishes an experiment; raise Conflict if a server manages the jobs."""
+        return self._opened().publish(options)
+
     def jobs(self, limit: int = 100, before_ms: int | None = None) -> list[Job]:
         self._look_after()
         return self._reader.jobs(limit, before_ms)

@@ -8,7 +8,7 @@ from typing import Literal
 from tipbench.core.files import atomic_write
 from tipbench.core.untrusted import json_text
 
-Phase = Literal["starting", "waiting", "collect", "judge", "compare", "simulate", "done"]
+Phase = Literal["starting", "waiting", "collect", "judge", "compare", "simulate", "publish", "done"]
 MAX_FAILURES = 20
 
 

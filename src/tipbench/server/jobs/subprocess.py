@@ -10,7 +10,7 @@ from tipbench.bench.options import Options, make_options
 from tipbench.bench.suites.load import load_suite
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
-from tipbench.server.jobs.interface import ACTION, JUDGE, Job, Runner
+from tipbench.server.jobs.interface import ACTION, JUDGE, PUBLISH, Job, Runner
 from tipbench.server.jobs.job_folder import JobFolder
 from tipbench.server.jobs.job_store import StoredJob
 from tipbench.server.jobs.job_watch import RESUMABLE_NOTE, engines_of, judge_engines, needs_of
@@ -36,6 +36,8 @@ class BenchJobKind:
         config = stored.job.config
         if stored.job.is_judging:
             return folder.judge_command(config)
+        if stored.job.is_publishing:
+            return folder.publish_command(config)
         return folder.command(config.get("judge"), stored.retry_failed, stored.fresh)
 
     def name(self, job: Job) -> str:
@@ -43,7 +45,7 @@ class BenchJobKind:
 
     def clean_up(self, stored: StoredJob, progress: Progress | None) -> str:
         """Unload the job's models; return text for its message if one may still be loaded."""
-        if progress is None or progress.phase in _NOTHING_LOADED:
+        if progress is None or progress.phase in _NOTHING_LOADED or stored.job.is_publishing:
             return ""
         try:
             options = make_options({key: value for key, value in stored.job.config.items() if key != ACTION})
@@ -88,6 +90,11 @@ class SubprocessRunner(LocalJobs):
         config = {"experiment": options.experiment, "mlflow_url": options.mlflow_url, "judge": options.judge}
         used = judge_engines(options, self._settings)
         return self.add({**config, ACTION: JUDGE}, needs_of(options, self._settings, used))
+
+    def publish(self, options: Options) -> Job:
+        refuse_credentials(options)
+        config = {"experiment": options.experiment, "mlflow_url": options.mlflow_url}
+        return self.add({**config, ACTION: PUBLISH}, needs=())  # collections don't wait for it
 
     def start(self, options: Options, retry_failed: bool = False, fresh: bool = False) -> Job:
         refuse_credentials(options)

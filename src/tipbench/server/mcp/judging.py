@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from tipbench.bench.judge.apply import Applied
+from tipbench.bench.judge.judges.catalog import AGENT
 from tipbench.bench.judge.sample import FEWEST_ITEMS, FIRST_BATCH
 from tipbench.bench.judge.verify import reject_duplicate_keys
 from tipbench.core.errors import InvalidInput, NotFound, Problems
@@ -135,7 +136,7 @@ class JudgingTools:
         experiment = asked.experiment if isinstance(asked, NextItemsOf) else None
         if experiment in seen:
             raise InvalidInput(_SEEN)
-        found = self._desk.next_batch(self._judge, experiment, asked.batch_items, seen)
+        found = self._desk.next_batch(self._judge, experiment, asked.batch_items, seen, AGENT)
         if found is None:
             hidden = f" {_LEFT_OUT}" if seen else ""
             return {

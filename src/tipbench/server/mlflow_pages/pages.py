@@ -14,11 +14,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.types import Receive, Scope, Send
 
 from tipbench.bench.tracking.embedded import SCHEME
+from tipbench.bench.tracking.mlflow_process import HOST
 from tipbench.core.errors import TrackingError
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import without_credentials
 from tipbench.server.mlflow_pages.on_demand import OnDemandServer
-from tipbench.server.mlflow_pages.server_process import HOST, ServerProcess
+from tipbench.server.mlflow_pages.server_process import ServerProcess
 
 # The minimum that MLflow's pages need, tested in Chromium: no inline scripts, no eval; scripts set inline styles.
 PAGES_POLICY = "; ".join(

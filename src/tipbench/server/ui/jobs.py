@@ -75,6 +75,8 @@ def router(parts: Parts) -> APIRouter:
         try:
             if parts.runner.job(job_id).is_judging:
                 started = parts.runner.judge(parts.requests.validate_judge(config["experiment"], config["judge"]))
+            elif parts.runner.job(job_id).is_publishing:
+                started = parts.runner.publish(parts.requests.validate_publish(config["experiment"]))
             else:
                 started = parts.runner.start(parts.requests.validate(config), retry_failed=True)
         except TipbenchError as error:

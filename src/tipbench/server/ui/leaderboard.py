@@ -126,6 +126,15 @@ def router(parts: Parts) -> APIRouter:
             return page(request, parts, "problem.html", 422, problem=str(error))
         return Response(status_code=204, headers={"HX-Redirect": urls.job(job.id)})
 
+    @pages.post(urls.PUBLISH)
+    def publish(request: Request, form: Form) -> Response:
+        """Start a job that shows the experiment on MLflow's pages."""
+        try:
+            job = parts.runner.publish(parts.requests.validate_publish(only(form, "experiment")))
+        except TipbenchError as error:
+            return page(request, parts, "problem.html", 422, problem=str(error))
+        return Response(status_code=204, headers={"HX-Redirect": urls.job(job.id)})
+
     @pages.get(urls.REPORT)
     def report_file(experiment: str) -> Response:
         return HTMLResponse(as_html(parts.boards.report(experiment)), headers=attachment(experiment, "html"))

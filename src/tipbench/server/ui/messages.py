@@ -12,6 +12,7 @@ _PHASES: dict[Phase, str] = {
     "judge": "Judging",
     "compare": "Comparing",
     "simulate": "Simulating",
+    "publish": "Publishing",
     "done": "Done",
 }
 _STATES: dict[JobState, str] = {
@@ -47,9 +48,11 @@ def status_of(job: Job, progress: Progress) -> str:
 
 
 def counts_sentence(job: Job, progress: Progress) -> str:
-    """Describe how far collecting is; of a job that only judges, how far that is."""
+    """Describe how far collecting is; of a job that only judges or publishes, how far that is."""
     if job.is_judging:
         return f"{progress.done} of {counted(progress.cells, 'item')} scored."
+    if job.is_publishing:
+        return f"{progress.done} of {counted(progress.cells, 'cell')} published."
     text = f"{progress.done} of {progress.cells} {plural('cell', progress.cells)} generated"
     text += "".join(
         f", {number} {what}" for number, what in ((progress.failed, "failed"), (progress.empty, "empty")) if number

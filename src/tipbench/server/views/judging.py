@@ -11,7 +11,8 @@ from tipbench.bench.compare.snapshot import rubric_of
 from tipbench.bench.judge.apply import Applied, ApplyOptions, applied_report
 from tipbench.bench.judge.drift import is_new
 from tipbench.bench.judge.export import judge_batches
-from tipbench.bench.judge.judges.catalog import person
+from tipbench.bench.judge.judges.catalog import PERSON, person
+from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.judges.webhook import batch_key, is_fresh, verify_signature
 from tipbench.bench.judge.sample import BatchSize
 from tipbench.bench.judge.settle import finish_applying
@@ -125,12 +126,13 @@ class JudgingDesk:
         experiment: str | None = None,
         items: int | None = None,
         excluded: Collection[str] = (),
+        kind: str = PERSON,
     ) -> OpenBatch | None:
         """Return an open batch to continue, else a new one of what is pending; None if nothing is.
 
         If an experiment is named, the batch includes what others have already scored, for a second opinion. `items` is
         the size of a new batch. One that the judge has as a file is returned if there is nothing else. Nothing comes
-        from the `excluded` experiments.
+        from the `excluded` experiments. `kind` is what the judge is, a person or an agent.
         """
         with self._export_lock:
             chosen = [one for one in self._experiments_for(judge, experiment) if one.experiment.name not in excluded]
@@ -143,7 +145,7 @@ class JudgingDesk:
             for one in reversed(chosen):  # newest first
                 if self._waiting_in(one, judge, unjudged=experiment is None)[0]:
                     with suppress(NothingPending):  # somebody was faster than our snapshot
-                        return self._export(one.experiment, rubric_of(one.entry.snapshot), judge, items)
+                        return self._export(one.experiment, rubric_of(one.entry.snapshot), person(judge, kind), items)
         return max(summaries, key=lambda one: one.created_ms, default=None)
 
     def sheet(self, batch: str, judge: str) -> Sheet:
@@ -250,9 +252,9 @@ class JudgingDesk:
         name = f"whether {judge} is new"
         return one.entry.cached(name, lambda: is_new(judge_batches(store, one.experiment, judge, rubric)))
 
-    def _export(self, experiment: Experiment, rubric: Rubric, judge: str, items: int | None) -> OpenBatch:
+    def _export(self, experiment: Experiment, rubric: Rubric, judge: JudgeName, items: int | None) -> OpenBatch:
         bench = self._bench(experiment, rubric)
-        exported = bench.new_batch(person(judge), BatchSize(items=items), "page")
+        exported = bench.new_batch(judge, BatchSize(items=items), "page")
         self._snapshots.invalidate(experiment.id)
         return OpenBatch(exported.file["batch"], exported.items, 0, bench.now_ms)
 

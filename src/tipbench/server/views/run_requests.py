@@ -112,10 +112,17 @@ class RunRequests:
         """Validate the request that a judge score what is pending in an experiment; raise InvalidInput if it can't."""
         if self._runs_locally or judge not in JUDGES:
             check_judge(judge, self._stores.settings)
+        return self._options_of(experiment, judge=judge)
+
+    def validate_publish(self, experiment: str) -> Options:
+        """Validate the request to show an experiment on MLflow's pages; raise NotFound if there is none."""
+        return self._options_of(experiment)
+
+    def _options_of(self, experiment: str, **options: str) -> Options:
         store = self._stores.store_if_any()
         if store is None or store.find_experiment(experiment) is None:
             raise NotFound(f"there is no experiment '{experiment}' here; see GET /api/bench/experiments")
-        return make_options({"experiment": experiment, "judge": judge, "mlflow_url": self._stores.address})
+        return make_options({"experiment": experiment, "mlflow_url": self._stores.address, **options})
 
     def judges(self) -> list[str]:
         """Return the automatic judges that have the settings they need."""

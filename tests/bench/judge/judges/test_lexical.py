@@ -59,7 +59,7 @@ def test_the_file_it_is_given_stays_as_it_is() -> None:
 
 
 def test_its_scores_never_count_as_a_persons() -> None:
-    assert LexicalJudge.identity == ("lexical", True)
+    assert LexicalJudge.identity.provisional
 
 
 def test_a_concrete_tip_scores_above_an_empty_phrase() -> None:

@@ -13,7 +13,8 @@ from tipbench.core.errors import InvalidInput
 from tipbench.core.names import check_judge_name
 from tipbench.core.settings import Settings
 
-PERSON = "person"  # the default name of a judge by hand
+PERSON = "person"  # the default name of a judge by hand, and the kind of all of them
+AGENT = "agent"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def _agent(parts: JudgeParts, identity: str | None) -> Judge:
     from tipbench.bench.judge.judges.agent import AgentJudge, AgentProgram
 
     program = AgentProgram.parse(parts.settings.get("TIPBENCH_JUDGE_AGENT"))
-    name = _checked_identity(identity or program.identity(parts.settings.judge_environment()))
+    name = _checked_identity(identity or program.identity(parts.settings.judge_environment()), AGENT)
     return AgentJudge(program, name, parts.rubric, parts.settings, parts.say, parts.concurrency, scored=parts.scored)
 
 
@@ -73,13 +74,13 @@ def _model(parts: JudgeParts, identity: str | None) -> Judge:
     from tipbench.bench.judge.judges.model import ModelJudge
 
     model = parts.settings.get("TIPBENCH_JUDGE_MODEL")
-    name = _checked_identity(identity or re.sub(r"[^A-Za-z0-9._-]+", "-", f"model-{model}")[:40])
+    name = _checked_identity(identity or re.sub(r"[^A-Za-z0-9._-]+", "-", f"model-{model}")[:40], "model")
     return ModelJudge(parts.rubric, model, parts.engine_of(model), name, parts.seed, parts.say)
 
 
 CATALOG: Mapping[str, Callable[[JudgeParts, str | None], Judge]] = {
     "lexical": _lexical,
-    "agent": _agent,
+    AGENT: _agent,
     "command": _command,
     "webhook": _webhook,
     "model": _model,
@@ -87,7 +88,7 @@ CATALOG: Mapping[str, Callable[[JudgeParts, str | None], Judge]] = {
 
 
 _NEEDS = {
-    "agent": ("TIPBENCH_JUDGE_AGENT",),
+    AGENT: ("TIPBENCH_JUDGE_AGENT",),
     "command": ("TIPBENCH_JUDGE_COMMAND",),
     "webhook": ("TIPBENCH_JUDGE_WEBHOOK", "TIPBENCH_JUDGE_SECRET"),
     "model": ("TIPBENCH_JUDGE_MODEL",),
@@ -134,16 +135,21 @@ def make_judge(name: str, parts: JudgeParts, identity: str | None = None) -> Jud
     return CATALOG[kind](replace(parts, settings=own), named)
 
 
-def person(name: str) -> JudgeName:
-    """Return the identity of a judge by hand; raise InvalidInput if the name belongs to an automatic judge."""
-    return _checked_identity(name)
+def person(name: str, kind: str = PERSON) -> JudgeName:
+    """Return the identity of a judge by hand; raise InvalidInput if the name belongs to an automatic judge.
+
+    `kind` is AGENT if an agent fills in the scores in a person's place.
+    """
+    if name in CATALOG:
+        raise InvalidInput(f"'{name}' is an automatic judge (--run {name}); choose another name for this one")
+    return _checked_identity(name, kind)
 
 
-def _checked_identity(name: str, kind: str = "") -> JudgeName:
-    """Check a judge's name and return its identity; `kind` is the automatic judge that may use its own catalog name."""
+def _checked_identity(name: str, kind: str) -> JudgeName:
+    """Check a judge's name and return its identity; an automatic judge may use its own name in the catalog."""
     if name in CATALOG and name != kind:
         raise InvalidInput(f"'{name}' is an automatic judge (--run {name}); choose another name for this one")
     if name in (BY_RULE, BY_CODE):
         raise InvalidInput(f"the name '{name}' is reserved for answers that need no judge; choose another")
     check_judge_name(name)
-    return JudgeName(name)
+    return JudgeName(name, kind=kind)

@@ -9,6 +9,7 @@ class JudgeName(NamedTuple):
 
     name: str
     provisional: bool = False
+    kind: str = ""  # person, or the automatic judge's name in the catalog; "": a program's own
 
 
 class Judge(Protocol):

@@ -77,7 +77,7 @@ _SHOUT = re.compile(r"!|\b[A-Z]{4,}\b|[\U0001F300-\U0001FAFF]")
 class LexicalJudge:
     """Scores every item by the rules named in the rubric's criteria."""
 
-    identity = JudgeName("lexical", provisional=True)
+    identity = JudgeName("lexical", provisional=True, kind="lexical")
 
     def __init__(self, rubric: Rubric) -> None:
         self._rubric = rubric

@@ -1,6 +1,6 @@
 """Main module of the child process: serves MLflow's app on a unix socket until the parent process has ended.
 
-    python -m tipbench.server.mlflow_pages.server_main SOCKET     (configured by MLflow's environment variables)
+    python -m tipbench.bench.tracking.mlflow_process_main SOCKET     (configured by MLflow's environment variables)
 
 `mlflow server` would wrap the serving process in a second one: twice the memory and startup time.
 """

@@ -1,0 +1,1 @@
+"""Publishing an experiment to MLflow's pages for prompts, traces, datasets and evaluations."""
