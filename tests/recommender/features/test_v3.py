@@ -34,11 +34,10 @@ def test_a_judgement_is_neutral_where_there_is_none(judged: float | None, seen: 
 def test_the_rest_comes_from_what_was_shown_and_what_tips_earned() -> None:
     request, shown = a_request(of=candidates(3)), Shown()
     shown.add("focus", HOUR_MS)
-    matrix = V3.matrix(request)
-    slots = fill_in(matrix, request, shown, {"t2": 0.25}, 25 * HOUR_MS)
-    assert slots == [Shown.NEVER, 0, Shown.NEVER]
-    assert matrix[:, NAMES.index("tiredness")].tolist() == pytest.approx([0, math.exp(-1) / 4, 0])
-    assert matrix[:, NAMES.index("tip_reward")].tolist() == [0, 0, 0.25]
+    rows = V3.rows(request)
+    assert fill_in(rows, request, shown, {"t2": 0.25}, 25 * HOUR_MS) == [1, 0, 1], "the next slot, if never met"
+    assert [row[NAMES.index("tiredness")] for row in rows] == pytest.approx([0, math.exp(-1) / 4, 0])
+    assert [row[NAMES.index("tip_reward")] for row in rows] == [0, 0, 0.25]
 
 
 @given(times=st.lists(st.integers(1, 10**9), min_size=1, max_size=20), data=st.data())
@@ -58,8 +57,10 @@ def test_impressions_count_alike_in_any_order(times: list[int], data: st.DataObj
 def test_categories_beyond_the_32nd_share_a_slot() -> None:
     shown = Shown()
     for number in range(MOST_CATEGORIES + 3):
-        assert shown.slot(category_number(f"c{number}")) == (Shown.NEVER if number < MOST_CATEGORIES else Shown.OTHERS)
+        assert shown.slot(category_number(f"c{number}")) == min(number, MOST_CATEGORIES), (
+            "the next one, if there is one"
+        )
         shown.add(f"c{number}", HOUR_MS)
     assert [name for _, name in shown.met()] == [*(f"c{number}" for number in range(MOST_CATEGORIES)), None]
     assert shown.slot(category_number("c7")) == 7
-    assert shown.tiredness(Shown.OTHERS, HOUR_MS + 1) == pytest.approx(0.75, rel=1e-6)
+    assert shown.tiredness(MOST_CATEGORIES, HOUR_MS + 1) == pytest.approx(0.75, rel=1e-6)

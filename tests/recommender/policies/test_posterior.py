@@ -66,8 +66,9 @@ def test_a_category_that_was_never_met_is_as_uncertain_as_the_prior_says() -> No
     state, prior = learned(rows, rewards, times), a_prior()
     posterior = state.posterior(prior, max(times))
     theta, intercepts = posterior.coefficients()
-    assert intercepts[state.shown.NEVER] == 0
-    means, variances = posterior.rewards(rows[:1, :DENSE], [state.shown.NEVER])
+    never_met = state.shown.slot(category_number("a category of its own"))
+    assert intercepts[never_met] == 0
+    means, variances = posterior.rewards(rows[:1, :DENSE], [never_met])
     assert means[0] == pytest.approx(rows[0, :DENSE] @ theta)
     dense = rows[0, :DENSE] @ np.linalg.solve(posterior.precision[:, :DENSE], rows[0, :DENSE])
     assert variances[0] == pytest.approx(dense + 1 / prior.intercept_precision)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tipbench.recommender.features import v1, v2
-from tipbench.recommender.features.interface import Features, Floats, category_number
+from tipbench.recommender.features.interface import Features, category_number
 from tipbench.recommender.records import Request
 
 NAMES = (*v2.NAMES, "tiredness", "judged", "tip_reward", "category")
@@ -64,9 +64,6 @@ class Impressions:
 class Shown:
     """What one user was shown: the categories in the order in which they were met, and the impressions of each."""
 
-    OTHERS = MOST_CATEGORIES  # slot that all further categories share
-    NEVER = MOST_CATEGORIES + 1  # slot of a category that was not met yet
-
     def __init__(self) -> None:
         self._names: list[str | None] = []  # by slot; None: all others
         self.impressions: list[Impressions] = []
@@ -77,8 +74,8 @@ class Shown:
         return list(enumerate(self._names))
 
     def slot(self, category: float) -> int:
-        """Return the slot of a category, given by its `category_number`."""
-        return self._slots.get(category, self.NEVER if len(self._slots) < MOST_CATEGORIES else self.OTHERS)
+        """Return the slot of a category, given by its `category_number`; of one that was not met yet, the next."""
+        return self._slots.get(category, min(len(self._names), MOST_CATEGORIES))
 
     def meet(self, name: str | None) -> Impressions:
         """Add a slot for a category, or, after 32 of them, for all others."""
@@ -93,7 +90,7 @@ class Shown:
         if slot < len(self._names):
             self.impressions[slot].add(at_ms)
         else:
-            self.meet(category if slot == self.NEVER else None).add(at_ms)
+            self.meet(category if slot < MOST_CATEGORIES else None).add(at_ms)
 
     def tiredness(self, slot: int, at_ms: int) -> float:
         """Return how tired the user is of a slot's category at this time, from 0 to 1."""
@@ -102,15 +99,22 @@ class Shown:
         return min(1.0, self.impressions[slot].count(at_ms) / _VERY_TIRED)
 
 
-def fill_in(features: Floats, request: Request, shown: Shown, tips: Mapping[str, float], at_ms: int) -> list[int]:
+def fill_in(
+    rows: list[list[float]], request: Request, shown: Shown, tips: Mapping[str, float], at_ms: int
+) -> list[int]:
     """Fill in what the request does not tell, from what was shown and what tips earned; return each row's slot."""
-    categories = features[:, CATEGORY].tolist()
-    slot_of = {category: shown.slot(category) for category in set(categories)}
-    slots = [slot_of[category] for category in categories]
-    tiredness = {slot: shown.tiredness(slot, at_ms) for slot in slot_of.values()}
-    features[:, _TIREDNESS] = [tiredness[slot] for slot in slots]
+    found: dict[float, tuple[int, float]] = {}  # category → slot, tiredness
+    slots = []
+    for row in rows:
+        category = row[CATEGORY]
+        if category not in found:
+            slot = shown.slot(category)
+            found[category] = slot, shown.tiredness(slot, at_ms)
+        slot, row[_TIREDNESS] = found[category]
+        slots.append(slot)
     if tips:
-        features[:, _TIP_REWARD] = [tips.get(candidate.id, 0.0) for candidate in request.candidates]
+        for row, candidate in zip(rows, request.candidates, strict=True):
+            row[_TIP_REWARD] = tips.get(candidate.id, 0.0)
     return slots
 
 

@@ -28,16 +28,19 @@ class Posterior(NamedTuple):
     """The distribution of one user's coefficients: of the dense features, and of the intercept of each slot."""
 
     precision: Floats  # of the dense coefficients, times the noise, with what they predict of rewards as a last column
-    intercept_precision: Floats  # by slot, given the dense coefficients, times the noise
+    intercept_variance: Floats  # by slot, given the dense coefficients, in units of the noise
     shift: Floats  # by slot: how the intercept depends on the dense coefficients; last, what it is without them
 
     def rewards(self, features: Floats, slots: list[int]) -> tuple[Floats, Floats]:
         """Return the expected reward of each row, and its variance in units of the noise."""
-        shift = self.shift[slots]
+        slots_of_rows = np.array(slots)
+        shift = self.shift.take(slots_of_rows, axis=0)
         apart = features - shift[:, :DENSE]
         covariance = np.linalg.inv(self.precision[:, :DENSE])
-        means: Floats = apart @ (covariance @ self.precision[:, DENSE]) + shift[:, DENSE]
-        variances: Floats = ((apart @ covariance) * apart).sum(axis=1) + 1 / self.intercept_precision[slots]
+        spread = apart @ covariance
+        means: Floats = spread @ self.precision[:, DENSE] + shift[:, DENSE]
+        spread *= apart
+        variances: Floats = np.add.reduce(spread, axis=1) + self.intercept_variance.take(slots_of_rows)
         return means, variances
 
     def coefficients(self) -> tuple[Floats, Floats]:
@@ -76,11 +79,13 @@ class WeightedSums:
 
     def posterior(self, prior: Prior, at_ms: int) -> Posterior:
         """Return what is known at this time, with the prior."""
-        sums = self.sums * remembered(at_ms - self.at_ms) if at_ms > self.at_ms else self.sums
+        sums = self.sums[: DENSE + len(self.shown.impressions) + 1]  # the last slot stands for what was never met
+        if at_ms > self.at_ms:
+            sums = sums * remembered(at_ms - self.at_ms)
         slots = sums[DENSE:]
-        precision = slots[:, 0] + prior.intercept_precision
-        shift = slots / precision[:, None]
-        return Posterior(sums[:DENSE] - slots[:, :DENSE].T @ shift + prior.pull, precision, shift)
+        variance = 1 / (slots[:, 0] + prior.intercept_precision)
+        shift = slots * variance[:, None]
+        return Posterior(sums[:DENSE] - slots[:, :DENSE].T @ shift + prior.pull, variance, shift)
 
     def as_data(self) -> dict[str, Any]:
         shown = self.shown

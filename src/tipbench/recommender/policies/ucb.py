@@ -51,8 +51,9 @@ class Ucb:
         return self.decay.after(state.n)
 
     def choose(self, state: WeightedSums, request: Request, generator: Generator, at_ms: int) -> Choice:
-        features = self.features.matrix(request)
-        slots = fill_in(features, request, state.shown, self.prior.tips, at_ms)
+        rows = self.features.rows(request)
+        slots = fill_in(rows, request, state.shown, self.prior.tips, at_ms)
+        features = np.array(rows)
         means, variances = state.posterior(self.prior, at_ms).rewards(features[:, :DENSE], slots)
         scores = means + self.sds * np.sqrt(self.prior.noise * variances) if self.sds else means
         return draw_choice(scores, self.epsilon(state), features, generator)

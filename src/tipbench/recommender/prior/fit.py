@@ -99,10 +99,10 @@ def _user_sums(rounds: Rounds, tips: TipRewards) -> Iterator[UserSums]:
         assert isinstance(state, WeightedSums)
         chosen = one.request.candidates[one.chosen]
         request = one.request.model_copy(update={"candidates": (chosen,)})
-        features = V3.matrix(request)
-        fill_in(features, request, state.shown, {chosen.id: tips.without(one.user, chosen.id)}, one.at_ms)
+        rows = V3.rows(request)
+        fill_in(rows, request, state.shown, {chosen.id: tips.without(one.user, chosen.id)}, one.at_ms)
         user = found.setdefault(request.user_id, UserSums(state))
-        user.learn(features[0], one.reward, one.at_ms)
+        user.learn(np.array(rows[0]), one.reward, one.at_ms)
     return (found[user_id] for user_id in sorted(found))
 
 
