@@ -61,7 +61,8 @@ def test_two_that_hardly_differ_are_practically_equal_and_cost_decides() -> None
     assert answer.next.text.startswith("choose by cost")
 
 
-def test_what_is_undecided_says_what_picking_costs_and_what_more_takes() -> None:
+def test_what_is_undecided_says_what_picking_costs_and_what_more_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tipbench.bench.suites.load.pool_of", lambda _: None)
     answer = board(*rows(11, 9.5, 9.5, units=8, spread=5)).answer
     assert answer.verdict == "open"
     assert answer.says.startswith("Undecided: 3 of 3 variants may be the best. m")
@@ -69,6 +70,16 @@ def test_what_is_undecided_says_what_picking_costs_and_what_more_takes() -> None
     assert answer.says.endswith("points, possibly twice that.")
     assert answer.next.judgements
     assert answer.next.text.startswith("judge about ")
+
+
+def test_where_a_suite_has_a_pool_a_decision_takes_fewer_judgements() -> None:
+    undecided = board(*rows(11, 10, 9.5, units=8, spread=5)).answer
+    assert undecided.next.command is not None
+    assert undecided.next.command.startswith("tipbench decide --suite tip-pool --models m")
+    assert undecided.next.text.startswith(
+        "decide it in rounds on the scenarios of tip-pool: about 300 judgements, 3 h 45"
+    )
+    assert undecided.next.judgements == 300
 
 
 def test_what_waits_for_a_judge_is_judged_first() -> None:

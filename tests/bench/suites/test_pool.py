@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from tipbench.bench.records import Scenario
-from tipbench.bench.suites.load import built_in_prefixes, built_in_suites, load_suite
+from tipbench.bench.suites.load import built_in_prefixes, built_in_suites, load_suite, pool_of
 from tipbench.bench.suites.suite import Suite
 from tipbench.core.errors import InvalidInput
 
@@ -93,3 +93,8 @@ def test_few_scenarios_are_of_different_personas(tip: Suite, pool: Suite) -> Non
 
 def test_prefixes_are_known_without_loading_suites() -> None:
     assert built_in_prefixes() == tuple(load_suite(name).experiment_prefix for name in built_in_suites())
+
+
+def test_it_is_found_by_the_rubric_that_it_shares() -> None:
+    assert pool_of(load_suite("tip").rubric.digest) == "tip-pool"
+    assert pool_of("another") is None

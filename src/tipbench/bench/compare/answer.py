@@ -3,6 +3,7 @@
 Made here once; the terminal, the report, the pages, JSON and the DAG's log all show this one.
 """
 
+import shlex
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ Verdict = Literal["winner", "open", "too_little"]
 PRACTICALLY_EQUAL = 0.15  # points that picking the leader may be expected to lose
 FEW_UNITS = 16  # with fewer, the true loss was measured to be up to twice the expected one
 _MANY = 1_000  # scenarios: nobody writes and judges that many
+_OF_A_DECISION = 300  # judgements: what one among 12 rows took to lose at most 0.15 points (docs/deciding.md)
 
 
 @dataclass(frozen=True)
@@ -239,12 +241,33 @@ def _more_scenarios(board: Leaderboard) -> NextStep:
             reads_texts=True,
         )
     judgements = 0 if board.is_by_code else more * compared
+    if judgements > _OF_A_DECISION and (rounds := _decide_in_rounds(board, judgements)):
+        return rounds
     cost = "" if board.is_by_code else f"judge about {judgements:,} more, {_time(judgements)}: "
     text = (
         f"{cost or 'collect '}{more} new {plural('scenario', more)}"
         f"{_of_new_units(board, more)} for {compared} variants; 'tipbench suite --help' says how to add scenarios"
     )
     return NextStep(text, None, judgements)
+
+
+def _decide_in_rounds(board: Leaderboard, judgements: int) -> NextStep | None:
+    """What takes far fewer judgements, where a suite has a pool of scenarios for it."""
+    from tipbench.bench.suites.load import pool_of  # brings template engines
+
+    pool = pool_of(board.rubric_digest)
+    if pool is None:
+        return None
+    rows = [row for row in board.rows if row.composite is not None]
+    models, prompts = (
+        ",".join(dict.fromkeys(names)) for names in zip(*((r.model, r.prompt) for r in rows), strict=True)
+    )
+    return NextStep(
+        f"decide it in rounds on the scenarios of {pool}: about {_OF_A_DECISION} judgements, "
+        f"{_time(_OF_A_DECISION)}, find one that is good enough, where this way would take {judgements:,}",
+        shlex.join(("tipbench", "decide", "--suite", pool, "--models", models, "--prompts", prompts)),
+        _OF_A_DECISION,
+    )
 
 
 def _of_new_units(board: Leaderboard, more: int) -> str:

@@ -36,6 +36,7 @@ _INHERITED = ("rubric.md", "scenario.md")  # and prompts, from the suite that a 
 _MAX_CACHED_FILES, _MAX_CACHED_BYTES = 200, 10_000_000  # of a suite
 _PLACEHOLDER = "suite-name"
 _PREFIX = re.compile(r"^experiment_prefix: (\S+)$", re.MULTILINE)
+_BASED_ON = re.compile(r"^based_on: (\S+)", re.MULTILINE)
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 
 
@@ -49,6 +50,16 @@ def built_in_prefixes() -> tuple[str, ...]:
     """Return the prefixes of built-in suites' experiments, without loading the suites."""
     found = (_PREFIX.search((folder / "suite.yaml").read_text()) for folder in built_in_suites().values())
     return tuple(match[1] for match in found if match)
+
+
+def pool_of(rubric_digest: str) -> str | None:
+    """Return the built-in suite that has many more scenarios for this rubric, without loading suites; None if none."""
+    suites = built_in_suites()
+    for name, folder in suites.items():
+        base = _BASED_ON.search((folder / "suite.yaml").read_text(encoding="utf-8"))
+        if base and text_digest((suites[base[1]] / "rubric.md").read_text(encoding="utf-8")) == rubric_digest:
+            return name
+    return None
 
 
 def load_suite(name_or_path: str, settings: Settings | None = None) -> Suite:
