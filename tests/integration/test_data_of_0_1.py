@@ -92,7 +92,7 @@ def test_what_a_killed_collection_left_is_delivered(before: Before) -> None:
 def test_users_are_known_to_the_recommender(before: Before) -> None:
     with recommending(TIPBENCH_HOME=str(before.home)) as service, service.client() as client:
         for user, stats in before.told("stats.json").items():
-            assert client.get("/stats/egreedy", params={"user_id": user}).json() == stats
+            assert client.get("/stats/egreedy", params={"user_id": user}).json() == {**stats, "prior": None}
         again = {"user_id": "u0", "event_id": "e0", "reward": -0.25}
         assert client.post("/reward", json=again).json()["status"] == "duplicate"
 

@@ -111,26 +111,32 @@ def test_its_pages_show_it(mlflow: MlflowServer, browser: Browser, tmp_path: Pat
     page.wait_for_url("**/experiments/*/**")
     home = f"{mlflow.url}/#/experiments/{page.url.partition('/experiments/')[2].partition('/')[0]}"
 
-    page.goto(f"{home}/prompts/tipbench-tip")
+    _open(page, f"{home}/prompts/tipbench-tip")
     expect(page.get_by_text("@ v2-mentor").first).to_be_visible(timeout=30_000)
     _picture(page, folder, "prompts")
-    page.goto(f"{home}/datasets")
+    _open(page, f"{home}/datasets")
     page.get_by_text(f"{EXPERIMENT}-pages scenarios").click(timeout=30_000)
     expect(page.get_by_text("electrician").first).to_be_visible(timeout=30_000)
     _picture(page, folder, "dataset")
     page.set_viewport_size({"width": 2200, "height": 800})  # scores are columns at the right
-    page.goto(f"{home}/evaluation-runs")
+    _open(page, f"{home}/evaluation-runs")
     page.locator("a", has_text="electrician").first.click(timeout=30_000)
     expect(page.get_by_text("tr-").first).to_be_visible(timeout=30_000)
     _picture(page, folder, "evaluation")
     page.set_viewport_size({"width": 1400, "height": 800})
-    page.goto(f"{home}/traces")
+    _open(page, f"{home}/traces")
     page.get_by_role("button", name="Got it").click(timeout=30_000)
     page.get_by_text(re.compile("^(Marek|Samir|Dolores)")).first.click(timeout=30_000)
     expect(page.get_by_text("generate").first).to_be_visible(timeout=30_000)
     page.get_by_role("button", name="Assess").click()
     expect(page.get_by_text("relevance").first).to_be_visible(timeout=30_000)
     _picture(page, folder, "trace")
+
+
+def _open(page: Page, url: str) -> None:
+    """Load a page of MLflow's anew: going from one to another before the first has loaded breaks both."""
+    page.goto("about:blank")
+    page.goto(url)
 
 
 def _picture(page: Page, folder: str | None, name: str) -> None:
