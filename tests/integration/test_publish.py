@@ -45,6 +45,7 @@ def tracking(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Leaves MLflow's own settings as they were."""
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     before = mlflow.get_tracking_uri()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", before)  # MLflow sets it, too, and it must not outlive the test
     yield
     mlflow.set_tracking_uri(before)
 
