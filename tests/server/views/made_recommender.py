@@ -76,10 +76,17 @@ def an_outcome(text: str = "", margin: float | None = 0.02, names: tuple[str, ..
 
 
 def a_gate(
-    home: Path, passed: bool = True, text: str = "", candidate: str = "egreedy/v2", world: str | None = None
+    home: Path,
+    passed: bool = True,
+    text: str = "",
+    candidate: str = "egreedy/v2",
+    world: str | None = None,
+    older: bool = False,
 ) -> str:
-    """Kept as a real one is; its id. Newer than all that were made before."""
+    """Kept as a real one is, or as one from before version 3; its id. Newer than all that were made before."""
     result = a_result(candidate, "egreedy", passed)
+    if older:
+        del result["plan"]["arms"][2:4]
     names = [f"{one['name']}{text}" for one in result["plan"]["arms"]]
     for one, name in zip(result["plan"]["arms"], names, strict=True):
         one["name"] = name
@@ -88,15 +95,28 @@ def a_gate(
         result["plan"]["world"]["name"] = text
     if world:
         result["plan"]["world"]["digest"] = world
+    again = names[2 if older else 4]
     conditions = [
         {"name": "gains overall", "passed": passed, "reason": text or "it gains what it gains"},
-        {"name": f"{names[2]} fails", "passed": True, "reason": text or "the incumbent itself fails, as it must"},
+        {
+            "name": f"{names[2 if older else 4]} fails",
+            "passed": True,
+            "reason": text or "the incumbent itself fails, as it must",
+        },
     ]
     gains = [
         {"persona": f"planner{text}", "control": False, "gain": 0.2, "lower_bound": 0.1, "wins": passed},
         {"persona": f"chaotic{text}", "control": True, "gain": 0.0, "lower_bound": -0.06, "wins": False},
     ]
     result["gate"] |= {"conditions": conditions, "personas": gains}
+    if not older:
+        roles = ["candidate", "incumbent", "baseline", "baseline", "must fail", "must fail"]
+        scores = [{"name": name, "means": [0.25, 0.3], "margins": [0.01, 0.02]} for name in names]
+        result["gate"] |= {
+            "says": f"It may go live{text}." if passed else f"It may not go live{text}.",
+            "roles": dict(zip(names, roles, strict=False)),
+            "scorecard": {"stages": [f"1–10{text}", "11–30"], "arms": scores},
+        }
     told = an_outcome(text, names=tuple(names))
     told["overall"] = by_policy(names)
     for persona in told["personas"]:
