@@ -24,7 +24,7 @@ from tipbench.server.jobs.progress import Progress
 from tipbench.server.jobs.simulation_asked import SimulationAsked
 from tipbench.server.jobs.simulations import SimulationRunner
 from tipbench.server.views.gates import Gates
-from tipbench.server.views.recommender import Promotions, RecommenderViews
+from tipbench.server.views.recommender import Priors, Promotions, RecommenderViews
 from tipbench.server.views.replays import Replays
 from tipbench.server.views.simulations import Simulations
 
@@ -99,7 +99,7 @@ def a_gate(
     conditions = [
         {"name": "gains overall", "passed": passed, "reason": text or "it gains what it gains"},
         {
-            "name": f"{names[2 if older else 4]} fails",
+            "name": f"{again} fails",
             "passed": True,
             "reason": text or "the incumbent itself fails, as it must",
         },
@@ -230,5 +230,6 @@ def made_room(runner: SimulationRunner | None = None, settings: Settings | None 
         gates=Gates(settings.home),
         replays=Replays(settings.home),
         promotions=promotions,
+        priors=Priors(settings),
         shadows=ShadowStatisticsReader(signals_folder(settings.home)),
     )
