@@ -33,10 +33,11 @@ def a_result(
 ) -> dict[str, Any]:
     """As a simulation gives it to be kept, but for what no promotion looks at."""
     world = built_in_world()
-    arms = lineup_of(arm(candidate, read_prior), arm(incumbent, read_prior), world).arms
-    plan = plan_data(Plan(world, arms, range(10_000, 10_030), 300, 10))
+    lineup = lineup_of(arm(candidate, read_prior), arm(incumbent, read_prior), world)
+    plan = plan_data(Plan(world, lineup.arms, range(10_000, 10_030), 300, 10))
     conditions = [{"name": "gains overall", "passed": passed, "reason": "it gains what it gains"}]
-    verdict = {"passed": passed, "pooled": {"gain": 0.1, "lower_bound": 0.08}, "conditions": conditions, "personas": []}
+    pooled = {"gain": 0.1, "lower_bound": 0.08}
+    verdict = {"passed": passed, "pooled": pooled, "conditions": conditions, "personas": [], "roles": lineup.roles}
     return {"schema": 1, "plan": plan, "gate": verdict}
 
 

@@ -12,6 +12,7 @@ from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.features.v2 import NAMES
 from tipbench.recommender.log.segmented_log import SegmentLog
+from tipbench.recommender.prior.interface import ReadPrior
 from tipbench.recommender.promotion.gate_records import store_gate
 from tipbench.recommender.promotion.interface import Act
 from tipbench.recommender.replay.record import store_replay
@@ -82,9 +83,11 @@ def a_gate(
     candidate: str = "egreedy/v2",
     world: str | None = None,
     older: bool = False,
+    read_prior: ReadPrior | None = None,
 ) -> str:
     """Kept as a real one is, or as one from before version 3; its id. Newer than all that were made before."""
-    result = a_result(candidate, "egreedy", passed)
+    result = a_result(candidate, "egreedy", passed, read_prior)
+    roles = result["gate"].pop("roles").values()
     if older:
         del result["plan"]["arms"][2:4]
     names = [f"{one['name']}{text}" for one in result["plan"]["arms"]]
@@ -95,7 +98,7 @@ def a_gate(
         result["plan"]["world"]["name"] = text
     if world:
         result["plan"]["world"]["digest"] = world
-    again = names[2 if older else 4]
+    again = f"egreedy, again{text}"
     conditions = [
         {"name": "gains overall", "passed": passed, "reason": text or "it gains what it gains"},
         {
@@ -110,11 +113,10 @@ def a_gate(
     ]
     result["gate"] |= {"conditions": conditions, "personas": gains}
     if not older:
-        roles = ["candidate", "incumbent", "baseline", "baseline", "must fail", "must fail"]
         scores = [{"name": name, "means": [0.25, 0.3], "margins": [0.01, 0.02]} for name in names]
         result["gate"] |= {
             "says": f"It may go live{text}." if passed else f"It may not go live{text}.",
-            "roles": dict(zip(names, roles, strict=False)),
+            "roles": dict(zip(names, roles, strict=True)),
             "scorecard": {"stages": [f"1–10{text}", "11–30"], "arms": scores},
         }
     told = an_outcome(text, names=tuple(names))
