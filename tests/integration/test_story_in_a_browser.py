@@ -58,7 +58,7 @@ def test_from_the_leaderboard_to_a_promoted_prior(page: Page, tips: list[Candida
 
     serve_users(home, tips)
     page.goto(urls.leaderboard(EXPERIMENT))
-    expect(page.get_by_role("region", name="What users did with them")).to_contain_text("100")
+    expect(page.locator("#rewards")).to_contain_text("100")
 
     candidate = fit_a_prior(page)
     run_its_gate(page, candidate)
