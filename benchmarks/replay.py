@@ -3,8 +3,9 @@
     .venv/bin/python -m benchmarks.replay    # installs obp on demand: a minute and 500 MB
 
 obp runs in an environment of its own. It makes two logs itself, of the handwritten digits as in its README and of
-synthetic data, each with a model of rewards that it fits; two are ours, of the digits and of simulated users, with
-our model. All go through both. Promise: no estimate differs by more than 1e-6. Then the time that a replay takes.
+synthetic data, each with a model of rewards that it fits; the others are ours, of the digits and of simulated users,
+with our model: version 2 from a log of version 1, and version 3, with a prior and without, from a log of version 2. All
+go through both. Promise: no estimate differs by more than 1e-6. Then the time that a replay takes, and what it says.
 """
 
 import json
@@ -27,16 +28,21 @@ from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.table import out, show
 from tipbench.core.paths import decisions_folder
 from tipbench.recommender.features.v1 import V1
+from tipbench.recommender.features.v2 import V2
 from tipbench.recommender.policies.catalog import POLICIES
 from tipbench.recommender.policies.egreedy import Decay, EGreedy
 from tipbench.recommender.policies.interface import Policy
+from tipbench.recommender.policies.ucb import Ucb
 from tipbench.recommender.replay.evaluation import DR, IPS, SNIPS, Columns, Estimated, first_part, train
+from tipbench.recommender.simulation.rollout import SimulatedPrior
+from tipbench.recommender.simulation.simulated_prior import fit_simulated
 from tipbench.server.jobs.simulation_asked import built_in_world
 
 LARGEST_DIFFERENCE = 1e-6
 KNOWN = {"truth": 0.96343402, IPS: 0.98103843}  # of obp's digits, as its README has them
 SIZES, STEPS = (10_000, 100_000), 200
-CANDIDATES = ("egreedy/v2", "ucb/v3")
+V1_LOGS, V2_LOGS = EGreedy("egreedy", V1, decay=Decay(floor=0.2)), EGreedy("egreedy/v2", V2, decay=Decay(floor=0.2))
+SERVED_BY = {"egreedy/v2": "egreedy", "ucb/v3": "egreedy/v2"}  # candidates of whole replays, and who served
 _ROOT = Path(__file__).parents[1]
 Result = TypeVar("Result")
 
@@ -55,9 +61,9 @@ def estimates(log: BanditLog) -> dict[str, float]:
     return {name: estimate.value for name, estimate in found.values.items()}
 
 
-def simulated_users(candidate: Policy[Any]) -> BanditLog:
+def simulated_users(candidate: Policy[Any], served_by: Policy[Any]) -> BanditLog:
     """40 users of 200 decisions; the candidate knows the first half."""
-    lives = logged(drawn_users(built_in_world(2), 40, STEPS, 1), EGreedy("egreedy", V1, decay=Decay(floor=0.2)))
+    lives = logged(drawn_users(built_in_world(2), 40, STEPS, 1), served_by)
     learned = first_part(lives.rounds, 0.5)
     known = train(lives.rounds, candidate, learned)
     rest = list(lives.rounds.read(~learned))
@@ -76,8 +82,12 @@ def beside_obp(folder: Path) -> bool:
     from sklearn.datasets import load_digits
 
     digits_log(*load_digits(return_X_y=True)).write(folder / "digits, nearest mean.npz")
-    for name in CANDIDATES:
-        simulated_users(POLICIES[name]).write(folder / f"simulated users, {name.replace('/', ' ')}.npz")
+    ucb = POLICIES["ucb/v3"]
+    assert isinstance(ucb, Ucb)
+    prior = fit_simulated(SimulatedPrior("fitted", "ucb/v3"), built_in_world(2))
+    simulated_users(POLICIES["egreedy/v2"], V1_LOGS).write(folder / "egreedy v2 from a log of v1.npz")
+    simulated_users(ucb, V2_LOGS).write(folder / "ucb v3 from a log of v2.npz")
+    simulated_users(ucb.with_prior(prior), V2_LOGS).write(folder / "ucb v3 with a prior from a log of v2.npz")
     python = interpreter_with("obp", UNDER_OBP, [OBP])
     answer = subprocess.run(
         [str(python), "-m", "benchmarks.parts.contenders.obp_estimates", str(folder)],
@@ -114,16 +124,20 @@ class Run(NamedTuple):
 
 def show_speed(new_folder: Callable[[], Path]) -> None:
     rows = []
-    for decisions in SIZES:
-        home = new_folder()
-        _apart(_write, decisions_folder(home), decisions)
-        run = _apart(_replay, home)
-        speed = f"{decisions / run.seconds:,.0f}"
-        rows.append(
-            (f"{decisions:,}", f"{run.log_mb:.0f}", f"{run.seconds:.1f}", speed, f"{run.peak_mb:.0f}", run.verdict)
-        )
-    columns = ("decisions", "log, MB", "CPU s", "decisions/s", "peak, MB", "verdict")
-    show("tipbench sim replay --candidate egreedy/v2 among 10 candidates, start to exit", columns, rows)
+    for candidate, served_by in SERVED_BY.items():
+        for decisions in SIZES:
+            home = new_folder()
+            _apart(_write, decisions_folder(home), decisions, served_by)
+            run = _apart(_replay, home, candidate)
+            numbers = (
+                f"{run.log_mb:.0f}",
+                f"{run.seconds:.1f}",
+                f"{decisions / run.seconds:,.0f}",
+                f"{run.peak_mb:.0f}",
+            )
+            rows.append((candidate, served_by, f"{decisions:,}", *numbers, run.verdict))
+    columns = ("candidate", "served by", "decisions", "log, MB", "CPU s", "decisions/s", "peak, MB", "verdict")
+    show("tipbench sim replay among 10 candidates, start to exit", columns, rows)
 
 
 def _apart(work: Callable[..., Result], *given: object) -> Result:
@@ -132,13 +146,13 @@ def _apart(work: Callable[..., Result], *given: object) -> Result:
         return pool.submit(work, *given).result()
 
 
-def _write(folder: Path, decisions: int) -> None:
+def _write(folder: Path, decisions: int, served_by: str) -> None:
     users = drawn_users(built_in_world(2), decisions // STEPS, STEPS, 2)
-    write_log(folder, users, EGreedy("egreedy", V1))
+    write_log(folder, users, POLICIES[served_by])
 
 
-def _replay(home: Path) -> Run:
-    words = [sys.executable, "-m", "tipbench", "sim", "replay", "--candidate", "egreedy/v2", "--format", "json"]
+def _replay(home: Path, candidate: str) -> Run:
+    words = [sys.executable, "-m", "tipbench", "sim", "replay", "--candidate", candidate, "--format", "json"]
     with (home / "said").open("w+") as said, (home / "log").open("w") as log:
         environment = {**os.environ, "TIPBENCH_HOME": str(home)}
         process = subprocess.Popen(words, env=environment, stdout=said, stderr=log)

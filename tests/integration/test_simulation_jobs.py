@@ -18,7 +18,7 @@ from tipbench.server.ui import urls
 
 ALL = "/api/recommend/simulations"
 SMALL = {"seeds": 10, "steps": 20}
-USUAL: dict[str, int] = {}  # enough to pass, and half a minute: for pictures
+USUAL: dict[str, int] = {}  # enough to pass, and minutes: for pictures
 
 
 def started(client: httpx.Client, **asked: Any) -> str:
@@ -43,7 +43,7 @@ def test_a_gate_goes_on_without_its_server_and_comes_to_its_verdict(home: Path, 
     pictures = pytestconfig.getoption("--screenshots")
     first = Served()
     with first.client() as client:
-        gate = started(client, kind="gate", candidate="egreedy/v2", **(USUAL if pictures else SMALL))
+        gate = started(client, kind="gate", candidate="ucb/v3", **(USUAL if pictures else SMALL))
         waits = started(client, kind="run", policies=["linucb"], seeds=1, steps=5)
         until(lambda: seen(client, gate)["progress"]["phase"] == "simulate")
         assert client.get(f"{ALL}/{gate}/outcome").status_code == 404

@@ -70,17 +70,17 @@ def test_from_the_first_text_to_a_promotion_and_back(tmp_path: Path, home: Path)
         assert (row["model"], row["served"], row["rewarded"], row["mean_reward"]) == ("scripted/great.yaml", 2, 1, 1.0)
 
         world = str(a_small_world(tmp_path))
-        refused = tipbench("recommend", "promote", "egreedy/v2", "--world", world, "--yes", cwd=tmp_path)
+        refused = tipbench("recommend", "promote", "ucb/v3", "--world", world, "--yes", cwd=tmp_path)
         assert refused.status == 2
-        assert "no gate has been run for egreedy/v2 yet" in refused.err
+        assert "no gate has been run for ucb/v3 yet" in refused.err
         gate = json.loads(
-            done("sim", "gate", "--candidate", "egreedy/v2", "--world", world, "--format", "json", cwd=tmp_path)
+            done("sim", "gate", "--candidate", "ucb/v3", "--world", world, "--format", "json", cwd=tmp_path)
         )
         assert gate["gate"]["passed"]
-        done("recommend", "promote", "egreedy/v2", "--world", world, "--yes", cwd=tmp_path)
+        done("recommend", "promote", "ucb/v3", "--world", world, "--yes", cwd=tmp_path)
 
-        assert client.get("/health").json()["live"] == "egreedy/v2"
-        assert shown("e3")["policy"] == "egreedy/v2"
+        assert client.get("/health").json()["live"] == "ucb/v3"
+        assert shown("e3")["policy"] == "ucb/v3"
         late = client.post("/reward", json=reward("e2", 1.0, "anna")).raise_for_status().json()
         assert (late["policy"], late["n"]) == ("egreedy", 2)  # whoever served it learns from it
 
@@ -88,7 +88,7 @@ def test_from_the_first_text_to_a_promotion_and_back(tmp_path: Path, home: Path)
         assert shown("e4")["policy"] == "egreedy"
     history = json.loads(done("recommend", "promotions", "--format", "json", cwd=tmp_path))
     assert [(act["act"], act["from"], act["to"]) for act in history["acts"]] == [
-        ("promote", "egreedy", "egreedy/v2"),
-        ("rollback", "egreedy/v2", "egreedy"),
+        ("promote", "egreedy", "ucb/v3"),
+        ("rollback", "ucb/v3", "egreedy"),
     ]
     assert (home / "recommender" / "gates" / f"{history['acts'][0]['gate']}.json").exists()

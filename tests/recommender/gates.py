@@ -5,11 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tipbench.recommender.prior.interface import ReadPrior
 from tipbench.recommender.promotion.gate_records import store_gate
 from tipbench.recommender.promotion.interface import Act
 from tipbench.recommender.replay.record import store_replay
 from tipbench.recommender.simulation.experiment import Plan
-from tipbench.recommender.simulation.gate import gate_arms
+from tipbench.recommender.simulation.gate import lineup_of
 from tipbench.recommender.simulation.outcome import arm_data, plan_data
 from tipbench.recommender.simulation.rollout import arm
 from tipbench.server.jobs.simulation_asked import built_in_world
@@ -24,12 +25,19 @@ def next_second() -> int:
     return next(_seconds)
 
 
-def a_result(candidate: str = "egreedy/v2", incumbent: str = "egreedy", passed: bool = True) -> dict[str, Any]:
+def a_result(
+    candidate: str = "egreedy/v2",
+    incumbent: str = "egreedy",
+    passed: bool = True,
+    read_prior: ReadPrior | None = None,
+) -> dict[str, Any]:
     """As a simulation gives it to be kept, but for what no promotion looks at."""
-    arms = gate_arms(arm(candidate), arm(incumbent))
-    plan = plan_data(Plan(built_in_world(), arms, range(10_000, 10_030), 300, 10))
+    world = built_in_world()
+    lineup = lineup_of(arm(candidate, read_prior), arm(incumbent, read_prior), world)
+    plan = plan_data(Plan(world, lineup.arms, range(10_000, 10_030), 300, 10))
     conditions = [{"name": "gains overall", "passed": passed, "reason": "it gains what it gains"}]
-    verdict = {"passed": passed, "pooled": {"gain": 0.1, "lower_bound": 0.08}, "conditions": conditions, "personas": []}
+    pooled = {"gain": 0.1, "lower_bound": 0.08}
+    verdict = {"passed": passed, "pooled": pooled, "conditions": conditions, "personas": [], "roles": lineup.roles}
     return {"schema": 1, "plan": plan, "gate": verdict}
 
 
@@ -39,9 +47,10 @@ def held_gate(
     incumbent: str = "egreedy",
     passed: bool = True,
     change: Change | None = None,
+    read_prior: ReadPrior | None = None,
 ) -> str:
     """The id of a record that is newer than all that were made before."""
-    result = a_result(candidate, incumbent, passed)
+    result = a_result(candidate, incumbent, passed, read_prior)
     if change:
         change(result)
     return store_gate(home, result, next_second)

@@ -64,5 +64,19 @@ def found_by_a_gate(passed: bool = True) -> dict[str, Any]:
         {"persona": "chaotic", "control": True, "gain": 0.0, "lower_bound": 0.0, "wins": False},
     ]
     pooled = {"gain": 0.1, "lower_bound": 0.05}
-    verdict = {"passed": passed, "pooled": pooled, "conditions": conditions, "personas": personas}
+    verdict = {
+        "passed": passed,
+        "says": "egreedy/v2 may go live: it earns more." if passed else "egreedy/v2 may not go live, because it loses.",
+        "pooled": pooled,
+        "conditions": conditions,
+        "roles": {"egreedy/v2": "candidate", "egreedy": "incumbent", "egreedy, again": "must fail"},
+        "scorecard": {
+            "stages": ["1–10", "11–30"],
+            "arms": [
+                {"name": name, "means": [0.1, 0.2], "margins": [0.01, 0.02]}
+                for name in ("egreedy/v2", "egreedy", "egreedy, again")
+            ],
+        },
+        "personas": personas,
+    }
     return {**found(), "gate": verdict}

@@ -40,8 +40,8 @@ def test_progress_and_a_result_and_nothing_left(scratch: Path) -> None:
 
 def test_a_gate_has_a_verdict() -> None:
     found = simulate_in_subprocess(a_request("egreedy/v2", "egreedy", kind="gate", seeds=10, steps=5), 1, 60, _silent)
-    assert len(found["gate"]["conditions"]) == 5
-    assert len(found["plan"]["arms"]) == 4
+    assert len(found["gate"]["conditions"]) == 8
+    assert len(found["plan"]["arms"]) == 6
 
 
 def test_what_can_not_be_done_is_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:

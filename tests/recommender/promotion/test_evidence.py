@@ -24,8 +24,6 @@ from tipbench.recommender.promotion.files import FilePromotions
 from tipbench.recommender.promotion.gate_records import gate_records
 from tipbench.recommender.simulation import gate
 from tipbench.recommender.simulation.gate import Rules
-from tipbench.recommender.simulation.outcome import arm_data
-from tipbench.recommender.simulation.rollout import arm
 from tipbench.recommender.store.files import FileStore
 from tipbench.server.jobs.simulation_asked import built_in_world, open_world, world_file
 
@@ -113,6 +111,11 @@ def _set(*place: Any, to: Any) -> Change:
             _set("plan", "arms", 1, "parameters", "epsilon_first", to=1.0),
             "the incumbent's epsilon_first was 1.0, but is 0.3 now",
         ),
+        (_set("plan", "arms", 2, "name", to="another"), "it was run without category-mean"),
+        (
+            _set("plan", "arms", 3, "parameters", "counted_lives", to=1),
+            "most-popular's counted_lives was 1, but is 10 now",
+        ),
         (_set("plan", "simulator", to=0), "it was run with version 0 of the simulator, but this is"),
         (
             _set("plan", "world", to={"name": "easy", "digest": "0" * 64}),
@@ -133,7 +136,10 @@ def test_a_gate_for_something_else_is_refused_with_what_is_another(
 
 @pytest.mark.parametrize(
     ("rule", "laxer", "stricter"),
-    [("least_gain", 0.5, 2), ("least_wins", 0.5, 1.2), ("worst_loss", 2, 0.5), ("level", 0.9, 1.01)],
+    [
+        *(("least_gain", 0.5, 2), ("least_wins", 0.5, 1.2), ("worst_loss", 2, 0.5), ("level", 0.9, 1.01)),
+        *(("least_prior_gain", 0.5, 2), ("worst_prior_loss", 2, 0.5)),
+    ],
 )
 def test_rules_have_to_be_as_strict_as_todays(
     promote: Promote, home: Path, monkeypatch: pytest.MonkeyPatch, rule: str, laxer: float, stricter: float
@@ -263,6 +269,24 @@ def test_what_is_live_already(promote: Promote) -> None:
         promote("egreedy")
 
 
+def test_a_prior_simulated_in_another_way_is_refused(promote: Promote, store: FileStore, home: Path) -> None:
+    candidate = f"ucb/v3@{store.priors.put(prior_content())}"
+    change = _set("plan", "arms", 0, "simulated_prior", "lives", to=1)
+    held_gate(home, candidate, change=change, read_prior=store.priors.read)
+    with pytest.raises(PromotionRefused, match=r"the candidate's simulated prior was \{'kind': 'fitted'"):
+        promote(candidate)
+
+
+def test_a_gate_from_before_the_baselines_is_read_and_refused(promote: Promote, home: Path) -> None:
+    def as_it_was(result: dict[str, Any]) -> None:
+        arms = result["plan"]["arms"]
+        result["plan"]["arms"] = [*arms[:2], *arms[4:]]
+
+    held_gate(home, change=as_it_was)
+    with pytest.raises(PromotionRefused, match="it was run without category-mean; it was run without most-popular"):
+        promote()
+
+
 def test_rolling_back_twice_goes_further_back(store: FileStore, promotions: FilePromotions) -> None:
     promotions.append(V2, 0)
     promotions.append(LINUCB, 1)
@@ -303,14 +327,7 @@ def test_another_prior_for_the_live_policy_is_another_candidate(
 ) -> None:
     first, second = (f"ucb/v3@{store.priors.put(prior_content(noise=noise))}" for noise in (1.0, 2.0))
 
-    def gate_of(candidate: str, incumbent: str) -> str:
-        def change(result: dict[str, Any]) -> None:
-            arms = [arm_data(arm(name, store.priors.read)) for name in (candidate, incumbent)]
-            result["plan"]["arms"][:2] = arms
-
-        return held_gate(home, change=change)
-
-    gate_of(first, "egreedy")
+    held_gate(home, first, "egreedy", read_prior=store.priors.read)
     decided = promote(first)
     assert (decided.act.left, decided.act.to) == ("egreedy", first)
     assert decided.act.candidate["parameters"]["prior"] == first.partition("@")[2]
@@ -320,7 +337,7 @@ def test_another_prior_for_the_live_policy_is_another_candidate(
         promote(first)
     with pytest.raises(PromotionRefused, match=f"run one: .* --candidate {second} --incumbent {first}$"):
         promote(second)
-    gate_of(second, first)
+    held_gate(home, second, first, read_prior=store.priors.read)
     promotions.append(promote(second).act, 1)
     assert rollback(store, 7).act.to == first
 

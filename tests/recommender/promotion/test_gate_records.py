@@ -21,7 +21,9 @@ def test_a_record_has_what_was_agreed(home: Path) -> None:
     assert sorted(data) == ["id", "made_ms", "outcome", "plan", "rules", "schema", "tipbench", "verdict"]
     assert (data["schema"], data["id"], data["made_ms"], data["tipbench"]) == (1, name, NOON * 1000, __version__)
     assert (data["plan"], data["verdict"]) == (result["plan"], result["gate"])
-    assert set(data["rules"]) == {"least_gain", "least_wins", "worst_loss", "level"}
+    assert set(data["rules"]) == {
+        *("least_gain", "least_wins", "worst_loss", "least_prior_gain", "worst_prior_loss", "level")
+    }
 
 
 def test_gates_are_read_newest_first(home: Path) -> None:

@@ -42,8 +42,9 @@ def test_a_user_more_changes_what_is_popular_only_for_that_user() -> None:
 def test_it_is_an_arm_of_gates_and_says_what_it_was_counted_on() -> None:
     for names in (("most-popular", "egreedy/v2"), ("egreedy/v2", "most-popular")):
         plan = a_request(*names, world=a_world_of_version_3(), kind="gate", seeds=10).plan()
-        assert [arm.name for arm in plan.arms[:3]] == [*names, f"{names[1]}, again"]
-        assert plan.arms[3].name == f"{names[0]}-placebo"
+        assert [arm.name for arm in plan.arms] == [
+            *(*names, "category-mean", f"{names[1]}, again", f"{names[0]}-placebo")
+        ]
     assert MostPopular(world=a_world_of_version_3()).parameters == {
         "ridge": 1.0,
         "epsilon_first": 0.05,

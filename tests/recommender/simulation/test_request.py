@@ -19,9 +19,11 @@ def test_it_crosses_from_one_process_to_the_other() -> None:
 
 def test_a_gate_adds_what_it_needs() -> None:
     plan = a_request("egreedy/v2", "egreedy", kind="gate", seeds=10).plan()
-    assert [arm.name for arm in plan.arms] == ["egreedy/v2", "egreedy", "egreedy, again", "egreedy/v2-placebo"]
+    assert [arm.name for arm in plan.arms] == [
+        *("egreedy/v2", "egreedy", "category-mean", "most-popular", "egreedy, again", "egreedy/v2-placebo")
+    ]
     assert plan.lives == 20
-    assert plan.decisions == 4 * 20 * 12
+    assert plan.decisions == 6 * 20 * 12
 
 
 @pytest.mark.parametrize(

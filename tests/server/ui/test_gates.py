@@ -17,14 +17,15 @@ def test_a_gate_that_was_passed_says_how_to_go_live(home: Path) -> None:
     page = page_at(visit(), urls.gate(kept))
     (verdict,) = page.all("section", "verdict")
     assert verdict.words.startswith(
-        "Passed Over all personas it gains +0.1000 in reward per decision, at least +0.0800"
+        "Passed It may go live. Over all personas it gains +0.1000 in reward per decision, at least +0.0800"
     )
     assert f"tipbench recommend promote egreedy/v2 --gate {kept}" in verdict.words
     assert "no longer allows it to go live" not in verdict.words
     assert "Met: gains overall: it gains what it gains." in page.words
     assert "Does the gate itself work? Met: egreedy, again fails: the incumbent itself fails, as it must." in page.words
     assert "seeds 10000 to 10029: 30 lives per persona" in page.words
-    assert "no persona’s lower bound may be below minus" in page.words
+    assert "no persona’s and no stage’s lower bound may be below minus" in page.words
+    assert "most-popular baseline 0.250 ±0.010 0.300 ±0.020" in page.words
     assert len(list(page.all("svg", "curves"))) == 2, "a plot a persona"
 
 
@@ -79,6 +80,12 @@ def test_reasons_on_the_candidate_are_apart_from_those_on_the_gate(home: Path) -
     reasons = reasons_of(made_room().gates.gate(a_gate(home)))
     assert [one.name for one in reasons.candidate] == ["gains overall"]
     assert [one.name for one in reasons.checks] == ["egreedy, again fails"]
+
+
+def test_one_from_before_version_3_is_shown_without_a_scorecard(home: Path) -> None:
+    page = page_at(visit(), urls.gate(a_gate(home, older=True)))
+    assert "Scorecard" not in page.words
+    assert "Does the gate itself work? Met: egreedy, again fails" in page.words
 
 
 def test_one_that_is_not_there_is_not_made_up(home: Path) -> None:

@@ -1,10 +1,12 @@
 """The recommender at a glance, its shadows and its history."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.recommender.prior.priors import prior_content
 from tests.server.ui.visits import links, page_at, visit
 from tests.server.views.made_recommender import (
     GATE,
@@ -19,6 +21,7 @@ from tests.server.views.made_recommender import (
 from tipbench.core.errors import StateDamaged
 from tipbench.core.settings import Settings
 from tipbench.recommender.shadows.statistics import DAY_MS
+from tipbench.recommender.store.moving import open_store
 from tipbench.server.ui import urls
 
 
@@ -88,3 +91,20 @@ def test_the_history_leads_to_the_gates_and_says_how_to_go_on(home: Path) -> Non
     assert "UTC rollback egreedy/v2 egreedy – –" in rollback
     assert f"UTC promote egreedy egreedy/v2 {kept} –" in promotion
     assert urls.gate(kept) in links(page)
+
+
+def test_priors_lead_to_their_gates(home: Path) -> None:
+    page = page_at(visit(), urls.PRIORS)
+    assert "No priors yet. egreedy/v3 and ucb/v3 can be served without one." in page.words
+    assert "tipbench recommend prior fit" in page.words
+    with closing(open_store(Settings())) as store:
+        digest = store.priors.put(prior_content(tips={"t1": 0.1}))
+        (home / "recommender" / "priors" / f"{'0' * 16}.json").write_text("{}")
+    record(Settings(), "promote", "egreedy", "ucb/v3")
+    page = page_at(visit(), urls.PRIORS)
+    assert f"{digest} 100 1,000 1 1970-01-01" in page.words
+    assert "was changed after it was written, so it can't be trusted" in page.words
+    candidates = [node.attributes.get("value") for node in page.all("input") if node.attributes["name"] == "candidate"]
+    assert candidates == [f"egreedy/v3@{digest}", f"ucb/v3@{digest}"]
+    options = [node.attributes.get("value") for node in page_at(visit(), urls.SIMULATIONS).all("option")]
+    assert set(candidates) <= set(options)

@@ -12,6 +12,7 @@ from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.features.v2 import NAMES
 from tipbench.recommender.log.segmented_log import SegmentLog
+from tipbench.recommender.prior.interface import ReadPrior
 from tipbench.recommender.promotion.gate_records import store_gate
 from tipbench.recommender.promotion.interface import Act
 from tipbench.recommender.replay.record import store_replay
@@ -24,7 +25,7 @@ from tipbench.server.jobs.progress import Progress
 from tipbench.server.jobs.simulation_asked import SimulationAsked
 from tipbench.server.jobs.simulations import SimulationRunner
 from tipbench.server.views.gates import Gates
-from tipbench.server.views.recommender import Promotions, RecommenderViews
+from tipbench.server.views.recommender import Priors, Promotions, RecommenderViews
 from tipbench.server.views.replays import Replays
 from tipbench.server.views.simulations import Simulations
 
@@ -76,10 +77,19 @@ def an_outcome(text: str = "", margin: float | None = 0.02, names: tuple[str, ..
 
 
 def a_gate(
-    home: Path, passed: bool = True, text: str = "", candidate: str = "egreedy/v2", world: str | None = None
+    home: Path,
+    passed: bool = True,
+    text: str = "",
+    candidate: str = "egreedy/v2",
+    world: str | None = None,
+    older: bool = False,
+    read_prior: ReadPrior | None = None,
 ) -> str:
-    """Kept as a real one is; its id. Newer than all that were made before."""
-    result = a_result(candidate, "egreedy", passed)
+    """Kept as a real one is, or as one from before version 3; its id. Newer than all that were made before."""
+    result = a_result(candidate, "egreedy", passed, read_prior)
+    roles = result["gate"].pop("roles").values()
+    if older:
+        del result["plan"]["arms"][2:4]
     names = [f"{one['name']}{text}" for one in result["plan"]["arms"]]
     for one, name in zip(result["plan"]["arms"], names, strict=True):
         one["name"] = name
@@ -88,15 +98,27 @@ def a_gate(
         result["plan"]["world"]["name"] = text
     if world:
         result["plan"]["world"]["digest"] = world
+    again = f"egreedy, again{text}"
     conditions = [
         {"name": "gains overall", "passed": passed, "reason": text or "it gains what it gains"},
-        {"name": f"{names[2]} fails", "passed": True, "reason": text or "the incumbent itself fails, as it must"},
+        {
+            "name": f"{again} fails",
+            "passed": True,
+            "reason": text or "the incumbent itself fails, as it must",
+        },
     ]
     gains = [
         {"persona": f"planner{text}", "control": False, "gain": 0.2, "lower_bound": 0.1, "wins": passed},
         {"persona": f"chaotic{text}", "control": True, "gain": 0.0, "lower_bound": -0.06, "wins": False},
     ]
     result["gate"] |= {"conditions": conditions, "personas": gains}
+    if not older:
+        scores = [{"name": name, "means": [0.25, 0.3], "margins": [0.01, 0.02]} for name in names]
+        result["gate"] |= {
+            "says": f"It may go live{text}." if passed else f"It may not go live{text}.",
+            "roles": dict(zip(names, roles, strict=True)),
+            "scorecard": {"stages": [f"1–10{text}", "11–30"], "arms": scores},
+        }
     told = an_outcome(text, names=tuple(names))
     told["overall"] = by_policy(names)
     for persona in told["personas"]:
@@ -210,5 +232,6 @@ def made_room(runner: SimulationRunner | None = None, settings: Settings | None 
         gates=Gates(settings.home),
         replays=Replays(settings.home),
         promotions=promotions,
+        priors=Priors(settings),
         shadows=ShadowStatisticsReader(signals_folder(settings.home)),
     )

@@ -61,8 +61,16 @@ def test_a_gate_with_all_that_it_found(tmp_path: Path) -> None:
     found = gates.gate(a_gate(tmp_path))
     assert (found.candidate_name, found.incumbent_name, found.verdict.passed) == ("egreedy/v2", "egreedy", True)
     assert [one.persona for one in found.verdict.personas] == ["planner", "chaotic"]
-    assert found.outcome.policies == ["egreedy/v2", "egreedy", "egreedy, again", "egreedy/v2-placebo"]
+    assert found.outcome.policies == list(found.verdict.roles)
+    assert found.verdict.role("most-popular", 3) == "baseline"
     assert gates.data(found.id)["verdict"]["passed"] is True
+
+
+def test_a_gate_from_before_version_3_is_read(tmp_path: Path) -> None:
+    found = Gates(tmp_path).gate(a_gate(tmp_path, older=True))
+    assert (found.verdict.says, found.verdict.scorecard) == ("", None)
+    roles = [found.verdict.role(name, number) for number, name in enumerate(found.outcome.policies)]
+    assert roles == ["candidate", "incumbent", "must fail", "must fail"]
 
 
 def test_what_is_not_there_or_no_id_is_told(tmp_path: Path) -> None:

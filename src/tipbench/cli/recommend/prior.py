@@ -7,13 +7,13 @@ import click
 
 from tipbench.cli.console import out
 from tipbench.cli.leaderboard import empty_table
-from tipbench.core.errors import InvalidInput, TipbenchError
+from tipbench.core.errors import InvalidInput
 from tipbench.core.paths import decisions_folder
 from tipbench.core.settings import Settings
 from tipbench.core.text import counted, utc_minute
 from tipbench.core.untrusted import json_text, printable
 from tipbench.recommender.policies.catalog import prior_of
-from tipbench.recommender.prior.interface import PriorRecord
+from tipbench.recommender.prior.interface import PriorRecord, load_priors
 from tipbench.recommender.promotion.interface import live_history
 from tipbench.recommender.store.moving import open_store
 
@@ -78,13 +78,7 @@ def list_priors(form: str) -> None:
     """List all priors, those of the newest decisions first."""
     with closing(open_store(Settings())) as store:
         live = prior_of(live_history(store.promotions.history(), store.promotions.address)[-1])
-        records, problems = [], []
-        for digest in store.priors.digests():
-            try:
-                records.append(store.priors.read(digest))
-            except TipbenchError as error:
-                problems.append(str(error))
-    records.sort(key=lambda record: (-record.last_ms, record.id))
+        records, problems = load_priors(store.priors)
     if form == "json":
         rows = [{**record.content, "id": record.id, "live": record.id == live} for record in records]
         click.echo(json_text({"live": live, "priors": rows, "problems": problems}))

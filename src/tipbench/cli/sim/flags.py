@@ -120,7 +120,12 @@ _OPTIONS = (
     click.option(
         "--world", type=_FILE, metavar="FILE", help="File with personas and tips.  [default: those of the suite 'tip']"
     ),
-    click.option("--http", is_flag=True, help="Go through the real service over HTTP: slower, with the same results."),
+    click.option(
+        "--http",
+        is_flag=True,
+        help="Go through the real service over HTTP: slower, with the same results. Policies of version 3 run in "
+        "process all the same, because they go by the time and the service has its own clock.",
+    ),
     click.option("--workers", type=click.IntRange(1, _MAX_WORKERS), metavar="N", help="[default: all cores]"),
     click.option(
         "--timeout",

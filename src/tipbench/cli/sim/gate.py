@@ -8,7 +8,7 @@ import click
 from tipbench.cli.console import note
 from tipbench.cli.progress_file import ProgressFile
 from tipbench.cli.sim.flags import Flags, simulation_flags
-from tipbench.cli.sim.gate_report import Contest, in_short, next_step, show_gate
+from tipbench.cli.sim.gate_report import Contest, next_step, show_gate
 from tipbench.cli.sim.running import interrupted, run_with_progress, write_out
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
@@ -20,7 +20,8 @@ _FAILED = 1
 
 @click.command(
     epilog="Examples:\n\n\b\n"
-    "  tipbench sim gate --candidate egreedy/v2\n"
+    "  tipbench sim gate --candidate ucb/v3\n"
+    "  tipbench sim gate --candidate ucb/v3@0c3f1a9e5b7d2468    # with a population prior\n"
     "  tipbench sim gate --candidate egreedy/v2 --incumbent egreedy --seeds 60 --first-seed 20000\n"
     "  tipbench sim gate --candidate linucb --format json > verdict.json\n\n"
     "Exits with 0 if it passed, 1 if not, 2 if it could not be run."
@@ -29,10 +30,11 @@ _FAILED = 1
 @click.option("--incumbent", metavar="POLICY", help="Policy that it has to beat.  [default: the live policy]")
 @simulation_flags
 def command(candidate: str, incumbent: str | None, progress: Path | None, **given: Any) -> int:
-    """Test whether a candidate beats the live policy, before it may go live.
+    """Test whether a candidate beats the live policy and plain baselines, before it may go live.
 
-    The gate is also run for the incumbent against itself, and for the candidate with its new features assigned to the
-    wrong tips. Both must fail, or nothing passes. The result is stored, and a promotion depends on it.
+    The gate is also run for the incumbent against itself, for the candidate with its new features assigned to the wrong
+    tips, and for its prior, if it has one, made worthless. All of these must fail, or nothing passes. The result is
+    stored, and a promotion depends on it.
     """
     with ProgressFile(progress) as progress_file:
         try:
@@ -53,7 +55,7 @@ def _gate(flags: Flags, candidate: str, incumbent: str | None, progress_file: Pr
         raise
     _show(found, contest, record_id, flags.form)
     write_out(found, flags)
-    progress_file.finish(f"{in_short(found['gate'], contest)}; stored as gate {record_id}", record_id=record_id)
+    progress_file.finish(f"{found['gate']['says']} Stored as gate {record_id}.", record_id=record_id)
     return 0 if found["gate"]["passed"] else _FAILED
 
 

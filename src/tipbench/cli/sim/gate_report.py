@@ -12,7 +12,7 @@ from tipbench.cli.console import out
 from tipbench.cli.leaderboard import empty_table
 from tipbench.cli.sim.run_report import free_width, headline
 from tipbench.core.untrusted import printable
-from tipbench.recommender.policies.catalog import SERVED
+from tipbench.recommender.policies.catalog import SERVED, name_of
 from tipbench.recommender.promotion.evidence import size_problems
 
 _MAX_BAR, _MIN_BAR = 24, 8  # even, so that 0 is in the middle
@@ -20,6 +20,7 @@ _LEGEND = (
     "at least: with the confidence shared among all personas. better?: by Holm's adjustment, which is sharper, so that "
     "a persona may be better off although its bound is below 0."
 )
+_SCORECARD_LEGEND = "Reward per decision by stage of a life; the margin is half of the 95 % interval over seeds."
 _MARKS = {True: Text("✓", style="bold green"), False: Text("✗", style="bold red")}
 
 
@@ -31,8 +32,11 @@ class Contest(NamedTuple):
 
 def show_gate(found: Mapping[str, Any], contest: Contest, record_id: str) -> None:
     verdict = found["gate"]
-    out.print(printable(in_short(verdict, contest)), style=f"bold {'green' if verdict['passed'] else 'red'}")
+    out.print(printable(verdict["says"]), style=f"bold {'green' if verdict['passed'] else 'red'}", soft_wrap=True)
     out.print(printable(headline(found["plan"], len(found["personas"]))), style="dim", soft_wrap=True)
+    out.print()
+    out.print(_scorecard(verdict))
+    out.print(_SCORECARD_LEGEND, style="dim", soft_wrap=True)
     out.print()
     for condition in verdict["conditions"]:
         line = Text.assemble(_MARKS[condition["passed"]], " ", (condition["name"], "bold"), f": {condition['reason']}")
@@ -44,19 +48,14 @@ def show_gate(found: Mapping[str, Any], contest: Contest, record_id: str) -> Non
     out.print(printable(next_step(found, contest, record_id)), soft_wrap=True)
 
 
-def in_short(verdict: Mapping[str, Any], contest: Contest) -> str:
-    contest_text = f"{contest.candidate} against {contest.incumbent}"
-    return f"PASSED: {contest_text}" if verdict["passed"] else f"NOT PASSED: {contest_text}"
-
-
 def next_step(found: Mapping[str, Any], contest: Contest, record_id: str) -> str:
     """Return what to do after the gate; `record_id` is empty if its record could not be stored."""
     if not record_id:
         return "It could not be stored, so it can't be used for a promotion."
     stored = f"Stored as gate {record_id}."
     if not found["gate"]["passed"]:
-        return f"{stored} Nothing changes: {contest.incumbent} is not beaten."
-    if contest.candidate not in SERVED:
+        return f"{stored} Nothing changes: {contest.incumbent} stays."
+    if name_of(contest.candidate) not in SERVED:
         return f"{stored} {contest.candidate} is for comparisons only and can't go live."
     plan = found["plan"]
     reasons = size_problems(plan["seeds"]["first"], plan["seeds"]["count"], plan["steps"], plan["offered"])
@@ -65,6 +64,18 @@ def next_step(found: Mapping[str, Any], contest: Contest, record_id: str) -> str
     named = ("--world", str(contest.world)) if contest.world else ()
     command = ("tipbench", "recommend", "promote", contest.candidate, "--gate", record_id, *named)
     return f"{stored} To make it live: {shlex.join(command)}"
+
+
+def _scorecard(verdict: Mapping[str, Any]) -> Table:
+    table = empty_table("Scorecard: decisions of a life")
+    table.add_column("policy", overflow="fold")
+    table.add_column("role", no_wrap=True)
+    for stage in verdict["scorecard"]["stages"]:
+        table.add_column(stage, justify="right", no_wrap=True)
+    for one in verdict["scorecard"]["arms"]:
+        figures = (f"{mean:.3f} ±{margin:.3f}" for mean, margin in zip(one["means"], one["margins"], strict=True))
+        table.add_row(printable(one["name"]), verdict["roles"][one["name"]], *figures)
+    return table
 
 
 def _personas(verdict: Mapping[str, Any], bar: int) -> Table:

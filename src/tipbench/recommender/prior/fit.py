@@ -38,12 +38,17 @@ def fit_prior(folder: Path, fewest_users: int = FEWEST_USERS) -> dict[str, Any]:
             f"the log in {folder} has rewards of {counted(users, 'user')}, and a prior takes {max(1, fewest_users)}; "
             "serve more users first, or ask for fewer with --min-users"
         )
+    return fit_rounds(rounds)
+
+
+def fit_rounds(rounds: Rounds) -> dict[str, Any]:
+    """Fit a prior to rounds; return the content of its record."""
     tips = TipRewards(rounds)
     fitted = fit_users(list(_user_sums(rounds, tips)))
     return {
         "schema": 1,
         "feature_version": V3.version,
-        "users": users,
+        "users": len(np.unique(rounds.users)),
         "rewards": len(rounds),
         "first_ms": int(rounds.decided_ms.min()),
         "last_ms": int(rounds.decided_ms.max()),

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Protocol
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tipbench.core.errors import NotFound, StateRefused
+from tipbench.core.errors import NotFound, StateRefused, TipbenchError
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.features.v3 import DENSE, NAMES, V3
 
@@ -108,6 +108,17 @@ class Priors(Protocol):
         ...
 
     def digests(self) -> list[str]: ...
+
+
+def load_priors(priors: Priors) -> tuple[list[PriorRecord], list[str]]:
+    """Return all priors, those of the newest decisions first, and what is wrong with those that can't be read."""
+    records, problems = [], []
+    for digest in priors.digests():
+        try:
+            records.append(priors.read(digest))
+        except TipbenchError as error:
+            problems.append(str(error))
+    return sorted(records, key=lambda record: (-record.last_ms, record.id)), problems
 
 
 def parse_prior(data: Mapping[str, Any], address: str) -> PriorRecord:

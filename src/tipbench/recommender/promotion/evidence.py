@@ -12,14 +12,14 @@ from tipbench.recommender.policies.catalog import SERVED, name_of
 from tipbench.recommender.promotion.gate_records import GateRecord, gate_records
 from tipbench.recommender.promotion.interface import Act, live_history
 from tipbench.recommender.replay.record import ReplayRecord, replay_records
-from tipbench.recommender.simulation.gate import DEFAULT_SIZE, FIRST_SEED, RULES
+from tipbench.recommender.simulation.gate import DEFAULT_SIZE, FIRST_SEED, RULES, Lineup, lineup_of
 from tipbench.recommender.simulation.outcome import arm_data
-from tipbench.recommender.simulation.rollout import arm
+from tipbench.recommender.simulation.rollout import Arm, arm
 from tipbench.recommender.simulation.world import World
 from tipbench.recommender.store.interface import Store
 
-_MORE_IS_STRICTER = ("least_gain", "least_wins", "level")
-_LESS_IS_STRICTER = ("worst_loss",)
+_MORE_IS_STRICTER = ("least_gain", "least_wins", "least_prior_gain", "level")
+_LESS_IS_STRICTER = ("worst_loss", "worst_prior_loss")
 _CLOCKS_DIFFER_MS = 60_000
 
 
@@ -31,15 +31,23 @@ class PromotionRefused(InvalidInput):
 class GateRequirement:
     """What a gate must have been run for."""
 
-    candidate: dict[str, Any]
-    incumbent: dict[str, Any]
+    lineup: Lineup
     world: World
     world_file: Path | None = None  # None: the built-in world
 
     @property
+    def arms(self) -> list[dict[str, Any]]:
+        """What is simulated; the candidate and the incumbent first."""
+        return [arm_data(one, self.world) for one in self.lineup.arms]
+
+    @property
+    def name(self) -> str:
+        return self.lineup.candidate.name
+
+    @property
     def command(self) -> str:
         """The command that runs such a gate."""
-        names = ("--candidate", self.candidate["name"], "--incumbent", self.incumbent["name"])
+        names = ("--candidate", self.name, "--incumbent", self.lineup.incumbent.name)
         world = ("--world", str(self.world_file)) if self.world_file else ()
         return shlex.join(("tipbench", "sim", "gate", *names, *world))
 
@@ -75,13 +83,13 @@ def promotion(policy: str, store: Store, search: GateSearch, at_ms: int) -> Appr
     live = live_history(acts, store.promotions.address)[-1]
     if policy == live:
         raise Conflict(f"{policy} is live already; 'tipbench recommend promotions' says since when")
-    wanted = GateRequirement(
-        arm_data(arm(policy, store.priors.read)), _live_arm_data(live, store), search.world, search.world_file
-    )
+    candidate = arm(policy, store.priors.read)
+    lineup = lineup_of(candidate, _live_arm(live, store), search.world)
+    wanted = GateRequirement(lineup, search.world, search.world_file)
     gates = _gates(search.home, search.gate_id, wanted)
     _check_clock(gates, at_ms)
     gate = fitting_gate(gates, wanted)
-    replay = last_replay(replay_records(search.home).newest_first(), wanted.candidate)
+    replay = last_replay(replay_records(search.home).newest_first(), arm_data(candidate))
     act = Act(
         at_ms=at_ms,
         act="promote",
@@ -89,7 +97,7 @@ def promotion(policy: str, store: Store, search: GateSearch, at_ms: int) -> Appr
         to=policy,
         gate=gate.id,
         replay=replay.id if replay else None,
-        candidate=wanted.candidate,
+        candidate=arm_data(candidate),
     )
     return ApprovedAct(act, len(acts), gate)
 
@@ -125,7 +133,7 @@ def changed_since(store: Store) -> list[str]:
 
 def fitting_gate(newest_first: Sequence[GateRecord], wanted: GateRequirement) -> GateRecord:
     """Return the newest gate that meets the requirement; raise PromotionRefused if there is none or it did not pass."""
-    name = wanted.candidate["name"]
+    name = wanted.name
     if not newest_first:
         raise PromotionRefused(f"no gate has been run for {name} yet; run one: {wanted.command}")
     fitting = next((gate for gate in newest_first if not differences(gate, wanted)), None)
@@ -146,10 +154,10 @@ def fitting_gate(newest_first: Sequence[GateRecord], wanted: GateRequirement) ->
 
 def differences(gate: GateRecord, wanted: GateRequirement) -> list[str]:
     """Return how a gate differs from the requirement; empty if it meets it."""
-    found = [
-        *_candidate_differences(gate.candidate, wanted.candidate),
-        *_incumbent_differences(gate.incumbent, wanted.incumbent),
-    ]
+    candidate, incumbent, *others = wanted.arms
+    found = [*_candidate_differences(gate.candidate, candidate), *_incumbent_differences(gate.incumbent, incumbent)]
+    if not found:
+        found = _other_differences(gate.plan.arms[2:], others)
     simulator, world = wanted.world.simulator, gate.plan.world
     if gate.plan.simulator != simulator:
         found.append(f"it was run with version {gate.plan.simulator} of the simulator, but this is {simulator}")
@@ -198,9 +206,7 @@ def last_replay(newest_first: Sequence[ReplayRecord], candidate: Mapping[str, An
 def _gates(home: Path, gate_id: str | None, wanted: GateRequirement) -> list[GateRecord]:
     """Return the named gate, or else all gates of this candidate."""
     if gate_id is None:
-        return [
-            gate for gate in gate_records(home).newest_first() if gate.candidate.get("name") == wanted.candidate["name"]
-        ]
+        return [gate for gate in gate_records(home).newest_first() if gate.candidate.get("name") == wanted.name]
     try:
         return [gate_records(home).read(gate_id)]
     except NotFound as error:
@@ -217,13 +223,13 @@ def _check_clock(gates: Sequence[GateRecord], at_ms: int) -> None:
         )
 
 
-def _live_arm_data(live: str, store: Store) -> dict[str, Any]:
+def _live_arm(live: str, store: Store) -> Arm:
     if name_of(live) not in SERVED:
         raise StateRefused(
             f"{shown(live)} is live, but this version of tipbench does not know it; install the version that "
             "promoted it, or roll it back: tipbench recommend rollback"
         )
-    return arm_data(arm(live, store.priors.read))
+    return arm(live, store.priors.read)
 
 
 def _candidate_differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
@@ -236,6 +242,20 @@ def _incumbent_differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any
     if recorded.get("name") != wanted["name"]:
         return [f"it was run against {shown(recorded.get('name'))}, and {wanted['name']} is live now"]
     return _arm_differences("the incumbent", recorded, wanted)
+
+
+def _other_differences(recorded: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the differences in the baselines, and in the arms that must fail."""
+    by_name = {one.get("name"): one for one in recorded}
+    return [
+        problem
+        for one in wanted
+        for problem in (
+            _arm_differences(one["name"], by_name[one["name"]], one)
+            if one["name"] in by_name
+            else [f"it was run without {one['name']}"]
+        )
+    ]
 
 
 def _arm_differences(who: str, recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

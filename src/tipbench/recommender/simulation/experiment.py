@@ -1,7 +1,7 @@
 """Run an experiment: every arm serves every persona with every seed, on several cores."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import NamedTuple
@@ -11,6 +11,7 @@ import numpy as np
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.simulation.process_map import process_map
 from tipbench.recommender.simulation.rollout import Arm, InProcess, Server, Trajectory, roll_out
+from tipbench.recommender.simulation.simulated_prior import with_simulated_prior
 from tipbench.recommender.simulation.user_model import draw_life
 from tipbench.recommender.simulation.world import Persona, World
 
@@ -90,10 +91,11 @@ def simulate(
     plan: Plan, workers: int, progress: Callable[[int], None], open_server: OpenServer | None = None
 ) -> Results:
     """Run a plan, calling `progress` with the number of lives done. Results don't depend on the number of workers."""
+    fitted = replace(plan, arms=tuple(with_simulated_prior(arm, plan.world) for arm in plan.arms))
     units = [_Unit(*unit) for unit in product(range(len(plan.world.personas)), plan.seeds)]
     points = plan.bins + len(plan.stages)
     sums = np.zeros((len(plan.arms), len(plan.world.personas), len(plan.seeds), len(METRICS), points))
-    for done, (unit, found) in enumerate(_run_units(plan, units, workers, open_server or _in_process), 1):
+    for done, (unit, found) in enumerate(_run_units(fitted, units, workers, open_server or _in_process), 1):
         sums[:, unit.persona, plan.seeds.index(unit.seed)] = found
         progress(done)
     return Results(plan, sums)

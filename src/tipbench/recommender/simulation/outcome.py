@@ -8,6 +8,8 @@ import numpy as np
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.simulation.experiment import METRICS, Plan, Results, bin_sizes
 from tipbench.recommender.simulation.rollout import Arm
+from tipbench.recommender.simulation.simulated_prior import recipe
+from tipbench.recommender.simulation.world import World
 from tipbench.statistics.drift import t_quantile
 from tipbench.statistics.planning import units_needed
 
@@ -19,21 +21,25 @@ def plan_data(plan: Plan) -> dict[str, Any]:
     return {
         "simulator": plan.world.simulator,
         "world": {"name": plan.world.name, "digest": plan.world.digest},
-        "arms": [arm_data(arm) for arm in plan.arms],
+        "arms": [arm_data(arm, plan.world) for arm in plan.arms],
         "seeds": {"first": plan.seeds.start, "count": len(plan.seeds)},
         "steps": plan.steps,
         "offered": plan.offered,
     }
 
 
-def arm_data(arm: Arm) -> dict[str, Any]:
-    return {
+def arm_data(arm: Arm, world: World | None = None) -> dict[str, Any]:
+    """Return what an arm is; with a world, also which prior it is simulated with."""
+    found = {
         "name": arm.name,
         "policy": arm.policy.name,
         "feature_version": arm.policy.features.version,
         "parameters": dict(arm.policy.parameters),
         "told": arm.profile,
     }
+    if world and arm.simulated_prior:
+        found["simulated_prior"] = recipe(arm.simulated_prior, world)
+    return found
 
 
 def outcome_data(results: Results) -> dict[str, Any]:

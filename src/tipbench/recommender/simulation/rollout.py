@@ -1,6 +1,7 @@
 """Roll out a policy: it serves one simulated user for a whole life."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -22,6 +23,7 @@ from tipbench.recommender.simulation.user_model import Draws, Life, Outcome
 from tipbench.recommender.simulation.world import Persona, World
 
 ProfileKind = Literal["by-category", "flat"]
+PriorKind = Literal["none", "fitted", "permuted", "turned", "shuffled"]  # docs: simulated_prior.py
 _HOUR_MS = 3_600_000
 
 
@@ -29,13 +31,25 @@ _HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True)
+class SimulatedPrior:
+    """A prior of the simulated world, from users whom a policy has served without a prior."""
+
+    kind: PriorKind
+    served_by: str
+
+
+@dataclass(frozen=True)
 class Arm:
-    """One contender. `luck` distinguishes two arms of one policy: each gets its own random numbers, as two users do."""
+    """One contender. `luck` distinguishes two arms of one policy: each gets its own random numbers, as two users do.
+
+    With a `simulated_prior` it is simulated with a prior of the simulated world instead of its own.
+    """
 
     name: str
     policy: Policy[Any]
     profile: ProfileKind = "by-category"
     luck: str = ""
+    simulated_prior: SimulatedPrior | None = None
 
 
 @dataclass(frozen=True)
@@ -66,13 +80,19 @@ def placebo_of(candidate: Arm, incumbent: Arm) -> Arm | None:
 
     They have the same size and variance, but carry no information. None if there are no new dimensions.
     """
-    features = candidate.policy.features
-    new = [position for position, name in enumerate(features.names) if name not in incumbent.policy.features.names]
-    if not new:
-        return None
+    new = [name for name in candidate.policy.features.names if name not in incumbent.policy.features.names]
+    return with_permuted(candidate, new, f"{candidate.name}-placebo") if new else None
 
-    permuted = Features(f"{features.version}-placebo", features.names, _Permuted(features, tuple(new)))
-    return replace(candidate, name=f"{candidate.name}-placebo", policy=candidate.policy.with_features(permuted))
+
+def with_permuted(arm: Arm, names: Sequence[str], called: str) -> Arm:
+    """Return the arm with these dimensions shuffled among the tips of each request.
+
+    A prior's rewards of tips are filled in later; they are shuffled if the arm has the prior `shuffled`.
+    """
+    features = arm.policy.features
+    permuted = _Permuted(features, tuple(features.names.index(name) for name in names))
+    placebo = Features(f"{features.version}-placebo", features.names, permuted)
+    return replace(arm, name=called, policy=arm.policy.with_features(placebo))
 
 
 def arm(name: str, read_prior: ReadPrior | None = None, world: World | None = None) -> Arm:

@@ -21,7 +21,7 @@ from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
 from tipbench.recommender.prior.interface import PriorRecord
 from tipbench.recommender.simulation.experiment import Plan
-from tipbench.recommender.simulation.gate import DEFAULT_SIZE, FIRST_SEED, gate_arms
+from tipbench.recommender.simulation.gate import DEFAULT_SIZE, FIRST_SEED, Lineup, lineup_of
 from tipbench.recommender.simulation.rollout import Arm, arm
 from tipbench.recommender.simulation.world import World
 from tipbench.statistics.paired import FEWEST
@@ -57,25 +57,28 @@ class SimulationRequest(BaseModel):
 
     def plan(self) -> Plan:
         """Return the plan; raise InvalidInput for a request that is inconsistent or too large."""
-        read_prior = self.priors.__getitem__ if self.priors else None
-        arms = tuple(arm(name, read_prior, self.world) for name in self.arms)
-        if self.kind == "gate":
-            arms = self._gate_arms(arms)
-        if len(set(self.arms)) < len(self.arms):
+        if len(set(self.arms)) < len(self.arms) and self.kind == "run":
             raise InvalidInput(f"name each policy once; given: {', '.join(self.arms)}")
+        arms = self.lineup().arms if self.kind == "gate" else self._named_arms()
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         plan = Plan(self.world, arms, seeds, self.steps, self.offered)
         self._check_size(plan)
         return plan
 
-    def _gate_arms(self, arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
+    def _named_arms(self) -> tuple[Arm, ...]:
+        read_prior = self.priors.__getitem__ if self.priors else None
+        return tuple(arm(name, read_prior, self.world) for name in self.arms)
+
+    def lineup(self) -> Lineup:
+        """Return the arms of a gate; raise InvalidInput if the request is not one for a gate."""
+        arms = self._named_arms()
         if len(arms) != 2:
             raise InvalidInput("a gate needs one candidate and one incumbent")
         if arms[0] == arms[1]:
             raise InvalidInput(f"{self.arms[0]} is both candidate and incumbent; name two policies")
         if self.seeds < FEWEST:
             raise InvalidInput(f"{self.seeds} seeds are too few for a gate; use {FEWEST} or more, 30 are usual")
-        return gate_arms(*arms)
+        return lineup_of(*arms, self.world)
 
     def _check_size(self, plan: Plan) -> None:
         tips = self.world.tips

@@ -47,7 +47,10 @@ def main() -> None:
 def run_request(request: SimulationRequest, workers: int, folder: Path) -> dict[str, Any]:
     results = _simulate(request, workers, folder)
     found = outcome_data(results)
-    return found | ({"gate": as_data(judge(results))} if request.kind == "gate" else {"answer": answer_data(results)})
+    if request.kind == "run":
+        return found | {"answer": answer_data(results)}
+    lineup = request.lineup()
+    return found | {"gate": as_data(judge(results, lineup), results, lineup)}
 
 
 def _simulate(request: SimulationRequest, workers: int, folder: Path) -> Results:

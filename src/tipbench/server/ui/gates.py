@@ -22,9 +22,11 @@ _LETTER = 8.0
 _AXIS = 26.0
 _LEGEND = 24.0
 _RULES = {
-    "least_gain": "over all personas, the lower bound of the gain must be above",
+    "least_gain": "over all personas, the lower bound of the gain over the incumbent and each baseline must be above",
     "least_wins": "share of the personas, except controls, that must be better off",
-    "worst_loss": "no persona’s lower bound may be below minus",
+    "worst_loss": "no persona’s and no stage’s lower bound may be below minus",
+    "least_prior_gain": "the lower bound of what a prior gains over none must be above",
+    "worst_prior_loss": "the same bound for the prior that is to be served may not be below minus",
     "level": "confidence of all bounds",
 }
 
@@ -131,7 +133,8 @@ def router(parts: Parts) -> APIRouter:
 
 
 def reasons_of(gate: Gate) -> Reasons:
-    self_checks = {f"{arm['name']} fails" for arm in gate.plan.arms[2:]}
+    arms = enumerate(str(arm["name"]) for arm in gate.plan.arms)
+    self_checks = {f"{name} fails" for number, name in arms if gate.verdict.role(name, number) == "must fail"}
     return Reasons(
         [one for one in gate.verdict.conditions if one.name not in self_checks],
         [one for one in gate.verdict.conditions if one.name in self_checks],

@@ -1,4 +1,4 @@
-"""The recommender at a glance: the live policy, the last gate, the shadows; and the history of promotions."""
+"""The recommender at a glance: the live policy, the last gate, the shadows; the priors, and all promotions."""
 
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
@@ -10,6 +10,7 @@ from tipbench.core.errors import TipbenchError
 from tipbench.recommender.shadows.statistics import ShadowDay
 from tipbench.server.ui import urls
 from tipbench.server.ui.pages import Parts, page
+from tipbench.server.views.recommender import WITH_PRIORS
 
 MENU = (urls.RECOMMENDER, "Recommender")
 
@@ -42,6 +43,11 @@ def router(parts: Parts) -> APIRouter:
     @pages.get(urls.PROMOTIONS)
     def promotions(request: Request) -> Response:
         return page(request, parts, "promotions.html", history=recommender.promotions.history())
+
+    @pages.get(urls.PRIORS)
+    def priors(request: Request) -> Response:
+        found = recommender.priors.read()
+        return page(request, parts, "priors.html", priors=found, policies=WITH_PRIORS)
 
     @pages.get(urls.SHADOWS)
     def shadows(request: Request) -> Response:

@@ -58,6 +58,13 @@ def router(parts: Parts) -> APIRouter:
         running_ms = 0 if job.started_ms is None or job.ended else round(parts.clock() * 1000) - job.started_ms
         return SimulationView(found, simulations.log(simulation_id), running_ms // 10_000)
 
+    def with_priors() -> list[str]:
+        """Return the policies with priors; none if their store can't be read, which the page of priors tells."""
+        try:
+            return parts.recommender.priors.read().candidates
+        except TipbenchError:
+            return []
+
     def values_of(view: SimulationView, show: str) -> dict[str, Any]:
         is_done = view.found.job.state == "finished"
         outcome = simulations.outcome(view.found.job.id) if is_done else None
@@ -74,7 +81,7 @@ def router(parts: Parts) -> APIRouter:
             simulations=found,
             more=len(found) == _PAGE_SIZE,
             before=before,
-            served=list(SERVED),
+            served=[*SERVED, *with_priors()],
             policies=list(ARM_NAMES),
             usual=_PRESELECTED,
             defaults={name: SimulationAsked.model_fields[name].default for name in _NUMBERS},

@@ -19,8 +19,30 @@ class PersonaGain(RecordPart):
     wins: bool
 
 
+class Score(RecordPart):
+    """What an arm earns per decision, by stage of a life; a margin is half the width of the 95 % interval."""
+
+    name: str
+    means: list[float]
+    margins: list[float]
+
+
+class Scorecard(RecordPart):
+    stages: list[str]
+    arms: list[Score]
+
+
 class Verdict(GateVerdict):
+    """Gates from before version 3 have neither a sentence nor roles nor a scorecard."""
+
     personas: list[PersonaGain]
+    says: str = ""
+    roles: Mapping[str, str] = {}
+    scorecard: Scorecard | None = None
+
+    def role(self, arm: str, number: int) -> str:
+        """Return what an arm is there for; `number` is its index among the arms."""
+        return self.roles.get(arm) or ("candidate", "incumbent", "must fail")[min(number, 2)]
 
 
 class Gate(GateRecord):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from tipbench.core.errors import TipbenchError
 from tipbench.core.paths import signals_folder
 from tipbench.core.settings import Settings
+from tipbench.recommender.policies.catalog import SERVED, prior_of, takes_prior
+from tipbench.recommender.prior.interface import PriorRecord, load_priors
 from tipbench.recommender.promotion.evidence import GateSearch, promotion
 from tipbench.recommender.promotion.interface import Act, live_history
 from tipbench.recommender.shadows.statistics import ShadowStatisticsReader
@@ -16,6 +18,8 @@ from tipbench.server.jobs.simulations import SimulationRunner
 from tipbench.server.views.gates import Gates
 from tipbench.server.views.replays import Replays
 from tipbench.server.views.simulations import Simulations
+
+WITH_PRIORS = tuple(name for name, policy in SERVED.items() if takes_prior(policy))
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,36 @@ class Promotions:
 
 
 @dataclass(frozen=True)
+class StoredPriors:
+    live: str | None  # digest of the live policy's prior
+    records: list[PriorRecord]  # those of the newest decisions first
+    problems: list[str]  # what is wrong with those that can't be read
+
+    @property
+    def candidates(self) -> list[str]:
+        """The policies that could go live with one of them."""
+        return [f"{name}@{one.id}" for one in self.records for name in WITH_PRIORS]
+
+
+class Priors:
+    """The priors in the store of the settings, which is opened only briefly."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def read(self) -> StoredPriors:
+        with closing(open_store(self._settings)) as store:
+            live = live_history(store.promotions.history(), store.promotions.address)[-1]
+            return StoredPriors(prior_of(live), *load_priors(store.priors))
+
+
+@dataclass(frozen=True)
 class RecommenderViews:
     simulations: Simulations
     gates: Gates
     replays: Replays
     promotions: Promotions
+    priors: Priors
     shadows: ShadowStatisticsReader
 
 
@@ -72,5 +101,6 @@ def open_recommender_views(
         gates=Gates(settings.home),
         replays=Replays(settings.home),
         promotions=promotions,
+        priors=Priors(settings),
         shadows=ShadowStatisticsReader(signals_folder(settings.home)),
     )
