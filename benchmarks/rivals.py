@@ -87,14 +87,14 @@ class Peer:
         self.us = 0.0
 
     def choose(self, request: Request, at_ms: int) -> int:
-        features = V3.matrix(request)
-        fill_in(features, request, self._shown, {}, at_ms)
+        rows = V3.rows(request)
+        fill_in(rows, request, self._shown, {}, at_ms)
         focus = [float(request.context.focus_category == name) for name in self._categories]
         offered = (
-            features[:, :DENSE].tolist(),
+            [row[:DENSE] for row in rows],
             [self._categories[one.category] for one in request.candidates],
             [int(one.id.removeprefix("tip-")) for one in request.candidates],
-            [1.0, *features[0, 1:3].tolist(), *focus],
+            [1.0, *rows[0][1:3], *focus],
         )
         position = self._ask("choose", request.event_id, offered)
         self._shown.add(request.candidates[position].category, at_ms)
