@@ -39,11 +39,11 @@ airflow: $(AIRFLOW_VENV)/.ready ## Install Airflow with tipbench, in an environm
 demo: setup ## Collect, judge and compare once, with a real model.
 	@$(BIN)/tipbench demo
 
-test: setup $(AIRFLOW_VENV)/.ready ## Run all tests, on real parts: 8 minutes on two cores, after set-up.
+test: setup $(AIRFLOW_VENV)/.ready ## Run all tests, on real parts: ten minutes on two cores, after set-up.
 	@$(BIN)/python -m tests.integration.real_parts
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder # one more than cores: tests wait a lot
 
-test-fast: $(VENV)/.ready ## Run the tests that need no server, weights, browser or kills: a minute and a half.
+test-fast: $(VENV)/.ready ## Run the tests that need no server, weights, browser or kills: two minutes.
 	$(BIN)/python -m pytest -n 3 --dist worksteal --ignore tests/integration
 
 check: $(VENV)/.ready ## Format, lint, types and layers.

@@ -54,6 +54,15 @@ def progress_flag(command: _Command) -> _Command:
     )(command)
 
 
+def log_flag(command: _Command) -> _Command:
+    return click.option(
+        "--log",
+        type=click.Path(path_type=Path),
+        metavar="FOLDER",
+        help="Folder of the decision log.  [default: that of this machine's service]",
+    )(command)
+
+
 def retry_flag(command: _Command) -> _Command:
     return click.option("--retry-failed", is_flag=True, help="Retry the cells that failed before.")(command)
 

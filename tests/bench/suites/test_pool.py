@@ -3,13 +3,15 @@
 import re
 from collections import Counter
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
 from tipbench.bench.records import Scenario
-from tipbench.bench.suites.load import built_in_prefixes, built_in_suites, load_suite, pool_of
+from tipbench.bench.suites.load import built_in_prefixes, built_in_suites, categories_of, load_suite, pool_of
 from tipbench.bench.suites.suite import Suite
 from tipbench.core.errors import InvalidInput
+from tipbench.core.settings import Settings
 
 MOST_ALIKE = 0.08  # share of common runs of three words
 
@@ -98,3 +100,9 @@ def test_prefixes_are_known_without_loading_suites() -> None:
 def test_it_is_found_by_the_rubric_that_it_shares() -> None:
     assert pool_of(load_suite("tip").rubric.digest) == "tip-pool"
     assert pool_of("another") is None
+
+
+def test_it_has_the_categories_of_the_suite_that_it_is_based_on(tmp_path: Path) -> None:
+    own = built_in_suites()["tip"] / "categories.yaml"
+    assert categories_of("tip-pool", Settings({})) == categories_of("tip", Settings({})) == own
+    assert categories_of(str(tmp_path), Settings({})) is None

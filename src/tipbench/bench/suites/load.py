@@ -34,6 +34,7 @@ from tipbench.core.untrusted import printable
 _RESERVED = ("scenario", "n_tips", "diversity")
 _INHERITED = ("rubric.md", "scenario.md")  # and prompts, from the suite that a suite is based on
 _MAX_CACHED_FILES, _MAX_CACHED_BYTES = 200, 10_000_000  # of a suite
+_CATEGORIES = "categories.yaml"  # what users' tips are about, for the recommender; optional
 _PLACEHOLDER = "suite-name"
 _PREFIX = re.compile(r"^experiment_prefix: (\S+)$", re.MULTILINE)
 _BASED_ON = re.compile(r"^based_on: (\S+)", re.MULTILINE)
@@ -54,12 +55,27 @@ def built_in_prefixes() -> tuple[str, ...]:
 
 def pool_of(rubric_digest: str) -> str | None:
     """Return the built-in suite that has many more scenarios for this rubric, without loading suites; None if none."""
-    suites = built_in_suites()
-    for name, folder in suites.items():
-        base = _BASED_ON.search((folder / "suite.yaml").read_text(encoding="utf-8"))
-        if base and text_digest((suites[base[1]] / "rubric.md").read_text(encoding="utf-8")) == rubric_digest:
+    for name, folder in built_in_suites().items():
+        base = _base_of(folder)
+        if base and text_digest((base / "rubric.md").read_text(encoding="utf-8")) == rubric_digest:
             return name
     return None
+
+
+def categories_of(suite: str, settings: Settings) -> Path | None:
+    """Return the categories of a suite, given by name or folder, or of the one that it is based on; None if none."""
+    folder = {**registered_suites(settings), **built_in_suites()}.get(suite, Path(suite))
+    folders = (folder, _base_of(folder))
+    return next((found for one in folders if one and (found := one / _CATEGORIES).is_file()), None)
+
+
+def _base_of(folder: Path) -> Path | None:
+    """Return the folder of the built-in suite that a suite is based on, without loading either."""
+    try:
+        match = _BASED_ON.search((folder / "suite.yaml").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):  # reported where the suite is loaded
+        return None
+    return built_in_suites().get(match[1]) if match else None
 
 
 def load_suite(name_or_path: str, settings: Settings | None = None) -> Suite:

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from tipbench.cli.console import out
+from tipbench.cli.flags import log_flag
 from tipbench.cli.leaderboard import empty_table
 from tipbench.core.errors import InvalidInput
 from tipbench.core.paths import decisions_folder
@@ -37,12 +38,7 @@ def command() -> None:
     "  tipbench recommend prior fit\n"
     "  tipbench recommend prior fit --log backup/decisions --min-users 30\n"
 )
-@click.option(
-    "--log",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Folder of the decision log.  [default: that of this machine's service]",
-)
+@log_flag
 @click.option(
     "--min-users",
     type=click.IntRange(min=1),

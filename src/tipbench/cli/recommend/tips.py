@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of, row_label
-from tipbench.bench.suites.load import built_in_suites
+from tipbench.bench.judge.export import suite_here
+from tipbench.bench.suites.load import categories_of
 from tipbench.cli.console import bench_of, note
 from tipbench.cli.flags import gather, option_flags
 from tipbench.core.text import counted
@@ -21,8 +22,6 @@ from tipbench.server.views.tips import (
     tips_of,
     with_categories,
 )
-
-_CATEGORIES, _RUBRIC = "categories.yaml", "tip-v1"  # of the suite `tip`
 
 
 @click.command(
@@ -47,7 +46,7 @@ _CATEGORIES, _RUBRIC = "categories.yaml", "tip-v1"  # of the suite `tip`
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="YAML file of your app's categories, each with words that tell a tip's category.  "
-    "[default: those of the suite 'tip', for tips judged by its rubric]",
+    "[default: categories.yaml of the experiment's suite, if it has one]",
 )
 @click.option(
     "--min-composite",
@@ -78,8 +77,11 @@ def command(
         board = leaderboard_of(snapshot, rubric)
         rows = best_row_indices(board, top, model, prompt)
         tips = good_tips(tips_of(bench.store, bench.experiment, board, rows, category), rubric, min_composite)
-    if category is None and (words_file or rubric.name == _RUBRIC):
-        tips = with_categories(tips, load_categories(words_file or built_in_suites()["tip"] / _CATEGORIES))
+        settings = bench.context.settings
+        suite = suite_here(bench.experiment, settings)
+    words = words_file or (categories_of(suite, settings) if suite else None)
+    if category is None and words:
+        tips = with_categories(tips, load_categories(words))
     click.echo(
         json_text([{"candidate": tip.candidate.model_dump(exclude_none=True), "text": tip.text} for tip in tips.tips])
     )

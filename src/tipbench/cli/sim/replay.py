@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from tipbench.cli.console import note
+from tipbench.cli.flags import log_flag
 from tipbench.cli.sim.replay_report import record_line, show_replay
 from tipbench.core.errors import InvalidInput
 from tipbench.core.paths import decisions_folder
@@ -26,12 +27,7 @@ _FAILED = 1
     "Exits with 0 if the candidate earns more, 1 if not or if the log can't tell, 2 if it could not be replayed."
 )
 @click.option("--candidate", required=True, metavar="POLICY", help="Policy that should go live.")
-@click.option(
-    "--log",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Folder of the decision log.  [default: that of this machine's service]",
-)
+@log_flag
 @click.option(
     "--share",
     type=float,

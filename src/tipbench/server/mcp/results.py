@@ -3,6 +3,7 @@
 What they show of an experiment marks it as seen, and the judging tools of the connection leave it out.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -39,12 +40,12 @@ class TextsOf(OfExperiment):
     offset: int = Field(0, ge=0, description="Where to go on: what next_offset said.")
 
 
+@dataclass(frozen=True)
 class ResultTools:
     """The tools over one store; `seen` is shared with the judging tools of the same connection."""
 
-    def __init__(self, views: BenchViews, seen: SeenResults) -> None:
-        self._views = views
-        self._seen = seen
+    views: BenchViews
+    seen: SeenResults
 
     def tools(self) -> list[Tool]:
         return [
@@ -72,7 +73,7 @@ class ResultTools:
         ]
 
     def experiments(self, asked: Experiments) -> Answer:
-        lines = self._views.boards.experiments()
+        lines = self.views.boards.experiments()
         if not lines:
             return {"says": "There is no experiment yet; start_collection makes one.", "experiments": []}
         return {
@@ -82,7 +83,7 @@ class ResultTools:
 
     def leaderboard(self, asked: OfExperiment) -> Answer:
         board = self._board(asked.experiment)
-        self._seen.add(asked.experiment)
+        self.seen.add(asked.experiment)
         answer, step = board.answer.sentences
         return {
             "says": f"{answer} {step}",
@@ -94,8 +95,8 @@ class ResultTools:
     def texts(self, asked: TextsOf) -> Answer:
         self._board(asked.experiment)
         wanted = TextFilter(asked.scenario, asked.model, asked.prompt, offset=asked.offset)
-        page = self._views.boards.texts(asked.experiment).page(wanted)
-        self._seen.add(asked.experiment)
+        page = self.views.boards.texts(asked.experiment).page(wanted)
+        self.seen.add(asked.experiment)
         return {
             "says": f"{page.entries} of {page.total} entries, where rows differ most first. {SEEN_NOW}",
             "scenarios": [_scenario(one) for one in page.scenarios],
@@ -104,7 +105,7 @@ class ResultTools:
 
     def _board(self, experiment: str) -> Leaderboard:
         try:
-            return self._views.boards.leaderboard(experiment)
+            return self.views.boards.leaderboard(experiment)
         except NotFound:
             raise NotFound(f"there is no experiment '{experiment}'; experiments lists them") from None
 
@@ -116,14 +117,14 @@ class ResultTools:
             says = f"{counts}; leaderboard has the answer so far"
         else:
             try:
-                says = self._views.boards.leaderboard(line.name).answer.says
-                self._seen.add(line.name)
+                says = self.views.boards.leaderboard(line.name).answer.says
+                self.seen.add(line.name)
             except StoredDataDamaged as error:
                 says = f"can't be read: {error}"
         return {"experiment": line.name, "says": says}
 
     def _is_open_decision(self, line: ExperimentLine) -> bool:
-        return line.decision and self._views.decisions.get(line.name).round.is_open
+        return line.decision and self.views.decisions.get(line.name).round.is_open
 
 
 def _scenario(found: ScenarioTexts) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The tools that make the bench work: collections, their jobs, and decisions in rounds."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
@@ -59,12 +60,12 @@ def _with_options(model: type[BaseModel]) -> dict[str, Any]:
     return {"type": "object", "properties": {**options, **own}, "additionalProperties": False}
 
 
+@dataclass(frozen=True)
 class RunningTools:
     """The tools over one store; what shows results marks the experiment in `seen`."""
 
-    def __init__(self, views: BenchViews, seen: SeenResults) -> None:
-        self._views = views
-        self._seen = seen
+    views: BenchViews
+    seen: SeenResults
 
     def tools(self) -> list[Tool]:
         return [
@@ -97,12 +98,12 @@ class RunningTools:
         ]
 
     def start_collection(self, asked: StartCollection) -> Answer:
-        options = self._views.requests.validate(asked.model_extra or {})
-        job = self._views.runner.start(options, asked.retry_failed, asked.fresh)
+        options = self.views.requests.validate(asked.model_extra or {})
+        job = self.views.runner.start(options, asked.retry_failed, asked.fresh)
         return {"says": f"Job {job.id} is {job.state}; job with this id says how it is doing.", "job": _job(job)}
 
     def job(self, asked: JobAsked) -> Answer:
-        runner = self._views.runner
+        runner = self.views.runner
         if asked.id is None:
             jobs = runner.jobs(_JOBS)
             says = f"The last {counted(len(jobs), 'job')}." if jobs else "There was no job yet."
@@ -111,13 +112,13 @@ class RunningTools:
         progress = runner.progress(asked.id)
         answer = {"says": _job_sentence(found, progress), "job": _job(found), "progress": _progress(progress)}
         if asked.log:
-            self._seen.add(found.experiment)
+            self.seen.add(found.experiment)
             answer |= {"log": runner.log(asked.id, _LOG_BYTES), "note": SEEN_NOW}
         return answer
 
     def decide(self, asked: Decide) -> Answer:
         rules = DecisionRules(asked.claim, asked.good_enough, asked.budget)
-        decisions = self._views.decisions
+        decisions = self.views.decisions
         if asked.action == "start":
             named = {"experiment": asked.experiment} if asked.experiment else {}
             return self._decision(decisions.start({**(asked.model_extra or {}), **named}, rules), asked.results)
@@ -135,7 +136,7 @@ class RunningTools:
 
     def _found(self, experiment: str) -> DecisionView:
         try:
-            return self._views.decisions.get(experiment)
+            return self.views.decisions.get(experiment)
         except NotFound:
             raise NotFound(
                 f"there is no decision '{experiment}'; experiments lists them, and decide with start begins one"
@@ -153,7 +154,7 @@ class RunningTools:
                 f"{counted(state['judgements'], 'judgement')}{left}. next_items gives judges the next items."
             )
             return {"says": f"{says} {found.problem}".strip(), "decision": counts}
-        self._seen.add(found.experiment)
+        self.seen.add(found.experiment)
         rows = [{"row": row["row"], "state": row["state"], "mean": rounded(row["mean"])} for row in state["rows"]]
         return {
             "says": f"{state['says']} Next: {state['next']}",
