@@ -7,30 +7,31 @@ regression tell a good hour from a good tip. Formulas and rationale: docs/decisi
 import math
 
 from tipbench.recommender.features.interface import Features
-from tipbench.recommender.records import Candidate, Request
+from tipbench.recommender.records import Request
 
 NAMES = ("bias", "hour_sin", "hour_cos", "focus_match", "length", "effort", "recency")
 _LONGEST = 2000
-_LOG_LONGEST = math.log(1 + _LONGEST)
+_LENGTHS = [math.log(1 + length) / math.log(1 + _LONGEST) for length in range(_LONGEST + 1)]  # the feature, by length
 _LARGEST_EFFORT_MIN = 60.0
 _FORGOTTEN_AFTER_H = 24.0
 
 
 def rows(request: Request) -> list[list[float]]:
     angle = math.tau * request.context.hour / 24
-    moment = [1.0, math.sin(angle), math.cos(angle)]
-    focus = request.context.focus_category
-    return [[*moment, *_candidate_features(candidate, focus)] for candidate in request.candidates]
-
-
-def _candidate_features(candidate: Candidate, focus: str | None) -> tuple[float, float, float, float]:
-    since_h = candidate.hours_since_shown
-    return (
-        1.0 if candidate.category == focus else 0.0,
-        math.log(1 + min(candidate.len_chars, _LONGEST)) / _LOG_LONGEST,
-        min((candidate.effort_min or 0.0) / _LARGEST_EFFORT_MIN, 1.0),
-        0.0 if since_h is None else math.exp(-since_h / _FORGOTTEN_AFTER_H),
-    )
+    sine, cosine, focus = math.sin(angle), math.cos(angle), request.context.focus_category
+    lengths, exp = _LENGTHS, math.exp  # every candidate of every request passes here: no calls but the exponential
+    return [
+        [
+            1.0,
+            sine,
+            cosine,
+            1.0 if candidate.category == focus else 0.0,
+            lengths[candidate.len_chars] if candidate.len_chars < _LONGEST else 1.0,
+            effort / _LARGEST_EFFORT_MIN if (effort := candidate.effort_min or 0.0) < _LARGEST_EFFORT_MIN else 1.0,
+            0.0 if (since_h := candidate.hours_since_shown) is None else exp(-since_h / _FORGOTTEN_AFTER_H),
+        ]
+        for candidate in request.candidates
+    ]
 
 
 V1 = Features("v1", NAMES, rows)

@@ -22,7 +22,8 @@ _SHRINKAGE = 5.0
 _SHRINKAGE_OF_HOURS = 3.0
 _LOG_DWELL = math.log(1 + LONGEST_DWELL_S)
 _NEUTRAL_DWELL_S = math.sqrt(1 + LONGEST_DWELL_S) - 1  # 23.5 s, which maps to 0 on the log scale
-_LOG_VOLUME = math.log(1 + 1000.0)
+_LARGE_VOLUME = 1000.0
+_LOG_VOLUME = math.log(1 + _LARGE_VOLUME)
 _NEVER_SHOWN = CategoryProfile(shown=0.0, completed=0.0, dismissed=0.0, mean_dwell_s=0.0, hour_sin=0.0, hour_cos=0.0)
 _ProfileFeatures = tuple[float, ...]
 
@@ -31,7 +32,7 @@ def rows(request: Request) -> list[list[float]]:
     found = v1.rows(request)
     by_category = profile_features(request)
     for row, candidate in zip(found, request.candidates, strict=True):
-        row.extend(by_category[candidate.category])
+        row += by_category[candidate.category]
     return found
 
 
@@ -70,33 +71,24 @@ class _Usual(NamedTuple):
 
 
 def _usual(entries: Iterable[CategoryProfile]) -> _Usual:
-    completion, dismissal, dwell_s = _Mean(_USUAL_RATE), _Mean(_USUAL_RATE), _Mean(_NEUTRAL_DWELL_S)
+    """Return the means; each starts with five pseudo-observations of what is usual."""
+    completed = dismissed = _SHRINKAGE * _USUAL_RATE
+    dwelt_s = _SHRINKAGE * _NEUTRAL_DWELL_S
+    shown_completed = shown_dismissed = shown_dwelt = _SHRINKAGE
     for entry in entries:
-        if entry.shown is None:
+        shown = entry.shown
+        if shown is None:
             continue
-        if entry.completed is not None:
-            completion.add(entry.completed, entry.shown)
-        if entry.dismissed is not None:
-            dismissal.add(entry.dismissed, entry.shown)
-        if entry.mean_dwell_s is not None:
-            dwell_s.add(entry.shown * min(entry.mean_dwell_s, LONGEST_DWELL_S), entry.shown)
-    return _Usual(completion.value, dismissal.value, dwell_s.value)
-
-
-class _Mean:
-    """A mean that starts with five pseudo-observations of the usual value."""
-
-    def __init__(self, usual: float) -> None:
-        self._total = _SHRINKAGE * usual
-        self._count = _SHRINKAGE
-
-    def add(self, total: float, count: float) -> None:
-        self._total += total
-        self._count += count
-
-    @property
-    def value(self) -> float:
-        return self._total / self._count
+        if (value := entry.completed) is not None:
+            completed += value
+            shown_completed += shown
+        if (value := entry.dismissed) is not None:
+            dismissed += value
+            shown_dismissed += shown
+        if (value := entry.mean_dwell_s) is not None:
+            dwelt_s += shown * (value if value < LONGEST_DWELL_S else LONGEST_DWELL_S)
+            shown_dwelt += shown
+    return _Usual(completed / shown_completed, dismissed / shown_dismissed, dwelt_s / shown_dwelt)
 
 
 def _category_features(
@@ -104,20 +96,20 @@ def _category_features(
 ) -> _ProfileFeatures:
     """Return the dimensions of one category; `flat` fills in for what is unknown about it."""
     completion, dismissal, dwell, alignment, volume = flat
-    if entry.shown is not None:
-        count = entry.shown + _SHRINKAGE
-        volume = _volume(entry.shown)
-        if entry.completed is not None:
-            completion = _clip(2 * (entry.completed + _SHRINKAGE * usual.completion) / count - 1)
-        if entry.dismissed is not None:
-            dismissal = _clip(2 * (entry.dismissed + _SHRINKAGE * usual.dismissal) / count - 1)
-        if entry.mean_dwell_s is not None:
-            dwell_sum_s = entry.shown * min(entry.mean_dwell_s, LONGEST_DWELL_S)
+    shown, completed = entry.shown, entry.completed
+    if shown is not None:
+        count = shown + _SHRINKAGE
+        volume = _volume(shown)
+        if completed is not None:
+            completion = _clip(2 * (completed + _SHRINKAGE * usual.completion) / count - 1)
+        if (dismissed := entry.dismissed) is not None:
+            dismissal = _clip(2 * (dismissed + _SHRINKAGE * usual.dismissal) / count - 1)
+        if (mean_s := entry.mean_dwell_s) is not None:
+            dwell_sum_s = shown * (mean_s if mean_s < LONGEST_DWELL_S else LONGEST_DWELL_S)
             dwell = _dwell((dwell_sum_s + _SHRINKAGE * usual.dwell_s) / count)
-    if entry.hour_sin is not None and entry.hour_cos is not None and entry.completed is not None:
+    if (hour_sin := entry.hour_sin) is not None and (hour_cos := entry.hour_cos) is not None and completed is not None:
         sine, cosine = now
-        projection = entry.hour_sin * sine + entry.hour_cos * cosine
-        alignment = _clip(projection / (entry.completed + _SHRINKAGE_OF_HOURS))
+        alignment = _clip((hour_sin * sine + hour_cos * cosine) / (completed + _SHRINKAGE_OF_HOURS))
     return completion, dismissal, dwell, alignment, volume
 
 
@@ -126,15 +118,15 @@ def _centred(rate: float | None) -> float:
 
 
 def _dwell(mean_s: float) -> float:
-    return 2 * math.log(1 + min(mean_s, LONGEST_DWELL_S)) / _LOG_DWELL - 1
+    return 2 * math.log(1 + mean_s) / _LOG_DWELL - 1 if mean_s < LONGEST_DWELL_S else 1.0
 
 
 def _volume(shown: float) -> float:
-    return 2 * min(1.0, math.log(1 + shown) / _LOG_VOLUME) - 1
+    return 2 * math.log(1 + shown) / _LOG_VOLUME - 1 if shown < _LARGE_VOLUME else 1.0
 
 
 def _clip(value: float) -> float:
-    return max(-1.0, min(1.0, value))
+    return -1.0 if value < -1.0 else min(value, 1.0)
 
 
 V2 = Features("v2", NAMES, rows)
