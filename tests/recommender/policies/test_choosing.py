@@ -15,14 +15,14 @@ scores_of_any_kind = st.lists(st.floats(-100, 100), min_size=1, max_size=200).ma
 
 @given(scores=scores_of_any_kind, epsilon=st.floats(0, 1))
 def test_propensities_sum_to_one(scores: np.ndarray, epsilon: float) -> None:
-    propensities = epsilon_greedy_propensities(scores, epsilon)
+    propensities = np.array(epsilon_greedy_propensities(scores.tolist(), epsilon))
     assert abs(propensities.sum() - 1) < 1e-12
     assert (propensities >= epsilon / len(scores)).all()
     assert propensities[scores.argmax()] == propensities.max()
 
 
 def test_the_best_share_what_the_best_gets() -> None:
-    found = epsilon_greedy_propensities(np.array([0.1, 0.7, 0.7 - 1e-12, 0.2]), 0.2)
+    found = epsilon_greedy_propensities([0.1, 0.7, 0.7 - 1e-12, 0.2], 0.2)
     np.testing.assert_allclose(found, [0.05, 0.45, 0.45, 0.05])
 
 
@@ -48,7 +48,7 @@ def test_100000_choices_are_as_frequent_as_they_are_likely(scores: np.ndarray, e
     generator = np.random.default_rng(20)
     features = np.zeros((len(scores), 1))
     places = [draw_choice(scores, epsilon, features, generator).position for _ in range(100_000)]
-    likely = epsilon_greedy_propensities(scores, epsilon)
+    likely = np.array(epsilon_greedy_propensities(scores.tolist(), epsilon))
     counts = np.bincount(places, minlength=len(scores))
     assert counts[likely == 0].sum() == 0
     assert chisquare(counts[likely > 0], likely[likely > 0] * 100_000).pvalue > 0.001

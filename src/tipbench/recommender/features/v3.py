@@ -107,10 +107,11 @@ def fill_in(
     slots = []
     for row in rows:
         category = row[CATEGORY]
-        if category not in found:
+        known = found.get(category)
+        if known is None:
             slot = shown.slot(category)
-            found[category] = slot, shown.tiredness(slot, at_ms)
-        slot, row[_TIREDNESS] = found[category]
+            known = found[category] = slot, shown.tiredness(slot, at_ms)
+        slot, row[_TIREDNESS] = known
         slots.append(slot)
     if tips:
         for row, candidate in zip(rows, request.candidates, strict=True):

@@ -1,8 +1,10 @@
 """What policies share: from scores to a choice, random numbers of an event, and the counts in every state."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping
 from hashlib import blake2b
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -17,18 +19,18 @@ _ONE = 1 << 53
 
 def draw_choice(scores: Floats, epsilon: float, features: Floats, generator: Generator) -> Choice:
     """Draw one of the best candidates, or with probability ε any candidate; uniformly in both cases."""
-    propensities = epsilon_greedy_propensities(scores, epsilon)
-    cumulative = propensities.cumsum()
-    position = int(cumulative.searchsorted(generator.random() * cumulative[-1], side="right"))
-    return Choice(position, scores, propensities, epsilon, features)
+    propensities = epsilon_greedy_propensities(scores.tolist(), epsilon)
+    cumulative = list(accumulate(propensities))
+    position = bisect_right(cumulative, generator.random() * cumulative[-1])
+    return Choice(position, scores, np.array(propensities), epsilon, features)
 
 
-def epsilon_greedy_propensities(scores: Floats, epsilon: float) -> Floats:
+def epsilon_greedy_propensities(scores: list[float], epsilon: float) -> list[float]:
     """Return the exact propensities. Scores that are equal up to rounding are tied."""
-    best = scores >= scores.max() - _TIE
-    propensities: Floats = best * ((1 - epsilon) / np.count_nonzero(best))
-    propensities += epsilon / len(scores)
-    return propensities
+    least, by_chance = max(scores) - _TIE, epsilon / len(scores)
+    best = [score >= least for score in scores]
+    of_best = (1 - epsilon) / sum(best) + by_chance
+    return [of_best if is_best else by_chance for is_best in best]
 
 
 class EventRng:

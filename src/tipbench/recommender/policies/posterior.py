@@ -33,14 +33,12 @@ class Posterior(NamedTuple):
 
     def rewards(self, features: Floats, slots: list[int]) -> tuple[Floats, Floats]:
         """Return the expected reward of each row, and its variance in units of the noise."""
-        slots_of_rows = np.array(slots)
-        shift = self.shift.take(slots_of_rows, axis=0)
+        of_rows = np.array(slots)
+        shift = self.shift.take(of_rows, axis=0)
         apart = features - shift[:, :DENSE]
-        covariance = np.linalg.inv(self.precision[:, :DENSE])
-        spread = apart @ covariance
+        spread = apart @ np.linalg.inv(self.precision[:, :DENSE])
         means: Floats = spread @ self.precision[:, DENSE] + shift[:, DENSE]
-        spread *= apart
-        variances: Floats = np.add.reduce(spread, axis=1) + self.intercept_variance.take(slots_of_rows)
+        variances: Floats = np.vecdot(spread, apart) + self.intercept_variance.take(of_rows)
         return means, variances
 
     def coefficients(self) -> tuple[Floats, Floats]:
@@ -64,16 +62,18 @@ class WeightedSums:
         self.sums: Floats = np.zeros((DENSE + _SLOTS, DENSE + 1))
 
     def learn(self, seen: Floats, reward: float, at_ms: int) -> None:
-        weight = 1.0
-        if at_ms > self.at_ms:
+        row = seen.copy()
+        row[CATEGORY] = reward  # both are last
+        products = row[:DENSE, None] * row  # in this order it stays symmetric to the bit
+        if at_ms >= self.at_ms:
             self.sums *= remembered(at_ms - self.at_ms)
             self.at_ms = at_ms
         else:
             weight = remembered(self.at_ms - at_ms)
-        row = seen.copy()
-        row[CATEGORY] = reward  # both are last
-        self.sums[:DENSE] += weight * (row[:DENSE, None] * row)  # in this order it stays symmetric to the bit
-        self.sums[DENSE + self.shown.slot(float(seen[CATEGORY]))] += weight * row
+            products *= weight
+            row *= weight
+        self.sums[:DENSE] += products
+        self.sums[DENSE + self.shown.slot(float(seen[CATEGORY]))] += row
         self.n += 1
         self.reward_sum += reward
 

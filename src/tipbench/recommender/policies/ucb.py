@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tipbench.recommender.features.interface import Features, Floats
+from tipbench.recommender.features.interface import Features, Floats, matrix_of
 from tipbench.recommender.features.v3 import DENSE, V3, fill_in
 from tipbench.recommender.policies.choosing import draw_choice
 from tipbench.recommender.policies.egreedy import Decay
@@ -53,9 +53,9 @@ class Ucb:
     def choose(self, state: WeightedSums, request: Request, generator: Generator, at_ms: int) -> Choice:
         rows = self.features.rows(request)
         slots = fill_in(rows, request, state.shown, self.prior.tips, at_ms)
-        features = np.array(rows)
+        features = matrix_of(rows)
         means, variances = state.posterior(self.prior, at_ms).rewards(features[:, :DENSE], slots)
-        scores = means + self.sds * np.sqrt(self.prior.noise * variances) if self.sds else means
+        scores = means + np.sqrt(self.sds**2 * self.prior.noise * variances) if self.sds else means
         return draw_choice(scores, self.epsilon(state), features, generator)
 
     def show(self, state: WeightedSums, category: str, at_ms: int) -> None:

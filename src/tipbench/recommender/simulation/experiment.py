@@ -51,7 +51,7 @@ class Plan:
         return len(self.arms) * self.lives * self.steps
 
 
-class _Unit(NamedTuple):
+class Unit(NamedTuple):
     """One life, served by all arms."""
 
     persona: int
@@ -92,7 +92,7 @@ def simulate(
 ) -> Results:
     """Run a plan, calling `progress` with the number of lives done. Results don't depend on the number of workers."""
     fitted = replace(plan, arms=tuple(with_simulated_prior(arm, plan.world) for arm in plan.arms))
-    units = [_Unit(*unit) for unit in product(range(len(plan.world.personas)), plan.seeds)]
+    units = [Unit(*unit) for unit in product(range(len(plan.world.personas)), plan.seeds)]
     points = plan.bins + len(plan.stages)
     sums = np.zeros((len(plan.arms), len(plan.world.personas), len(plan.seeds), len(METRICS), points))
     for done, (unit, found) in enumerate(_run_units(fitted, units, workers, open_server or _in_process), 1):
@@ -102,8 +102,8 @@ def simulate(
 
 
 def _run_units(
-    plan: Plan, units: Sequence[_Unit], workers: int, open_server: OpenServer
-) -> Iterator[tuple[_Unit, Floats]]:
+    plan: Plan, units: Sequence[Unit], workers: int, open_server: OpenServer
+) -> Iterator[tuple[Unit, Floats]]:
     run_unit = partial(_run_unit, plan, open_server=open_server)
     if workers == 1:
         return zip(units, map(run_unit, units), strict=True)
@@ -114,15 +114,20 @@ def _in_process(arm: Arm) -> Server:
     return InProcess(arm.policy)
 
 
-def _run_unit(plan: Plan, unit: _Unit, open_server: OpenServer) -> Floats:
+def _run_unit(plan: Plan, unit: Unit, open_server: OpenServer) -> Floats:
     persona: Persona = plan.world.personas[unit.persona]
     draws = draw_life(plan.world, persona, unit.seed, plan.steps, plan.offered)
     trajectories = (roll_out(plan.world, persona, unit.seed, draws, arm, open_server(arm)) for arm in plan.arms)
-    return np.array([_sum_bins(trajectory, plan) for trajectory in trajectories])
+    return np.array([sum_bins(_values(trajectory), plan) for trajectory in trajectories])
 
 
-def _sum_bins(trajectory: Trajectory, plan: Plan) -> Floats:
-    values = np.array([trajectory.rewards, trajectory.completed, trajectory.dismissed, trajectory.regrets])
+def _values(trajectory: Trajectory) -> Floats:
+    """Return the metrics of each step."""
+    return np.array([trajectory.rewards, trajectory.completed, trajectory.dismissed, trajectory.regrets])
+
+
+def sum_bins(values: Floats, plan: Plan) -> Floats:
+    """Sum the metrics of each step over bins, and then over stages."""
     starts = (_bin_starts(plan), [stage.start for stage in plan.stages])
     return np.concatenate([np.add.reduceat(values, parts, axis=1) for parts in starts], axis=1)
 

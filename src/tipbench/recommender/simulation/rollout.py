@@ -53,7 +53,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class _Permuted:
+class PermutedRows:
     """Computes rows of features in which some dimensions are shuffled among the candidates."""
 
     features: Features
@@ -90,7 +90,7 @@ def with_permuted(arm: Arm, names: Sequence[str], called: str) -> Arm:
     A prior's rewards of tips are filled in later; they are shuffled if the arm has the prior `shuffled`.
     """
     features = arm.policy.features
-    permuted = _Permuted(features, tuple(features.names.index(name) for name in names))
+    permuted = PermutedRows(features, tuple(features.names.index(name) for name in names))
     placebo = Features(f"{features.version}-placebo", features.names, permuted)
     return replace(arm, name=called, policy=arm.policy.with_features(placebo))
 

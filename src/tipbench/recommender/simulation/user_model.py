@@ -189,7 +189,7 @@ class Life:
         self._steps = steps
         self._parts = self._lasting_parts(categories)
         self._lasting: Floats = sum(self._parts.values(), np.array(user.base))
-        self._fixed = self._lasting + user.moods * np.take_along_axis(
+        self.fixed = self._lasting + user.moods * np.take_along_axis(
             draws.moods, draws.tips.category[draws.offered], axis=1
         )
         self._tiredness = [0.0] * len(categories)
@@ -213,7 +213,7 @@ class Life:
         tip, now = self._offered[step][position], self._hours[step]
         if self._user.fatigue:
             self._tire(step, now)
-        outcome = self._outcome(step, float(self._fixed[step, position] + self._varying[step, position]))
+        outcome = self._outcome(step, float(self.fixed[step, position] + self._varying[step, position]))
         self._tiredness[self._categories[tip]] += 1.0
         self._shown_at[tip] = now
         self._chosen[step] = position
