@@ -144,7 +144,7 @@ class _OpenLife(Life):
     def rewards(self, chosen: list[int]) -> Floats:
         for step, place in enumerate(chosen):
             self.show(step, place)
-        utilities = (self._fixed + self._varying).tolist()
+        utilities = (self.fixed + self._varying).tolist()
         return np.array([[self._outcome(step, one).reward for one in row] for step, row in enumerate(utilities)])
 
 

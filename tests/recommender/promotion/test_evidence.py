@@ -231,6 +231,7 @@ def test_a_replay_that_speaks_against_it_refuses(promote: Promote, home: Path) -
     assert promote().act.replay == passed
     failed = held_replay(home, "failed")
     held_replay(home, "thin")
+    held_replay(home, "undecided")
     told = f"the replay {failed} .* speaks against egreedy/v2: by DR .* tipbench sim replay --candidate egreedy/v2$"
     with pytest.raises(PromotionRefused, match=told):
         promote()
@@ -238,9 +239,10 @@ def test_a_replay_that_speaks_against_it_refuses(promote: Promote, home: Path) -
     assert promote().act.replay == again
 
 
-def test_one_that_could_tell_nothing_does_not_count(promote: Promote, home: Path) -> None:
+@pytest.mark.parametrize("status", ["thin", "undecided"])
+def test_one_that_could_tell_nothing_does_not_count(promote: Promote, home: Path, status: str) -> None:
     held_gate(home)
-    held_replay(home, "thin")
+    held_replay(home, status)
     assert promote().act.replay is None
 
 

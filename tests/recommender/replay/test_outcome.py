@@ -36,8 +36,8 @@ def test_version_2_passes_on_a_log_of_chance(log: Path) -> None:
         assert of["gain"]["margin"] > 0
 
 
-def test_one_that_sees_nothing_of_what_matters_fails(log: Path) -> None:
-    assert run_replay(log, "egreedy", 0.5).verdict.status == "failed"
+def test_one_that_sees_nothing_of_what_matters_does_not_pass(log: Path) -> None:
+    assert run_replay(log, "egreedy", 0.5).verdict.status == "undecided"
 
 
 def test_the_same_log_gives_the_same_bytes(log: Path) -> None:

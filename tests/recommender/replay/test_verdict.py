@@ -29,19 +29,23 @@ def verdict(asked: float, gain: float, users: int = 20, decisions: int = 600) ->
 def test_a_candidate_that_earns_more_passes() -> None:
     said = verdict(asked=0.9, gain=0.5)
     assert said.passed
-    assert said.reason.startswith(f"by {DR} the candidate's gain per decision over what was served is +0.")
-    assert "the lower end must be above 0" in said.reason
+    assert said.reason.startswith(
+        f"the candidate would have earned more: by {DR} the candidate's gain per decision over what was served is +0."
+    )
 
 
-@pytest.mark.parametrize("gain", [0.0, -0.5])
-def test_one_that_does_not_fails(gain: float) -> None:
-    assert verdict(asked=0.9, gain=gain).status == "failed"
-
-
-def test_one_that_may_earn_less_fails_although_it_seems_to_earn_more() -> None:
-    said = verdict(asked=0.9, gain=0.04)
+def test_one_that_earns_less_fails() -> None:
+    said = verdict(asked=0.9, gain=-0.5)
     assert said.status == "failed"
-    assert f"by {DR} the candidate's gain per decision over what was served is +0.0" in said.reason
+    assert said.reason.startswith("the candidate would have earned less: ")
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.04])
+def test_one_that_may_earn_more_or_less_is_undecided(gain: float) -> None:
+    said = verdict(asked=0.9, gain=gain)
+    assert said.status == "undecided"
+    assert not said.passed
+    assert said.reason.startswith("the log can't tell whether the candidate earns more or less: ")
 
 
 def test_one_that_earns_more_by_too_little_evidence_is_too_thin() -> None:

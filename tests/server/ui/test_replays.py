@@ -15,7 +15,8 @@ from tipbench.server.ui import urls
     [
         ("passed", "Passed", "A promotion by a gate names it as well."),
         ("failed", "Not passed", "It blocks a promotion"),
-        ("thin", "Too thin", "So it says nothing and blocks nothing."),
+        ("undecided", "Undecided", "So it speaks neither for the candidate nor against it, and blocks nothing."),
+        ("thin", "Too thin", "So it speaks neither for the candidate nor against it, and blocks nothing."),
     ],
 )
 def test_a_verdict_and_what_follows_from_it(home: Path, status: str, head: str, then: str) -> None:

@@ -13,6 +13,7 @@ from tipbench.recommender.replay.verdict import basis, estimate_text
 _HEADS = {
     "passed": ("PASSED", "bold green"),
     "failed": ("NOT PASSED", "bold red"),
+    "undecided": ("UNDECIDED", "bold yellow"),
     "thin": ("TOO THIN", "bold yellow"),
 }
 

@@ -192,7 +192,11 @@ def size_problems(first_seed: int, seeds: int, steps: int, offered: int) -> list
 
 def last_replay(newest_first: Sequence[ReplayRecord], candidate: Mapping[str, Any]) -> ReplayRecord | None:
     """Return the newest decisive replay of this candidate, if any; raise PromotionRefused if it speaks against it."""
-    decisive = (replay for replay in newest_first if replay.candidate == candidate and replay.verdict.status != "thin")
+    decisive = (
+        replay
+        for replay in newest_first
+        if replay.candidate == candidate and replay.verdict.status in ("passed", "failed")
+    )
     replay = next(decisive, None)
     if replay and replay.verdict.status == "failed":
         raise PromotionRefused(

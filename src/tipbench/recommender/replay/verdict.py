@@ -14,7 +14,7 @@ from tipbench.recommender.features.v2 import V2
 from tipbench.recommender.features.v3 import V3
 from tipbench.recommender.replay.evaluation import DR, Estimated, Evaluation
 
-Status = Literal["passed", "failed", "thin"]
+Status = Literal["passed", "failed", "undecided", "thin"]
 DECIDES = DR
 _LEFT_OUT = {
     "no_chance": "gave some candidates no chance, as LinUCB does",
@@ -77,12 +77,15 @@ def _verdict(found: Estimated, decisions: int, rules: Rules) -> Verdict:
         )
     gain = found.gains[DECIDES]
     low, high = gain.interval
-    passed = low > 0
-    return Verdict(
-        "passed" if passed else "failed",
+    found_gain = (
         f"by {DECIDES} the candidate's gain per decision over what was served is {gain.value:+.4f}, {low:+.4f} "
-        f"to {high:+.4f} with 95 % confidence; the lower end must be above 0",
+        f"to {high:+.4f} with 95 % confidence"
     )
+    if low > 0:
+        return Verdict("passed", f"the candidate would have earned more: {found_gain}")
+    if high < 0:
+        return Verdict("failed", f"the candidate would have earned less: {found_gain}")
+    return Verdict("undecided", f"the log can't tell whether the candidate earns more or less: {found_gain}")
 
 
 def _rounded(decisions: float) -> str:
