@@ -26,6 +26,7 @@ _LARGE_VOLUME = 1000.0
 _LOG_VOLUME = math.log(1 + _LARGE_VOLUME)
 _NEVER_SHOWN = CategoryProfile(shown=0.0, completed=0.0, dismissed=0.0, mean_dwell_s=0.0, hour_sin=0.0, hour_cos=0.0)
 _ProfileFeatures = tuple[float, ...]
+_log = math.log
 
 
 def rows(request: Request) -> list[list[float]]:
@@ -41,9 +42,8 @@ def profile_features(request: Request) -> dict[str, _ProfileFeatures]:
     profile, offered = request.profile_features, {candidate.category for candidate in request.candidates}
     if profile is None:
         return dict.fromkeys(offered, _NEUTRALS)
-    angle = math.tau * request.context.hour / 24
+    angle, known = math.tau * request.context.hour / 24, profile.categories
     flat = _flat_features(profile, angle)
-    known = profile.categories
     if not known:
         return dict.fromkeys(offered, flat)
     usual, now = _usual(known.values()), (math.sin(angle), math.cos(angle))
@@ -94,23 +94,31 @@ def _usual(entries: Iterable[CategoryProfile]) -> _Usual:
 def _category_features(
     entry: CategoryProfile, usual: _Usual, now: tuple[float, float], flat: _ProfileFeatures
 ) -> _ProfileFeatures:
-    """Return the dimensions of one category; `flat` fills in for what is unknown about it."""
+    """Return the dimensions of one category; `flat` fills in for what is unknown about it.
+
+    Every category of every request passes here, so what is short is written out instead of called.
+    """
     completion, dismissal, dwell, alignment, volume = flat
     shown, completed = entry.shown, entry.completed
     if shown is not None:
         count = shown + _SHRINKAGE
-        volume = _volume(shown)
+        volume = 2 * _log(1 + shown) / _LOG_VOLUME - 1 if shown < _LARGE_VOLUME else 1.0
         if completed is not None:
-            completion = _clip(2 * (completed + _SHRINKAGE * usual.completion) / count - 1)
+            completion = 2 * (completed + _SHRINKAGE * usual.completion) / count - 1
         if (dismissed := entry.dismissed) is not None:
-            dismissal = _clip(2 * (dismissed + _SHRINKAGE * usual.dismissal) / count - 1)
+            dismissal = 2 * (dismissed + _SHRINKAGE * usual.dismissal) / count - 1
         if (mean_s := entry.mean_dwell_s) is not None:
             dwell_sum_s = shown * (mean_s if mean_s < LONGEST_DWELL_S else LONGEST_DWELL_S)
-            dwell = _dwell((dwell_sum_s + _SHRINKAGE * usual.dwell_s) / count)
+            dwell = 2 * _log(1 + (dwell_sum_s + _SHRINKAGE * usual.dwell_s) / count) / _LOG_DWELL - 1
     if (hour_sin := entry.hour_sin) is not None and (hour_cos := entry.hour_cos) is not None and completed is not None:
-        sine, cosine = now
-        alignment = _clip((hour_sin * sine + hour_cos * cosine) / (completed + _SHRINKAGE_OF_HOURS))
-    return completion, dismissal, dwell, alignment, volume
+        alignment = (hour_sin * now[0] + hour_cos * now[1]) / (completed + _SHRINKAGE_OF_HOURS)
+    return (
+        completion if -1.0 <= completion <= 1.0 else _clip(completion),
+        dismissal if -1.0 <= dismissal <= 1.0 else _clip(dismissal),
+        dwell if dwell <= 1.0 else 1.0,
+        alignment if -1.0 <= alignment <= 1.0 else _clip(alignment),
+        volume,
+    )
 
 
 def _centred(rate: float | None) -> float:
