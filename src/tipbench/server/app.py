@@ -22,6 +22,7 @@ from tipbench.server.ui.routers import routers as page_routers
 from tipbench.server.ui.static_files import PanelFiles
 from tipbench.server.views.bench import new_id, open_bench_views
 from tipbench.server.views.recommender import open_recommender_views
+from tipbench.web.api_docs import DOCS_FILES, docs_router
 from tipbench.web.authentication import Access, csrf_token
 from tipbench.web.errors import ERROR_RESPONSES, JsonAnswer
 from tipbench.web.hosts import allowed_hosts
@@ -35,10 +36,11 @@ RULES = PathRules(
     judges=("/", LOGOUT, "/judging/*", "/api/judging/*", MCP),
     forms=("/judging", LOGOUT),
     foreign=("/mlflow/*",),
-    static=("/static/*", "/mlflow/static-files/*"),
+    static=("/static/*", DOCS_FILES, "/mlflow/static-files/*"),
     policies={"/mlflow/*": PAGES_POLICY},
     body_limits=dict.fromkeys(("/api/judging/batches/*/scores", "/api/judging/callback/*", "/mlflow/*"), 50_000_000),
 )
+_OPENAPI = "/api/openapi.json"
 _API = (
     "Everything under /api requires 'Authorization: Bearer TOKEN'. All errors have the same form: "
     '{"error": {"code", "message", "problems"}}.'
@@ -73,7 +75,7 @@ def admin_server(
         title="tipbench",
         version=__version__,
         description=_API,
-        openapi_url="/api/openapi.json",
+        openapi_url=_OPENAPI,
         docs_url=None,
         redoc_url=None,
         default_response_class=JsonAnswer,
@@ -97,6 +99,7 @@ def admin_server(
         address=address,
         clock=clock,
     )
+    app.include_router(docs_router("tipbench", _OPENAPI))
     app.include_router(login_router(access, render_login))
     for router in page_routers(parts):
         app.include_router(router)

@@ -31,16 +31,18 @@ def app(monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
     asyncio.run(lived(made))
 
 
-def test_without_the_key_nothing_but_health_answers(app: FastAPI) -> None:
+def test_without_the_key_nothing_but_health_and_the_empty_page_of_docs_answers(app: FastAPI) -> None:
     call = Caller(app)
     document = json.loads(call("GET", "/openapi.json", GOOD).body)
     for path, operations in document["paths"].items():
         for method in operations:
             status = call(method.upper(), path.replace("{user_id}", "u1")).status
             assert status == (200 if path == "/health" else 401), path
-    for path in ("/openapi.json", "/docs", "/redoc", "/nothing"):
+    for path in ("/openapi.json", "/redoc", "/nothing"):
         assert call("GET", path).status == 401
-    assert call("GET", "/docs", GOOD).status == 404
+    assert "/score" not in call("GET", "/docs").body.decode()
+    for name, status in (("docs.js", 200), ("swagger-ui-bundle.js", 200), ("../app.py", 400), ("key", 404)):
+        assert call("GET", f"/docs/files/{name}").status == status
 
 
 def test_the_document_names_every_endpoint_and_its_errors(app: FastAPI) -> None:

@@ -22,6 +22,7 @@ from tipbench.recommender.service import health, reward, score, shadows, users
 from tipbench.recommender.service.answers import Parts
 from tipbench.recommender.shadows.runner import check_names, open_shadows
 from tipbench.recommender.store.moving import check_not_left_behind, open_store
+from tipbench.web.api_docs import DOCS, DOCS_FILES, docs_router
 from tipbench.web.attempts import AttemptLimiter
 from tipbench.web.authentication import KeyAccess
 from tipbench.web.errors import JsonAnswer, error_responses
@@ -30,12 +31,12 @@ from tipbench.web.middleware import install_middleware
 from tipbench.web.paths import PathRules
 from tipbench.web.service_key import ServiceKey
 
-RULES = PathRules(open=("/health",))
+RULES = PathRules(open=("/health", f"{DOCS}/*"), static=(DOCS_FILES,))
 _KEY = "TIPBENCH_SERVING_KEY"
 # Only for the OpenAPI document; the middleware authenticates.
 _BEARER = HTTPBearer(auto_error=False, description="The service's key.")
 _API = (
-    "Everything but /health requires 'Authorization: Bearer KEY'. All errors have the same form: "
+    "Everything but /health and /docs requires 'Authorization: Bearer KEY'. All errors have the same form: "
     '{"error": {"code", "message", "problems"}}.'
 )
 _ERRORS = error_responses(
@@ -128,6 +129,7 @@ def wanted_shadows(settings: Settings, named: Sequence[str]) -> list[str]:
 
 def _add_routes(app: FastAPI, parts: Parts, responses: dict[int | str, dict[str, Any]]) -> None:
     """Include all routers directly in the app: nested routers are searched on every request."""
+    app.include_router(docs_router(app.title, app.openapi_url or ""))
     app.include_router(health.router(parts), responses=responses)
     for one in (score, reward, users, shadows):
         app.include_router(one.router(parts), dependencies=[Depends(_BEARER)], responses=responses)
