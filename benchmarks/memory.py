@@ -1,14 +1,19 @@
-"""Memory that `tipbench collect` takes for 100, 1,000, 10,000 and 100,000 cells, and for the same once more.
+"""Memory and time that `tipbench collect` takes for 100, 1,000, 10,000 and 100,000 cells, and for the same once more.
 
     .venv/bin/python -m benchmarks.memory                  # ten minutes, and 5 GB of disk until it ends
     .venv/bin/python -m benchmarks.memory --most 10000
 
 The grids differ in nothing but `--repeats`; answers come from the scripted engine at once, and go to a database and
 files of their own. The second run of each command finds every cell stored and has nothing to do.
+
+Growth of time is told as an exponent: from one grid to the next, processor time grows as the number of cells to that
+power. It is 1 where twice the cells take twice the time; what a command takes to start makes it smaller.
 """
 
 import argparse
 import sys
+from itertools import pairwise
+from math import log
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +27,7 @@ GRID = ("--models", MODELS, "--prompts", "v1,v3-few-shot", "--n-scenarios", "5")
 CELLS_A_REPEAT = 10 * 2 * 5
 REPEATS = (1, 10, 100, 1000)
 MOST_GROWTH_MB = 50
+MOST_EXPONENT = 1.1  # from 1,000 cells to the largest grid
 
 
 class Measured(NamedTuple):
@@ -57,6 +63,7 @@ def main() -> int:
             out.print(f"{measured[-1].cells:,} cells: {measured[-1].first.seconds:.1f} s", style="dim")
         _show(measured)
         passed = _verdict(measured[0], measured[-1])
+        passed &= _verdict_of_time(measured)
         out.print("deleting the files, which may take minutes …", style="dim")
     return 0 if passed else 1
 
@@ -67,6 +74,7 @@ def _show(measured: list[Measured]) -> None:
         (
             f"{cells:,}",
             f"{first.seconds:.1f}",
+            f"{first.processor_s:.1f}",
             f"{cells / first.seconds:,.0f}",
             _mb(first.peak_bytes),
             _mb(first.peak_bytes - smallest.first.peak_bytes),
@@ -76,8 +84,38 @@ def _show(measured: list[Measured]) -> None:
         )
         for cells, first, again in measured
     ]
-    columns = ("cells", "s", "cells/s", "peak MB", "growth MB", "again, s", "again, peak MB", "again, growth MB")
+    columns = (
+        "cells",
+        "s",
+        "processor s",
+        "cells/s",
+        "peak MB",
+        "growth MB",
+        "again, s",
+        "again, peak MB",
+        "again, growth MB",
+    )
     show("tipbench collect, and the same command again with nothing left to do", columns, rows)
+
+
+def _exponent(one: Measured, other: Measured) -> float:
+    return log(other.first.processor_s / one.first.processor_s) / log(other.cells / one.cells)
+
+
+def _verdict_of_time(measured: list[Measured]) -> bool:
+    """Tell how processor time grows, from each grid to the next and from 1,000 cells to the largest."""
+    for one, other in pairwise(measured):
+        out.print(f"processor time from {one.cells:,} to {other.cells:,} cells: cells^{_exponent(one, other):.2f}")
+    start = next((one for one in measured if one.cells >= 1_000), None)
+    if start is None or start is measured[-1]:
+        return True
+    exponent = _exponent(start, measured[-1])
+    passed = exponent <= MOST_EXPONENT
+    out.print(
+        f"from {start.cells:,} to {measured[-1].cells:,} cells: cells^{exponent:.2f} "
+        f"(wanted: at most {MOST_EXPONENT}) — {'reached' if passed else 'too much'}"
+    )
+    return passed
 
 
 def _verdict(smallest: Measured, largest: Measured) -> bool:

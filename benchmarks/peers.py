@@ -5,7 +5,8 @@
 
 All three ask the same server, which answers at once, 16 requests at a time. Each is run twice a round: on an empty
 store of its own, as on a user's first day, and once more, as on every other day. tipbench's time ends with all cells in
-MLflow's database and their texts in its files; the peers keep their own logs and write no MLflow runs.
+MLflow's database and their texts in its files; the peers keep their own logs and write no MLflow runs. Beside them, a
+bare loop asks with tipbench's HTTP client and forgets the answers. Memory is the peak of the largest process.
 """
 
 import argparse
@@ -13,14 +14,17 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import yaml
 
+from benchmarks.parts.collecting import RUSAGE_UNIT
 from benchmarks.parts.grid import PROMPTS, scenarios, write_suite
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.stand_in import MODELS, stand_in_server
@@ -57,18 +61,54 @@ def v3_few_shot():
     return made("v3-few-shot")
 """
 
-Tool = Callable[[Path, str, int], tuple[float, int]]  # (folder, server, which run) → seconds, cells it has answers of
+_BARE_LOOP = """
+import json, sys
+from concurrent.futures import ThreadPoolExecutor
+from tipbench.core.http_pool import HttpPool
+
+grid = json.loads(open("grid.json").read())
+pool = HttpPool(sys.argv[1])
+
+def ask(body):
+    return pool.request("POST", "/chat/completions", body, max_bytes=8_000_000, timeout_s=60).json()
+
+bodies = [
+    json.dumps({"model": model, "messages": [{"role": "user", "content": prompt + text}]}).encode()
+    for model in grid["models"] for prompt in grid["prompts"].values() for text in grid["scenarios"]
+]
+with ThreadPoolExecutor(int(sys.argv[2])) as threads:
+    print(sum(bool(answer["choices"]) for answer in threads.map(ask, bodies)))
+"""
 
 
-def tipbench(folder: Path, server: str, number: int) -> tuple[float, int]:
+class Ended(NamedTuple):
+    """A command that ended well."""
+
+    seconds: float
+    peak_mb: float
+    output: str
+
+
+class Run(NamedTuple):
+    """One run of a tool."""
+
+    seconds: float
+    peak_mb: float
+    cells: int  # that it has answers of
+
+
+Tool = Callable[[Path, str, int], Run]  # folder, server, which run
+
+
+def tipbench(folder: Path, server: str, number: int) -> Run:
     suite = folder / "suite"
     if not suite.exists():
         write_suite(suite)
     database = folder / "mlflow.db"
     before = stored_cells(database) if database.exists() else 0
     environment = {"TIPBENCH_OPENAI_URL": server, "TIPBENCH_HOME": str(folder / "home")}
-    seconds = _timed([*_tipbench_command(suite, database), "--seed", str(number)], folder, environment)
-    return seconds, stored_cells(database) - before
+    ended = _timed([*_tipbench_command(suite, database), "--seed", str(number)], folder, environment)
+    return Run(ended.seconds, ended.peak_mb, stored_cells(database) - before)
 
 
 def _tipbench_command(suite: Path, database: Path) -> list[str]:
@@ -79,7 +119,7 @@ def _tipbench_command(suite: Path, database: Path) -> list[str]:
     ]
 
 
-def promptfoo(folder: Path, server: str, number: int) -> tuple[float, int]:
+def promptfoo(folder: Path, server: str, number: int) -> Run:
     config = {
         "prompts": [text + "{{scenario}}" for text in PROMPTS.values()],
         "providers": [
@@ -94,12 +134,12 @@ def promptfoo(folder: Path, server: str, number: int) -> tuple[float, int]:
         *("--no-table", "--no-progress-bar", "--output", f"results-{number}.json"),
     ]
     quiet = {"PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_DISABLE_UPDATE": "1"}
-    seconds = _timed(command, folder, {"PROMPTFOO_CONFIG_DIR": str(folder / "home"), **quiet})
+    ended = _timed(command, folder, {"PROMPTFOO_CONFIG_DIR": str(folder / "home"), **quiet})
     results = json.loads((folder / f"results-{number}.json").read_text())["results"]["results"]
-    return seconds, sum(bool(result["response"]["output"]) for result in results)
+    return Run(ended.seconds, ended.peak_mb, sum(bool(result["response"]["output"]) for result in results))
 
 
-def inspect_ai(folder: Path, server: str, number: int) -> tuple[float, int]:
+def inspect_ai(folder: Path, server: str, number: int) -> Run:
     logs = folder / f"logs-{number}"
     (folder / "tasks.py").write_text(_INSPECT_TASKS)
     (folder / "grid.json").write_text(json.dumps({"prompts": PROMPTS, "scenarios": list(scenarios().values())}))
@@ -108,22 +148,34 @@ def inspect_ai(folder: Path, server: str, number: int) -> tuple[float, int]:
         *("--model", ",".join(f"openai-api/local/{model}" for model in MODELS)),
         *("--max-connections", str(AT_ONCE), "--max-tasks", str(len(MODELS)), "--log-dir", str(logs)),
     ]
-    seconds = _timed(command, folder, {"LOCAL_BASE_URL": server, "LOCAL_API_KEY": "none", "HOME": str(folder)})
+    ended = _timed(command, folder, {"LOCAL_BASE_URL": server, "LOCAL_API_KEY": "none", "HOME": str(folder)})
     samples = 0
     for log in logs.glob("*.eval"):
         with zipfile.ZipFile(log) as archive:
             samples += sum(name.startswith("samples/") for name in archive.namelist())
-    return seconds, samples
+    return Run(ended.seconds, ended.peak_mb, samples)
 
 
-def _timed(command: list[str], folder: Path, environment: dict[str, str]) -> float:
-    started = time.monotonic()
+def bare_loop(folder: Path, server: str, number: int) -> Run:  # noqa: ARG001 - as of the others
+    grid = {"models": MODELS, "prompts": PROMPTS, "scenarios": list(scenarios().values())}
+    (folder / "grid.json").write_text(json.dumps(grid))
+    ended = _timed([sys.executable, "-c", _BARE_LOOP, server, str(AT_ONCE)], folder, {})
+    return Run(ended.seconds, ended.peak_mb, int(ended.output))
+
+
+def _timed(command: list[str], folder: Path, environment: dict[str, str]) -> Ended:
     here = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])} | environment
-    done = subprocess.run(command, cwd=folder, env=here, capture_output=True, text=True, timeout=300, check=False)
-    seconds = time.monotonic() - started
-    if done.returncode not in (0, 100):  # promptfoo's status for "some assertions failed"
-        raise SystemExit(f"{' '.join(command[:4])} ended with {done.returncode}:\n{done.stderr[-2000:]}")
-    return seconds
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as printed:
+        started = time.monotonic()
+        process = subprocess.Popen(command, cwd=folder, env=here, stdout=printed, stderr=said)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        printed.seek(0)
+        if process.returncode not in (0, 100):  # promptfoo's status for "some assertions failed"
+            raise SystemExit(f"{' '.join(command[:4])} ended with {process.returncode}:\n{said.read()[-2000:]}")
+        return Ended(seconds, used.ru_maxrss * RUSAGE_UNIT / 1e6, printed.read())
 
 
 def install_peers() -> None:
@@ -138,7 +190,20 @@ def install_peers() -> None:
         subprocess.run([str(_PEERS / "inspect/bin/pip"), "install", "--quiet", *INSPECT], check=True)
 
 
-TOOLS: dict[str, Tool] = {"tipbench": tipbench, "promptfoo": promptfoo, "Inspect AI": inspect_ai}
+TOOLS: dict[str, Tool] = {
+    "tipbench": tipbench,
+    "promptfoo": promptfoo,
+    "Inspect AI": inspect_ai,
+    "bare loop": bare_loop,
+}
+DOES = {
+    "tipbench": "journal, MLflow runs and files, answers read by the suite's contract",
+    "promptfoo": "log in SQLite and JSON",
+    "Inspect AI": "log as a zip of JSON",
+    "bare loop": "nothing",
+}
+WANTED = {"promptfoo": 4, "Inspect AI": 12}
+RUNS = ("first", "next")
 
 
 def main() -> int:
@@ -146,38 +211,47 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="how often each is run, in turn")
     rounds = parser.parse_args().rounds
     install_peers()
-    first: dict[str, list[float]] = {name: [] for name in TOOLS}
-    later: dict[str, list[float]] = {name: [] for name in TOOLS}
+    measured: dict[str, dict[str, list[Run]]] = {which: {name: [] for name in TOOLS} for which in RUNS}
     with stand_in_server() as server, scratch_folders() as new_folder:
         for number in range(rounds):
             for name, tool in TOOLS.items():
                 folder = new_folder()
-                for which, of_round in enumerate((first, later)):
-                    seconds, cells = tool(folder, server, which)
-                    if cells != CELLS:
-                        raise SystemExit(f"{name} has {cells} cells of {CELLS}; its time means nothing")
-                    of_round[name].append(seconds)
-                out.print(
-                    f"round {number + 1}: {name} {first[name][-1]:.1f} s, then {later[name][-1]:.1f} s", style="dim"
-                )
-    ours = median(later["tipbench"])
-    rows = [
-        (
-            name,
-            f"{median(first[name]):.1f} ({min(first[name]):.1f}–{max(first[name]):.1f})",
-            f"{median(later[name]):.1f} ({min(later[name]):.1f}–{max(later[name]):.1f})",
-            f"{CELLS / median(later[name]):.0f}",
-            f"{median(later[name]) / ours:.1f}",
-        )
-        for name in TOOLS
+                for at, which in enumerate(RUNS):
+                    run = tool(folder, server, at)
+                    if run.cells != CELLS:
+                        raise SystemExit(f"{name} has {run.cells} cells of {CELLS}; its time means nothing")
+                    measured[which][name].append(run)
+                seconds = ", then ".join(f"{measured[which][name][-1].seconds:.1f} s" for which in RUNS)
+                out.print(f"round {number + 1}: {name} {seconds}", style="dim")
+    _show(measured, rounds)
+    reached = [
+        verdict(f"{name} / tipbench, {which} run", _times_ours(measured[which], name), wanted)
+        for name, wanted in WANTED.items()
+        for which in RUNS
     ]
-    columns = ("tool", "first run, s", "next run, s", "cells/s", "times tipbench's")
+    return 0 if all(reached) else 1
+
+
+def _seconds(runs: list[Run]) -> float:
+    return median(run.seconds for run in runs)
+
+
+def _times_ours(measured: dict[str, list[Run]], name: str) -> float:
+    return _seconds(measured[name]) / _seconds(measured["tipbench"])
+
+
+def _show(measured: dict[str, dict[str, list[Run]]], rounds: int) -> None:
+    rows = []
+    for name in TOOLS:
+        row = [name]
+        for which in RUNS:
+            runs = measured[which][name]
+            span = f"{min(run.seconds for run in runs):.1f}–{max(run.seconds for run in runs):.1f}"
+            row += [f"{_seconds(runs):.1f} ({span})", f"{_times_ours(measured[which], name):.1f}"]
+        row.append(f"{max(run.peak_mb for which in RUNS for run in measured[which][name]):.0f}")
+        rows.append([*row, DOES[name]])
+    columns = ("tool", "first run, s", "× ours", "next run, s", "× ours", "peak MB", "beside asking")
     show(f"{CELLS} cells, command start to exit: median and range of {rounds} rounds", columns, rows)
-    kept_promises = []
-    for name, wanted in (("promptfoo", 2), ("Inspect AI", 5)):
-        kept_promises.append(verdict(f"{name} / tipbench", median(later[name]) / ours, wanted))
-        out.print(f"  on the first run: {median(first[name]) / median(first['tipbench']):.1f}×")
-    return 0 if all(kept_promises) else 1
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-_RUSAGE_UNIT = 1 if sys.platform == "darwin" else 1024
+RUSAGE_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 class Collection(NamedTuple):
@@ -16,6 +16,7 @@ class Collection(NamedTuple):
 
     seconds: float
     peak_bytes: int  # the most memory that the process held, or one that it started and waited for
+    processor_s: float  # of the process, and of those that it started and waited for
 
 
 def command(database: Path, experiment: str, *words: str) -> list[str]:
@@ -40,4 +41,4 @@ def collect(home: Path, database: Path, experiment: str, *words: str) -> Collect
         if process.returncode != 0:
             said.seek(0)
             raise SystemExit(f"tipbench collect ended with {process.returncode}:\n{said.read()[-2000:]}")
-    return Collection(seconds, used.ru_maxrss * _RUSAGE_UNIT)
+    return Collection(seconds, used.ru_maxrss * RUSAGE_UNIT, used.ru_utime + used.ru_stime)

@@ -31,7 +31,7 @@ def scenarios() -> dict[tuple[str, str], str]:
 def write_suite(folder: Path) -> Path:
     """The grid as a tipbench suite, with the built-in rubric."""
     (folder / "prompts").mkdir(parents=True)
-    with files("tipbench").joinpath("suites/data/tip/rubric.md").open("rb") as source:
+    with files("tipbench").joinpath("bench/suites/data/tip/rubric.md").open("rb") as source:
         (folder / "rubric.md").write_bytes(source.read())
     (folder / "scenario.md").write_text("{{ text }}\n")
     for name, text in PROMPTS.items():

@@ -19,6 +19,7 @@ from tipbench.core.files import (
     read_regular,
     read_start,
     temporary_path,
+    write_new,
     write_user_file,
 )
 
@@ -28,6 +29,16 @@ def test_written_over_and_nothing_beside_it(tmp_path: Path) -> None:
     atomic_write(path, b"one")
     atomic_write(path, b"two")
     assert path.read_bytes() == b"two"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_new_file_never_replaces_another(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    write_new(str(path), b"one", mode=0o600)
+    with pytest.raises(FileExistsError):
+        write_new(str(path), b"two")
+    assert path.read_bytes() == b"one"
+    assert path.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
 
 from tipbench.bench.collect.plan import Collected, Plan
 from tipbench.bench.options import Options
@@ -63,6 +62,8 @@ def command(config: Path | None, dry_run: bool, retry_failed: bool, fresh: bool,
 
 
 def show_plan(options: Options, suite: Suite, plan: Plan) -> None:
+    from rich.table import Table  # only here: a collection starts sooner without it
+
     table = Table(title=f"Models (limit: {options.max_model_b:g} billion parameters)", title_justify="left")
     for column in ("model", "engine", "parameters", "size", "quantization"):
         table.add_column(column)

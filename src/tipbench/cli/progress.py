@@ -6,16 +6,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from tipbench.bench.collect.plan import Plan
 from tipbench.bench.context import Observer
@@ -25,6 +15,8 @@ from tipbench.core.text import duration
 from tipbench.core.untrusted import printable
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from tipbench.bench.decide.rounds import Round
 
 _COLUMNS_BESIDE_LABEL = 76
@@ -80,6 +72,16 @@ def _open_display(console: Console) -> "Iterator[ProgressBar | ProgressLines]":
     if not console.is_terminal:
         yield ProgressLines(console)
         return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -97,7 +99,7 @@ def _open_display(console: Console) -> "Iterator[ProgressBar | ProgressLines]":
 class ProgressBar:
     """Shows one bar over all cells; failures are printed above it as they happen."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: "Progress") -> None:
         self._progress = progress
         self._task: TaskID | None = None
         self._failed = 0

@@ -38,6 +38,11 @@ def atomic_write(
         raise
 
 
+def write_new(path: str, content: bytes, *, mode: int = _PUBLIC) -> None:
+    """Write a file that does not exist yet, where nobody looks before it is complete: a third of the system calls."""
+    _write_file(path, content, mode, durable=False, exclusive=True)
+
+
 def atomic_create(path: Path, content: str, *, mode: int = PRIVATE) -> bool:
     """Create a file atomically, with its content. Return False if it exists or another process creates it first."""
     temporary = temporary_path(path, os.urandom(8).hex())

@@ -59,21 +59,30 @@ class LimitedProcess:
             raise OverLimit
         return answer["answer"]
 
-    def _exchange(self, request: bytes) -> bytes:
-        """Send a request and return the answer, one line; empty if the process ended instead."""
+    def start(self) -> None:
+        """Start the child now, so that it is ready when the first request comes; it takes 0.1 s."""
+        with self._lock:
+            self._running()
+
+    def _running(self) -> "subprocess.Popen[bytes]":
         if self._child is None or self._child.poll() is not None:
             self.close()
             command = module_command(self._module, str(self._seconds))
             self._child = start_process(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
             )  # ends when its stdin closes
-        assert self._child.stdin
-        assert self._child.stdout
+        return self._child
+
+    def _exchange(self, request: bytes) -> bytes:
+        """Send a request and return the answer, one line; empty if the process ended instead."""
+        child = self._running()
+        assert child.stdin
+        assert child.stdout
         try:
             with suppress(BrokenPipeError):
-                self._child.stdin.write(_LENGTH.pack(len(request)) + request)
-                self._child.stdin.flush()
-            line = self._child.stdout.readline()
+                child.stdin.write(_LENGTH.pack(len(request)) + request)
+                child.stdin.flush()
+            line = child.stdout.readline()
         except BaseException:  # interrupted: the pending answer must not be read as that of the next request
             self.close()
             raise

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ from tests.bench.collect.test_journal import HEAD, entry
 from tipbench.bench.collect.delivery import CellWriter, Delivery, open_cell_writer
 from tipbench.bench.collect.journal import Entry, Journal, orphaned_journals
 from tipbench.bench.tracking.embedded import EmbeddedMlflow
-from tipbench.bench.tracking.store import RunStore
+from tipbench.bench.tracking.interface import Experiment
+from tipbench.bench.tracking.store import RunDraft, RunStore
 from tipbench.core.errors import TrackingUnreachable
 
 
@@ -140,3 +141,27 @@ def test_who_is_interrupted_does_not_wait_for_an_mlflow_that_hangs(
     assert time.monotonic() - started < 5
     assert writer[0].undelivered == 1, "it stands in the journal, for the next one"
     answered.set()
+
+
+def test_cells_that_come_quickly_share_a_transaction_and_the_end_waits_for_nothing(
+    store: RunStore, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    write = RunStore.write_runs
+
+    def counted(self: RunStore, experiment: Experiment, drafts: Sequence[RunDraft]) -> None:
+        sizes.append(len(drafts))
+        write(self, experiment, drafts)
+
+    monkeypatch.setattr(RunStore, "write_runs", counted)
+    delivery = Delivery(journal, store, lambda: store.ensure_experiment("tip-bench-x", {}), gather_s=60.0)
+    delivery.start()
+    for number in range(20):
+        journal.append(entry(f"c{number}"))
+        delivery.wake()
+    started = time.monotonic()
+    assert delivery.finish().cells == 20
+    assert time.monotonic() - started < 30
+    assert sum(sizes) == 20
+    assert len(sizes) <= 2  # the first one may have found it waiting
+    journal.close()

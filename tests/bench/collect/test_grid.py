@@ -1,11 +1,13 @@
 """The grid: its order, and the identity of a cell, which is what shapes the answer and nothing else."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 import pytest
 
+from tipbench.bench.collect import grid
 from tipbench.bench.collect.grid import Grid
 from tipbench.bench.options import make_options
 from tipbench.bench.records import Cell, ModelInfo
@@ -117,3 +119,32 @@ def test_the_suite_says_how_long_an_answer_may_be_unless_the_options_do() -> Non
 def test_what_the_suite_does_not_have_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         cells(**given)
+
+
+class _Counted:
+    """A template that counts how often it is rendered."""
+
+    source = "x"
+
+    def __init__(self) -> None:
+        self.rendered = 0
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        self.rendered += 1
+        return f"{values['scenario']} {'x' * 1_000}"
+
+
+@pytest.mark.parametrize(("kept", "rendered"), [(4_000_000, 8), (0, 8 * 5), (3_500, 3 * 1 + 5 * 5)])
+def test_a_prompt_is_rendered_once_for_all_models_and_repeats_as_far_as_memory_is_given_to_that(
+    kept: int, rendered: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grid, "_MAX_RENDERED", kept)
+    template = _Counted()
+    scenarios = tuple(replace(scenario, text="short") for scenario in SUITE.scenarios)
+    suite = replace(
+        SUITE, scenarios=scenarios, prompts={"v1": replace(SUITE.prompts["v1"], user=template, system=None)}
+    )
+    made = Grid(make_options({"prompts": "v1", "repeats": 3}), suite, [MODEL, OTHER])
+    assert len({cell.key for cell in made}) == len(list(made)) == 2 * 8 * 3
+    assert template.rendered == rendered  # where it is not kept: for the check, and for each model in each pass
+    assert sum(len(message.content) for found in made._rendered.values() for message in found) <= kept

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.tracking.store_contract import a_draft
-from tipbench.bench.tracking import embedded
+from tipbench.bench.tracking import embedded, mlflow_schema
 from tipbench.bench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import MissingExtra, NothingStored, TrackingError
@@ -137,6 +137,7 @@ def test_without_mlflow_a_database_of_an_unknown_schema_can_not_be_used(
 def test_a_new_database_that_can_not_be_made_says_why(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(mlflow_schema, "is_installed", lambda: False)
     (home / "cache").unlink()
     (home / "cache").write_text("a file where a folder should be")
     api = EmbeddedMlflow(f"{SCHEME}{tmp_path / 'm.db'}")

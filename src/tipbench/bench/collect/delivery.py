@@ -18,7 +18,8 @@ from tipbench.core.errors import TipbenchError, TrackingUnreachable
 from tipbench.core.paths import journal_folder
 from tipbench.core.settings import Settings
 
-_BATCH_SIZE = 64  # cells per transaction
+_BATCH_SIZE = 256  # cells per transaction
+_GATHER_S = 0.1  # how long to wait for more cells, so that a quick engine's share a transaction
 _PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0)  # between attempts while MLflow is unreachable; the last one repeats
 PATIENCE_S = 15.0  # how long to wait for an unreachable MLflow after all cells are done
 HURRY_S = 2.0  # the same, after an error or Ctrl-C
@@ -40,7 +41,12 @@ class Delivery:
     """A thread that delivers until `finish` is called. It retries while MLflow is unreachable; other errors end it."""
 
     def __init__(
-        self, journal: Journal, store: RunStore, experiment: Callable[[], Experiment], check_first: bool = False
+        self,
+        journal: Journal,
+        store: RunStore,
+        experiment: Callable[[], Experiment],
+        check_first: bool = False,
+        gather_s: float = _GATHER_S,
     ) -> None:
         self.result = DeliveryResult()
         self._journal = journal
@@ -48,6 +54,7 @@ class Delivery:
         self._find_experiment = experiment
         self._found: Experiment | None = None
         self._check = check_first
+        self._gather_s = gather_s
         self._wake_up = threading.Event()
         self._no_more = threading.Event()
         self._give_up = threading.Event()
@@ -100,6 +107,8 @@ class Delivery:
             else:
                 self._wake_up.wait()
                 self._wake_up.clear()
+            if len(pending) < _BATCH_SIZE:
+                self._no_more.wait(self._gather_s)
 
     def _deliver(self, entries: list[Entry], offset: int) -> None:
         for attempt in count():
@@ -146,7 +155,7 @@ def open_cell_writer(
 
     With `keep_up`, each write waits until its cell is delivered, so that hardly anything exists only on this disk.
     """
-    delivery = Delivery(journal, store, experiment)
+    delivery = Delivery(journal, store, experiment, gather_s=0 if keep_up else _GATHER_S)
     delivery.start()
     writer = CellWriter(journal, delivery, KEEP_UP_S if keep_up else None)
     limits = (HURRY_S, inf)

@@ -12,6 +12,7 @@ from tipbench.core.identity import data_digest, derived_seed
 
 Messages = tuple[Message, ...]
 _WORD = re.compile(r"\w+")
+_MAX_RENDERED = 4_000_000  # characters of prompts that are kept, because every model and repeat is sent the same ones
 
 
 class Grid:
@@ -34,6 +35,8 @@ class Grid:
         self._scenarios = suite.first_scenarios(options.n_scenarios)
         self._prompts = [suite.prompt(version) for version in options.prompt_names]
         self._only = only
+        self._rendered: dict[tuple[str, str], Messages] = {}
+        self._rendered_size = 0
         self._check_distinct()
 
     def __len__(self) -> int:
@@ -50,7 +53,15 @@ class Grid:
                 yield self._cell(model, prompt, scenario, messages, repeat)
 
     def _messages(self, prompt: Prompt, scenario: Scenario) -> Messages:
-        return self._suite.messages(prompt, scenario, self._options.n_tips, self._options.diversity)
+        key = (prompt.version, scenario.id)
+        found = self._rendered.get(key)
+        if found is None:
+            found = self._suite.messages(prompt, scenario, self._options.n_tips, self._options.diversity)
+            size = sum(len(message.content) for message in found)
+            if self._rendered_size + size <= _MAX_RENDERED:
+                self._rendered[key] = found
+                self._rendered_size += size
+        return found
 
     def _cell(self, model: ModelInfo, prompt: Prompt, scenario: Scenario, messages: Messages, repeat: int) -> Cell:
         options = self._options

@@ -1,10 +1,11 @@
 """The collection loop: generate a cell, store it, continue. A failed cell is an outcome like any other."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import groupby, islice
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TypeVar
 
 from tipbench.bench.collect.grid import diversity
@@ -58,18 +59,20 @@ def run_concurrently(work: Callable[[_Task], _Result], tasks: Iterable[_Task], l
         yield from map(work, tasks)
         return
     waiting = iter(tasks)
-    running: set[Future[_Result]] = set()
+    running = 0
+    done: SimpleQueue[Future[_Result]] = SimpleQueue()
     pool = ThreadPoolExecutor(limit, thread_name_prefix="generate")
     is_interrupted = False
     try:
         while True:
-            for task in islice(waiting, limit - len(running)):
-                running.add(pool.submit(work, task))
+            for task in islice(waiting, limit - running):
+                pool.submit(work, task).add_done_callback(done.put)
+                running += 1
             if not running:
                 return
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield future.result()
+            finished = done.get()
+            running -= 1
+            yield finished.result()
     except (KeyboardInterrupt, GeneratorExit):  # raised here, or in the consumer of the results
         is_interrupted = True
         raise

@@ -83,13 +83,19 @@ def make_plan(
         seen.add(cell.scenario)
         failed[cell.key] = failed.get(cell.key, True) and cell.failure is not None
     known = {key for key, has_failed in failed.items() if not (retry_failed and has_failed)}
+    wanted: Counter[str] = Counter()  # cells by model
+    new: dict[str, None] = {}  # scenarios, in order
+    failed_before = 0
     if whole_grid and not known:
-        wanted = Counter({model.name: len(cells) // len(models) for model in models})
+        wanted.update({model.name: len(cells) // len(models) for model in models})
     else:
-        wanted = Counter(cell.model.name for cell in cells if cell.key not in known)
-    failed_before = (
-        sum(failed.get(cell.key, False) for cell in cells if cell.key in known) if any(failed.values()) else 0
-    )
+        for one in cells:
+            if one.key in known:
+                failed_before += failed[one.key]
+                continue
+            wanted[one.model.name] += 1
+            if known and one.scenario.id not in seen:
+                new[one.scenario.id] = None
     to_do = _Missing(cells, known, wanted.total())
     seconds = sum(
         (times.of(model) or _estimate(first, model)) * wanted[model.name]
@@ -97,7 +103,6 @@ def make_plan(
         if first and wanted[model.name]
     )
     measured = bool(to_do) and all(times.of(model) for model in models if wanted[model.name])
-    new = dict.fromkeys(one.scenario.id for one in to_do if one.scenario.id not in seen) if known else {}
     return Plan(tuple(models), to_do, len(cells) - len(to_do), failed_before, seconds, measured, tuple(new))
 
 

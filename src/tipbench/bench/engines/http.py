@@ -1,14 +1,22 @@
 """HTTP for engines: bounded retries on connection errors and 5xx, and translation of foreign errors in one place."""
 
+import json
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import httpx
-
 from tipbench.core.errors import EngineBusy, EngineUnreachable, GenerationFailed, InvalidInput
-from tipbench.core.http import UnusableAnswer, fetch, open_client
+from tipbench.core.http_pool import (
+    ConnectTimeout,
+    HttpError,
+    HttpPool,
+    InvalidAddress,
+    NotConnected,
+    Response,
+    ResponseTimeout,
+    UnusableContent,
+)
 from tipbench.core.untrusted import printable, without_credentials
 
 PAUSES_S = (0.5, 2.0)  # before the second and the third try
@@ -45,17 +53,17 @@ class EngineHttp:
                 f"the key for {self._what} contains characters that keys don't have, such as a line break"
             )
         try:
-            self._client = open_client(base_url=url, headers=headers)
-        except httpx.InvalidURL as error:
+            self._pool = HttpPool(url, headers)
+        except InvalidAddress as error:
             raise self._no_address() from error
 
-    def get(self, path: str) -> httpx.Response:
+    def get(self, path: str) -> Response:
         return self._send("GET", path, None, _QUICK_TIMEOUT_S)
 
-    def post(self, path: str, body: dict[str, Any], *, generation: bool = False) -> httpx.Response:
+    def post(self, path: str, body: dict[str, Any], *, generation: bool = False) -> Response:
         return self._send("POST", path, body, self._timeout_s if generation else _QUICK_TIMEOUT_S)
 
-    def json(self, response: httpx.Response, *, generation: bool = False) -> dict[str, Any]:
+    def json(self, response: Response, *, generation: bool = False) -> dict[str, Any]:
         """Return the response's JSON object; raise GenerationFailed for an error status or anything else.
 
         Only a generation's error text is repeated: other requests may go to an address that somebody chose in order to
@@ -77,36 +85,29 @@ class EngineHttp:
         return data
 
     def close(self) -> None:
-        self._client.close()
+        self._pool.close()
 
-    def _send(self, method: str, path: str, body: dict[str, Any] | None, timeout_s: float) -> httpx.Response:
-        timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, 10.0))
+    def _send(self, method: str, path: str, body: dict[str, Any] | None, timeout_s: float) -> Response:
+        try:
+            content = None if body is None else _json_content(body)
+        except UnicodeEncodeError as error:
+            raise GenerationFailed(f"the prompt contains a character that can't be sent: {error}") from error
         for pause in (*PAUSES_S, None):
             try:
-                response = fetch(
-                    self._client,
-                    method,
-                    path,
-                    max_bytes=_MAX_BYTES,
-                    total_timeout_s=timeout_s,
-                    json=body,
-                    timeout=timeout,
-                )
-            except httpx.TimeoutException as error:
-                if isinstance(error, httpx.ConnectTimeout):
-                    raise self._unreachable(error) from error
+                response = self._pool.request(method, path, content, max_bytes=_MAX_BYTES, timeout_s=timeout_s)
+            except ConnectTimeout as error:
+                raise self._unreachable(error) from error
+            except ResponseTimeout as error:
                 advice = "; TIPBENCH_ENGINE_TIMEOUT sets the limit" if timeout_s == self._timeout_s else ""
                 raise GenerationFailed(f"{self._what} did not answer within {timeout_s:g} s{advice}") from error
-            except httpx.ConnectError as error:
+            except NotConnected as error:
                 if pause is None or not self._has_answered:
                     raise self._unreachable(error) from error
-            except UnicodeEncodeError as error:
-                raise GenerationFailed(f"the prompt contains a character that can't be sent: {error}") from error
-            except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            except InvalidAddress as error:
                 raise self._no_address() from error
-            except UnusableAnswer as error:
+            except UnusableContent as error:
                 raise GenerationFailed(f"{self._what} {error}") from error
-            except httpx.RequestError as error:  # connection cut off, or invalid HTTP
+            except HttpError as error:  # connection cut off, or invalid HTTP
                 if pause is None:
                     raise GenerationFailed(f"{self._what} closed the connection: {error}") from error
             else:
@@ -118,7 +119,7 @@ class EngineHttp:
             self._sleep(pause)
         raise AssertionError("the last try returns or raises")
 
-    def _error_text(self, response: httpx.Response) -> str:
+    def _error_text(self, response: Response) -> str:
         return error_text(response, hidden=self._key)
 
     def _unreachable(self, error: Exception) -> EngineUnreachable:
@@ -128,7 +129,11 @@ class EngineHttp:
         return EngineUnreachable(f"{self._what} can't be reached: the address is not valid; {self._advice}")
 
 
-def _retry_after(response: httpx.Response) -> float | None:
+def _json_content(body: dict[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _retry_after(response: Response) -> float | None:
     """Return the seconds that the server asks us to wait; a date in the header is ignored."""
     try:
         seconds = float(response.headers.get("Retry-After", ""))
@@ -160,7 +165,7 @@ def mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def error_text(response: httpx.Response, hidden: str = "") -> str:
+def error_text(response: Response, hidden: str = "") -> str:
     """Return the error that an engine's server reports, shortened, without `hidden`: some servers repeat the API key.
 
     A body of any other shape is not repeated, because it may come from another service.

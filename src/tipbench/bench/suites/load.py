@@ -19,7 +19,7 @@ from tipbench.bench.suites.anchors import NAME as ANCHORS
 from tipbench.bench.suites.anchors import read_anchors
 from tipbench.bench.suites.checks import BY_SCENARIO, Check
 from tipbench.bench.suites.registered import add_registered, registered_suites
-from tipbench.bench.suites.rendering import GuardedTemplate, TemplateTooCostly
+from tipbench.bench.suites.rendering import GuardedTemplate, TemplateTooCostly, start_rendering
 from tipbench.bench.suites.rubric import Rubric, check_problems, read_rubric, with_scenario_checks
 from tipbench.bench.suites.suite import Prompt, Suite
 from tipbench.bench.suites.templates import Template, TemplateProblem, TextTemplate, split_front_matter
@@ -183,6 +183,8 @@ class _Loader:
         self._check_lines: dict[tuple[str, str], int] = {}  # in scenarios.yaml, by scenario and flag
 
     def load(self) -> Suite:
+        if self._make_template is GuardedTemplate:
+            start_rendering()
         suite_file, located = self._suite_file()
         if suite_file and suite_file.based_on:
             self._base = self._base_folder(suite_file.based_on, located)

@@ -31,6 +31,11 @@ class GuardedTemplate:
         return _ask(self.source, dict(values))
 
 
+def start_rendering() -> None:
+    """Start the process in which templates are rendered, while the caller still reads them."""
+    _process.start()
+
+
 def _ask(source: str, values: dict[str, Any] | None) -> str:
     """Render the template; without values, only compile it and return "". Raises TemplateProblem."""
     try:

@@ -1,7 +1,8 @@
-"""Creates a new database with MLflow itself, in a subprocess, while the first cells are already being generated.
+"""Creates a new database: from the SQL that ships with tipbench, in milliseconds, or else with MLflow itself.
 
-MLflow takes some seconds to import and to create its tables. So an empty database is created once for each version of
-MLflow and cached; a new database is a copy of it.
+An MLflow whose schema is another one than that of the SQL takes some seconds to import and to create its tables. It
+does so in a subprocess, while the first cells are already being generated, and once for each version of MLflow: the
+empty database is cached, and a new one is a copy of it.
 """
 
 import os
@@ -9,11 +10,13 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 import uuid
 from contextlib import closing
 from importlib import metadata
 from pathlib import Path
 
+from tipbench.bench.tracking import mlflow_schema
 from tipbench.bench.tracking.mlflow_store import MISSING, MlflowStore
 from tipbench.bench.tracking.tables import schema_of
 from tipbench.core.errors import DatabaseBusy, MissingExtra, TrackingError
@@ -32,7 +35,7 @@ class NewDatabase:
         self._empty = cache / f"mlflow-{_version()}.db"
         self._failure = ""
         self._maker: subprocess.Popen[bytes] | None = None
-        if not _is_complete(self._empty):
+        if not mlflow_schema.is_installed() and not _is_complete(self._empty):
             command = module_command("tipbench.bench.tracking.new_database", str(self._empty))
             self._maker = start_process(command, stderr=subprocess.PIPE)
 
@@ -48,7 +51,7 @@ class NewDatabase:
         self._wait()
         if self._failure:
             raise TrackingError(f"MLflow could not create a database: {printable(self._failure, 300)}")
-        _copy(self._empty, self._path, self._artifacts)
+        _create(self._path, self._artifacts, None if mlflow_schema.is_installed() else self._empty)
 
     def _wait(self) -> None:
         if self._maker:
@@ -80,23 +83,41 @@ def _is_complete(path: Path) -> bool:
         return False
 
 
-def _copy(empty: Path, path: Path, artifacts: Path) -> None:
-    """Copy the database atomically; if another process created one meanwhile, that one is used."""
+def _create(path: Path, artifacts: Path, empty: Path | None) -> None:
+    """Create the database atomically, by SQL or as a copy; if another process created one meanwhile, that is used."""
     scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
-        shutil.copyfile(empty, scratch)
-        if is_private(scratch.parent):
-            scratch.chmod(0o600)
+        if empty:
+            shutil.copyfile(empty, scratch)
         with closing(sqlite3.connect(scratch)) as database:
-            database.execute("UPDATE experiments SET artifact_location = ? || '/' || experiment_id", (str(artifacts),))
+            if is_private(scratch.parent):
+                scratch.chmod(0o600)
+            database.execute("PRAGMA synchronous = OFF")  # nobody uses the file yet; it is synced below
+            if not empty:
+                mlflow_schema.create_tables(database)
+            now = round(time.time() * 1000)
+            database.execute(
+                "UPDATE experiments SET artifact_location = ? || '/' || experiment_id, creation_time = ?, "
+                "last_update_time = ?",
+                (str(artifacts), now, now),
+            )
             database.commit()
             database.execute("PRAGMA journal_mode = WAL")  # readers, such as MLflow's pages, don't block writers
+        _sync(scratch)
         try:
             os.link(scratch, path)
         except FileExistsError:
             return
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _version() -> str:

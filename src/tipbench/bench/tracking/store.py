@@ -311,10 +311,11 @@ def _metrics(values: Mapping[str, float], at_ms: int, step: int) -> list[Metric]
 
 def _checked_values(values: Mapping[str, str]) -> dict[str, str]:
     """Return the tags or params unchanged; raise TrackingError for a value that MLflow would truncate or refuse."""
+    any_escaped = storable("".join(values.values())).escaped  # one search for all is quicker than one for each
     for key, value in values.items():
         if len(value) > _MAX_VALUE_LENGTH:
             raise TrackingError(f"the value of {key} has {len(value)} characters; MLflow would truncate it")
-        if storable(value).escaped:  # SQLite would store it, PostgreSQL fails halfway through the run
+        if any_escaped and storable(value).escaped:  # SQLite would store it, PostgreSQL fails halfway through the run
             raise TrackingError(f"the value of {key} is {shown(value)}, with a character that databases can't store")
     return dict(values)
 

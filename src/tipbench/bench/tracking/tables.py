@@ -38,7 +38,8 @@ WRITTEN_COLUMNS = {
     "latest_metrics": ("key", "value", "timestamp", "step", "is_nan", "run_uuid"),
 }
 COMMAND_BUSY_S = 60.0  # how long a command waits for another writer
-_RUNS_AT_ONCE = 500  # every SQLite build accepts 999 values per statement
+_VALUES_AT_ONCE = 999  # per statement; every SQLite build accepts as many
+_RUNS_AT_ONCE = 500
 
 
 def schema_of(path: Path, busy_s: float = COMMAND_BUSY_S) -> str | None:
@@ -121,7 +122,19 @@ class SqliteTables:
         }
         with self.transaction():
             for table, values in rows.items():
-                self._connection.executemany(_insert(table), values)
+                self._insert_rows(table, values)
+
+    def _insert_rows(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert many rows with each statement: with one each, the thread would give way to others after every row.
+
+        The caller's transaction is rolled back after an error, so a statement needs no journal of its own (OR FAIL).
+        """
+        columns = len(WRITTEN_COLUMNS[table])
+        at_once = _VALUES_AT_ONCE // columns
+        for start in range(0, len(rows), at_once):
+            chunk = rows[start : start + at_once]
+            more = f", ({', '.join('?' * columns)})" * (len(chunk) - 1)
+            self._connection.execute(_insert(table, "INSERT OR FAIL") + more, [value for row in chunk for value in row])
 
     def log_batch(
         self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
@@ -249,9 +262,9 @@ class SqliteTables:
                 raise
 
 
-def _insert(table: str) -> str:
+def _insert(table: str, verb: str = "INSERT") -> str:
     columns = WRITTEN_COLUMNS[table]
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+    return f"{verb} INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
 # MLflow shows the value with the highest (step, timestamp, value).
