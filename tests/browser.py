@@ -114,7 +114,7 @@ def _run(command: list[str]) -> None:
 
 
 @contextmanager
-def opened_browser() -> Iterator[Browser]:
+def opened_browser(*flags: str) -> Iterator[Browser]:
     """While it is open, asyncio.run can't be called in this thread."""
     try:
         program = find_browser()
@@ -122,7 +122,7 @@ def opened_browser() -> Iterator[Browser]:
         pytest.fail(str(error), pytrace=False)
     environment: dict[str, str | float | bool] = {**os.environ, **program.variables}
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=program.path, args=list(_QUIET), env=environment)
+        opened = playwright.chromium.launch(executable_path=program.path, args=[*_QUIET, *flags], env=environment)
         yield opened
         opened.close()
 

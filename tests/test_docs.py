@@ -2,7 +2,10 @@
 
 import re
 import tomllib
+from itertools import chain
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from tipbench.bench.options import option_fields
 from tipbench.core.settings import TABLE
@@ -38,32 +41,55 @@ def test_ci_runs_the_readmes_test_command() -> None:
     assert re.search(r"^make test\b", _read("README.md"), re.MULTILINE)
 
 
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-airflow.lock")
+
+
 def _pins(name: str) -> dict[str, str]:
-    lines = [line for line in _read(name).splitlines() if not line.startswith("#")]
-    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+_-]+", line)] == []
-    return dict(line.split("==") for line in lines)
+    """Versions by package; every line must be a comment, a pin or a hash."""
+    pins: dict[str, str] = {}
+    for line in _read(name).splitlines():
+        if pin := re.fullmatch(r"([a-z0-9.-]+)==([A-Za-z0-9.+]+)( ; [^\\]+)? \\", line):
+            pins[pin[1]] = pin[2]
+        else:
+            assert re.fullmatch(r"#.*|    --hash=sha256:[0-9a-f]{64}( \\)?", line), f"{name}: {line}"
+    return pins
 
 
-def test_constraints_are_plain_pins() -> None:
-    assert _pins("constraints.txt")
+def test_locks_are_pins_with_hashes_and_name_no_package_index() -> None:
+    for name in LOCKS:
+        pins = _pins(name)
+        assert list(pins) == sorted(pins)
+        assert {"hatchling", "editables", "uv"} <= pins.keys(), "what installs the project is locked too"
+        assert not {"tipbench", "torch"} & pins.keys()
+        assert _read(name).count("\n    --hash=") >= len(pins)
+        assert "://" not in _read(name)
 
 
-def test_constraints_of_airflow_are_plain_sorted_pins_without_ourselves() -> None:
-    pins = list(_pins("constraints-airflow.txt"))
-    assert pins == sorted(pins)
-    assert "tipbench" not in pins
+def test_locks_hold_what_the_project_asks_for() -> None:
+    """A dependency that was added without 'make lock' is not in them."""
+    project = tomllib.loads(_read("pyproject.toml"))["project"]
+    extras = project["optional-dependencies"]
+    for name, chosen in (
+        ("requirements.lock", set(extras) - {"airflow", "dev"}),
+        ("requirements-dev.lock", set(extras) - {"airflow"}),
+        ("requirements-airflow.lock", {"airflow", "embedded"}),
+    ):
+        pins = _pins(name)
+        asked = [Requirement(one) for one in chain(project["dependencies"], *(extras[extra] for extra in chosen))]
+        assert [str(one) for one in asked if pins.get(one.name, "none") not in one.specifier] == []
 
 
-def test_the_extra_and_the_constraints_name_one_version_of_airflow() -> None:
-    extras = tomllib.loads(_read("pyproject.toml"))["project"]["optional-dependencies"]
-    assert extras["airflow"] == [f"apache-airflow=={_pins('constraints-airflow.txt')['apache-airflow']}"]
-
-
-def test_both_environments_have_one_version_of_what_airflow_leaves_open() -> None:
-    """It asks for an older FastAPI, and its exporters for their own release of the telemetry's protocol."""
-    ours, airflows = _pins("constraints.txt"), _pins("constraints-airflow.txt")
+def test_environments_have_one_version_of_a_package() -> None:
+    """But for what Airflow asks for: an older FastAPI, and its exporters' own release of the telemetry's protocol."""
+    production, ours, airflows = map(_pins, LOCKS)
+    assert production.items() <= ours.items()
     different = {name for name in ours.keys() & airflows.keys() if ours[name] != airflows[name]}
     assert different <= {"fastapi", "opentelemetry-proto"}
+
+
+def test_the_extra_and_the_lock_name_one_version_of_airflow() -> None:
+    extras = tomllib.loads(_read("pyproject.toml"))["project"]["optional-dependencies"]
+    assert extras["airflow"] == [f"apache-airflow=={_pins('requirements-airflow.lock')['apache-airflow']}"]
 
 
 def test_links_in_the_docs_lead_somewhere() -> None:

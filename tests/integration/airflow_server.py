@@ -131,7 +131,7 @@ class AirflowServer:
     def make_database(self) -> None:
         """Airflow takes 12 s to make its tables: a copy of those that it made once for this version."""
         version = hashlib.sha256((VENV / "pyvenv.cfg").read_bytes())
-        version.update((VENV.parent / "constraints-airflow.txt").read_bytes())
+        version.update((VENV.parent / "requirements-airflow.lock").read_bytes())
         made = built_once(cache_folder("test-airflow"), f"database-{version.hexdigest()[:12]}", self._migrate)
         shutil.copyfile(made / "airflow.db", self.folder / "airflow.db")
 

@@ -21,6 +21,7 @@ LONGEST = (
     "test_quick_start.py",
     "integration/test_panel.py",
     "test_model_judge.py",
+    "test_deployed.py",
     "test_nothing_lost.py",
     "test_recommend_at_once.py",
     "test_stores.py",

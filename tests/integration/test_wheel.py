@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -39,11 +40,13 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     uv = Path(sys.executable).with_name("uv")
     by_uv = (uv, "pip", "install", "--python", python)  # what is imported is compiled, and little of it is
     by_pip = (python, "-m", "pip", "install")
+    pins = folder / "pins.txt"  # what the wheel asks for is to come by itself, so the lock says which version alone
+    pins.write_text("\n".join(re.findall(r"^\S+==\S+", (ROOT / "requirements.lock").read_text(), re.MULTILINE)))
     _run(
         *(by_uv if uv.exists() else by_pip),
         "--quiet",
         "--constraint",
-        ROOT / "constraints.txt",
+        pins,
         f"{wheel}[mlflow,embedded,server]",
         cwd=folder,
     )
