@@ -86,6 +86,11 @@ TABLE: tuple[Setting, ...] = (
         "Host header to send to the MLflow server, if it rejects the host name in the URL.",
     ),
     Setting(
+        "TIPBENCH_ARTIFACT_TAGS",
+        "fallback",
+        "When candidates, prompt and raw answer are tags artifact:NAME: fallback, where files can't be stored; always.",
+    ),
+    Setting(
         "TIPBENCH_TRUSTED_PROXIES",
         "127.0.0.1",
         "With --behind-proxy: addresses or networks of the proxies that are believed, comma-separated.",
