@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.user_cache import cache_folder
+from tipbench.core import config_files
 from tipbench.core.settings import TABLE
 
 # A model's threads wait for each other at full speed: where another test has one of two cores, two threads take twice
@@ -82,11 +83,13 @@ def home(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Path:
-    """TIPBENCH_HOME in a folder that holds nothing but a cache."""
+    """TIPBENCH_HOME in a folder that holds nothing but a cache, and no file `tipbench.toml`."""
     for setting in TABLE:
         monkeypatch.delenv(setting.name, raising=False)
     folder = tmp_path_factory.getbasetemp() / "homes" / str(next(homes))
     folder.mkdir(mode=0o700, parents=True)
     monkeypatch.setenv("TIPBENCH_HOME", str(folder))
+    monkeypatch.setenv("XDG_CONFIG_HOME", f"{folder}-config")
+    monkeypatch.setattr(config_files, "SYSTEM_FILE", f"{folder}-system/tipbench.toml")
     (folder / "cache").symlink_to(empty_databases)
     return folder

@@ -1,10 +1,20 @@
 """Pools by host, and models spread over hosts."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tipbench.airflow.hosts import collect_task, label_of, pool_name, spread
+from tests.bench.engines.stand_in import StandIn, free_address
+from tipbench.airflow.host_assignment import Hosts
+from tipbench.airflow.hosts import DEFAULT_HOST, collect_task, label_of, pool_name, spread
+from tipbench.airflow.planning import planned_request, suite_digest
+from tipbench.airflow.request import read_conf
+from tipbench.bench.engines.catalog import open_engines
+from tipbench.bench.options import Options
+from tipbench.bench.suites.load import load_suite
+from tipbench.core.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -60,3 +70,27 @@ def test_a_tasks_label_fits_into_airflows_database(model: str) -> None:
 
 def test_a_usual_name_is_its_own_label() -> None:
     assert label_of("qwen2.5:0.5b") == "qwen2.5:0.5b"
+
+
+def test_hosts_never_come_from_the_environment_or_files_of_whoever_runs_a_task(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each worker has its own; a run's hosts are those of the DAG and its conf."""
+    monkeypatch.chdir(tmp_path)
+    Path("tipbench.toml").write_text('[options]\nollama_url = "http://folder:1"\nn_tips = 2\n')
+    with StandIn() as own:
+        monkeypatch.setenv("OLLAMA_HOST", own.url)
+        monkeypatch.setenv("TIPBENCH_OLLAMA_URL", own.url)
+        for host in (DEFAULT_HOST, free_address()):
+            options = read_conf({}, {"ollama_url": host}).options
+            assert (options.ollama_url, options.n_tips) == (host, 5)
+            with open_engines(options, Settings()) as engines:
+                assert engines.named("ollama").address == host
+            planned = {"options": options.model_dump(mode="json"), "suite_digest": suite_digest(load_suite("tip"))}
+            with open_engines(planned_request(planned)[0], Settings()) as engines:
+                assert engines.named("ollama").address == host
+        hosts = Hosts(Options(), [free_address()], Settings())
+        assert hosts.find_model("qwen2.5:0.5b", 0, 4.0, []) is None
+        assert 0 in hosts.unreachable
+        assert own.asked == []
+    assert DEFAULT_HOST == "http://localhost:11434"

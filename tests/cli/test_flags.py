@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from tipbench.bench.options import Options, option_fields
 from tipbench.cli.flags import config_flag, gather, option_flags
+from tipbench.cli.main import run
 from tipbench.core.errors import Problems
 
 
@@ -87,3 +88,50 @@ def test_a_problem_in_the_config_file_names_it(tmp_path: Path) -> None:
     path.write_text("n_tip: 3\n", encoding="utf-8")
     with pytest.raises(Problems, match=r"bench\.yaml"):
         seen(["--config", str(path)])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_folders_file_goes_below_the_environment_the_config_file_and_flags(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "tipbench.toml").write_text(
+        '[options]\nn_tips = 3\nseed = 7\nrepeats = 2\nollama_url = "http://f"\nmlflow_url = "http://f"\njudge = "f"\n'
+    )
+    (folder / "bench.yaml").write_text("seed: 8\nn_tips: 9\njudge: null\n", encoding="utf-8")
+    monkeypatch.setenv("OLLAMA_HOST", "e")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://e")
+    options = seen(["--config", "bench.yaml", "--n-tips", "4"])
+    assert (options.n_tips, options.seed, options.repeats, options.judge) == (4, 8, 2, None)
+    assert (options.ollama_url, options.mlflow_url) == ("http://e:11434", None)
+    assert seen(["--ollama-url", "http://flag"]).ollama_url == "http://flag"
+
+
+def test_only_what_the_command_has_a_flag_for_is_taken_from_the_machine(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A default suite would else be taken for the wish to judge an experiment by another suite's rubric."""
+    (folder / "tipbench.toml").write_text('[options]\nsuite = "other"\nexperiment = "mine"\nseed = 7\n')
+    options = gather({"experiment": None, "mlflow_url": None}, suite=None)
+    assert (options.experiment, options.suite, options.seed) == ("mine", "tip", 0)
+    assert "suite" not in options.model_fields_set
+    assert capsys.readouterr().err == "Options by ./tipbench.toml: experiment.\n"
+
+
+def test_what_no_file_sets_is_said_by_no_line(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    gather({"seed": 3})
+    (folder / "tipbench.toml").write_text("[options]\nseed = 7\n")
+    gather({"seed": 3})
+    assert capsys.readouterr().err == ""
+
+
+def test_a_folders_settings_end_a_command_with_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "tipbench.toml").write_text('[settings]\njudge_command = "rm -rf ~"\n')
+    assert run(["collect", "--dry-run"]) == 2
+    said = capsys.readouterr().err
+    assert "./tipbench.toml sets judge_command under [settings], which a folder's file may not" in said
+    assert said.count("\n") == 1

@@ -1,12 +1,15 @@
 """The settings table: what is in it counts, and nothing else is read from the environment."""
 
 import re
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import tipbench
-from tipbench.core.errors import InvalidInput
+from tipbench.core.errors import InvalidInput, Problems
 from tipbench.core.settings import TABLE, Setting, Settings
 
 PACKAGE = Path(tipbench.__file__).parent
@@ -15,7 +18,7 @@ PACKAGE = Path(tipbench.__file__).parent
 def test_every_setting_has_a_name_of_its_own_and_a_help_text() -> None:
     names = [setting.name for setting in TABLE]
     assert len(set(names)) == len(names)
-    assert all(re.fullmatch(r"(TIPBENCH|MLFLOW)_[A-Z_]+", name) for name in names)
+    assert all(re.fullmatch(r"(TIPBENCH|MLFLOW)_[A-Z_]+|OLLAMA_HOST", name) for name in names)
     assert all(setting.help.endswith(".") for setting in TABLE)
 
 
@@ -132,3 +135,105 @@ def test_nobody_sees_credentials_in_an_address() -> None:
         "TIPBENCH_PART_URL": "http://part",
         "TIPBENCH_OPENAI_URL": "http://open/v1",
     }
+
+
+@pytest.fixture
+def files() -> Callable[..., tuple[Path, Path]]:
+    """Write the system's and the user's file, as nobody else can read them."""
+
+    def write(system: str = "", user: str = "") -> tuple[Path, Path]:
+        paths = tuple(Path(path) for path in Settings().file_paths)
+        for path, text in zip(paths, (system, user), strict=True):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"[settings]\n{text}", encoding="utf-8")
+            path.chmod(0o600)
+        return paths[0], paths[1]
+
+    return write
+
+
+def test_the_environment_goes_before_the_users_file_and_that_before_the_systems(
+    files: Callable[..., tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system, user = files("judge_model = 's'\nshadows = 's'\nstate = 's'", "judge_model = 'u'\nshadows = 'u'")
+    monkeypatch.setenv("TIPBENCH_JUDGE_MODEL", "e")
+    monkeypatch.setenv("TIPBENCH_SHADOWS", " ")
+    settings = Settings()
+    names = ("TIPBENCH_JUDGE_MODEL", "TIPBENCH_SHADOWS", "TIPBENCH_STATE", "TIPBENCH_RUNNER")
+    assert [settings.get(name) for name in names] == ["e", "u", "s", "subprocess"]
+    assert [settings.source(name) for name in names] == ["environment", str(user), str(system), "default"]
+    assert [settings.is_set(name) for name in names] == [True, True, True, False]
+
+
+def test_values_in_a_file_are_texts_numbers_and_switches(files: Callable[..., tuple[Path, Path]]) -> None:
+    files(user="memory_check = false\nengine_timeout = 2.5\njudge_timeout = 30\nmlflow_tracking_insecure_tls = true")
+    settings = Settings()
+    assert settings.get("TIPBENCH_MEMORY_CHECK") == "false"
+    assert (settings.engine_timeout_s, settings.judge_timeout_s) == (2.5, 30)
+    assert settings.is_true("MLFLOW_TRACKING_INSECURE_TLS")
+
+
+def test_an_environment_that_is_passed_in_stands_alone(files: Callable[..., tuple[Path, Path]]) -> None:
+    files(user="judge_model = 'u'")
+    assert Settings({}).get("TIPBENCH_JUDGE_MODEL") == ""
+    assert Settings({}).folder_file is None
+
+
+def test_children_get_the_files_settings_by_the_rules_of_the_environment(
+    files: Callable[..., tuple[Path, Path]], tmp_path: Path
+) -> None:
+    files(user="judge_model = 'm'\nadmin_token = 'opens'\nopenai_key = 'k'\nhome = '/elsewhere'")
+    settings = Settings()
+    job = settings.job_environment(tmp_path)
+    assert (job["TIPBENCH_JUDGE_MODEL"], job["TIPBENCH_OPENAI_KEY"]) == ("m", "k")
+    assert "TIPBENCH_ADMIN_TOKEN" not in job
+    judge = settings.judge_environment()
+    assert judge["TIPBENCH_JUDGE_MODEL"] == "m"
+    assert not {"TIPBENCH_OPENAI_KEY", "TIPBENCH_ADMIN_TOKEN", "TIPBENCH_HOME"} & judge.keys()
+    assert settings.without_prefix("AIRFLOW_").get("TIPBENCH_JUDGE_MODEL") == "m"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("judge_comand = 'x'", "judge_comand: unknown key; did you mean judge_command?"),
+        ("TIPBENCH_JUDGE_COMMAND = 'x'", "TIPBENCH_JUDGE_COMMAND: unknown key; did you mean judge_command?"),
+        ("ollama_host = 'x'", "ollama_host: is an option in a file; write ollama_url under [options]"),
+        ("ollama_url = 'x'", "write ollama_url under [options]"),
+        ("mlflow_tracking_uri = 'x'", "write mlflow_url under [options]"),
+        ("shadows = ['a']", "shadows: must be a text, a number, true or false"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused_with_its_file(
+    line: str, says: str, files: Callable[..., tuple[Path, Path]]
+) -> None:
+    _, user = files(user=line)
+    with pytest.raises(Problems) as caught:
+        Settings().get("TIPBENCH_STATE")
+    assert f"[settings] in {user} can't be used:\n  - " in str(caught.value)
+    assert says in str(caught.value)
+
+
+def test_a_secret_is_in_no_file_that_everybody_can_read(files: Callable[..., tuple[Path, Path]]) -> None:
+    _, user = files(user="openai_key = 'hunter2'")
+    assert Settings().get("TIPBENCH_OPENAI_KEY") == "hunter2"
+    user.chmod(0o644)
+    with pytest.raises(Problems, match=r"openai_key: is a secret, and every user .* run 'chmod o-r") as caught:
+        Settings().get("TIPBENCH_OPENAI_KEY")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", ["", "relative"])
+def test_the_users_file_is_where_xdg_says(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", given)
+    assert Settings().file_paths[1] == str(tmp_path / ".config/tipbench/tipbench.toml")
+
+
+def test_without_a_file_no_toml_is_imported() -> None:
+    code = (
+        "import sys; from tipbench.core.settings import Settings; Settings().get('TIPBENCH_STATE'); "
+        "print([name for name in ('tomllib', 'difflib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,6 +1,7 @@
 """The store's whole contract against a real MLflow server: with served artifacts, and with files it can't reach."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -9,6 +10,7 @@ import httpx
 import pytest
 
 from tests.bench.tracking.store_contract import TEXTS, UGLY, StoreContract, a_draft
+from tests.integration.command import tipbench
 from tests.integration.mlflow_server import MlflowServer, MlflowServerError
 from tipbench.bench.tracking import mlflow_client
 from tipbench.bench.tracking.interface import Experiment, Metric
@@ -16,8 +18,9 @@ from tipbench.bench.tracking.mlflow_client import MlflowClient
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import StoredDataDamaged, TrackingError, TrackingRefused
 from tipbench.core.settings import Settings
+from tipbench.core.untrusted import storable
 
-PREFIX = "/bench"
+PREFIX = "/mlflow"
 ALLOWED = "bench.example"
 
 
@@ -77,15 +80,28 @@ class TestServedArtifacts(StoreContract):
 
     def test_the_real_host_check(self, mlflow: MlflowServer) -> None:
         refused = opened(mlflow.url, TIPBENCH_MLFLOW_HOST="evil.example")
-        with pytest.raises(TrackingRefused, match=r"--allowed-hosts.*TIPBENCH_MLFLOW_HOST=localhost"):
+        with pytest.raises(
+            TrackingRefused, match=r"--allowed-hosts 'evil.example,localhost:\*'.*MLFLOW_HOST=localhost"
+        ):
             refused.experiments("")
         refused.close()
 
     def test_a_wrong_prefix(self, mlflow: MlflowServer) -> None:
-        wrong = opened(f"{mlflow.url}/mlflow")
+        wrong = opened(f"{mlflow.url}/bench")
         with pytest.raises(TrackingError, match="--static-prefix"):
             wrong.experiments("")
         wrong.close()
+
+    def test_texts_are_tags_beside_the_files_where_that_is_asked_for(
+        self, mlflow: MlflowServer, experiment: Experiment
+    ) -> None:
+        asked = RunStore(MlflowClient(mlflow.url, Settings({})), also_tagged=["raw.txt"])
+        asked.write_run(experiment, a_draft(texts=TEXTS))
+        run = self.only_run(asked, experiment)
+        assert run.tags["artifact:raw.txt"] == storable(UGLY).text[:5_000]
+        assert json.loads(run.tags["tipbench.text:raw.txt"])["kept_in"] == "file"
+        assert asked.text(run, "raw.txt") == UGLY
+        asked.close()
 
 
 class TestFileArtifacts(StoreContract):
@@ -121,11 +137,42 @@ class TestFileArtifacts(StoreContract):
         assert httpx.get(f"{with_files.url}/health").status_code == 200  # which is why health proves nothing
         assert [e.name for e in store.experiments("Default")] == ["Default"]
 
-    def test_without_the_prefix(self, with_files: MlflowServer) -> None:
-        bare = opened(with_files.url.removesuffix(PREFIX), TIPBENCH_MLFLOW_HOST=ALLOWED)
-        with pytest.raises(TrackingError, match="--static-prefix"):
-            bare.experiments("")
+    def test_without_the_prefix_it_is_found_there(self, with_files: MlflowServer, experiment: Experiment) -> None:
+        bare_url = with_files.url.removesuffix(PREFIX)
+        bare = opened(bare_url, TIPBENCH_MLFLOW_HOST=ALLOWED)
+        assert bare.find_experiment(experiment.name) == experiment
+        assert (bare.address, bare.under_prefix) == (bare_url, with_files.url)
         bare.close()
+
+    def test_the_exact_hosts_of_the_message_let_the_name_in(self, with_files: MlflowServer) -> None:
+        """What the message of a refused name says, MLflow's own check takes; a real start would cost seconds."""
+        from mlflow.server.security_utils import is_allowed_host_header
+
+        named = opened(with_files.url, TIPBENCH_MLFLOW_HOST="box.example:5000")
+        with pytest.raises(TrackingRefused) as caught:
+            named.experiments("")
+        named.close()
+        [hosts] = re.findall(r"MLFLOW_SERVER_ALLOWED_HOSTS=([^;]+);", str(caught.value))
+        assert is_allowed_host_header(hosts.split(","), "box.example:5000")
+        assert is_allowed_host_header(hosts.split(","), "localhost:5000")
+        assert not is_allowed_host_header(hosts.split(","), "evil.example")
+
+    def test_a_collection_without_the_prefix_says_which_address_to_set(
+        self, with_files: MlflowServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TIPBENCH_MLFLOW_HOST", ALLOWED)
+        bare_url = with_files.url.removesuffix(PREFIX)
+        where = ("--experiment", "tip-bench-prefix", "--mlflow-url")
+        done = tipbench(
+            *("collect", "--models", "scripted/a", "--prompts", "v1", "--n-scenarios", "1", *where, bare_url)
+        )
+        assert done.status == 0, done.err
+        assert f"MLflow was found at {with_files.url}, not at {bare_url}: set that address" in " ".join(
+            done.err.split()
+        )
+        again = tipbench("judge", *where, with_files.url, "--run", "lexical")
+        assert again.status == 0, again.err
+        assert "was found at" not in again.err
 
 
 def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tipbench.bench.judge.settle import finish_applying
 from tipbench.bench.options import Options, make_options
 from tipbench.bench.records import ModelInfo
 from tipbench.bench.suites.rubric import Rubric
-from tipbench.bench.tracking.address import open_store, remember_experiment
+from tipbench.bench.tracking.address import open_store, prefix_notice, remember_experiment
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import SUPERSEDED, iter_cells, stored_runs, supersede_duplicates
 from tipbench.bench.tracking.store import RunStore
@@ -90,6 +90,8 @@ class Bench:
     def __exit__(self, kind: type[BaseException] | None, _error: BaseException | None, _: TracebackType | None) -> None:
         if kind is None and self._store and self._store.files_refused:
             self._note(f"Texts were stored as tags, because files were refused: {self._store.files_refused}")
+        if kind is None and self._store and (notice := prefix_notice(self._store)):
+            self._note(notice)
         self.close()
 
     def close(self) -> None:

@@ -1,13 +1,13 @@
 """The run options as one schema, used by the command line, config files, the API and the DAG's configuration."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from tipbench.core.config_files import nearest_key
 from tipbench.core.errors import InvalidInput, Problems
 from tipbench.core.files import read_text
 from tipbench.core.untrusted import printable, shown, storable, without_credentials
@@ -41,7 +41,8 @@ class Options(BaseModel):
     )
     ollama_url: str = Field(
         "http://localhost:11434",
-        description="Ollama endpoint. Several, comma-separated, if a runner distributes models over them.",
+        description="Ollama endpoint. Several, comma-separated, if a runner distributes models over them. "
+        "$TIPBENCH_OLLAMA_URL, else $OLLAMA_HOST, set another default.",
     )
     mlflow_url: str | None = Field(
         None,
@@ -187,9 +188,7 @@ def read_config(path: Path) -> dict[str, Any]:
 def _explain(error: Any) -> str:
     key = printable(".".join(str(part) for part in error["loc"]), 80) or "options"
     if error["type"] == "extra_forbidden":
-        matches = get_close_matches(key, Options.model_fields, n=1)
-        meant = f"did you mean {matches[0]}?" if matches else f"the keys are {', '.join(Options.model_fields)}"
-        return f"{key}: unknown key; {meant}"
+        return f"{key}: unknown key; {nearest_key(key, tuple(Options.model_fields))}"
     given = error.get("input")
     if key.endswith("_url"):  # may hold a password
         given = without_credentials(given) if isinstance(given, str) else "…"

@@ -118,7 +118,7 @@ def command(
     Exit status: 0 done, and the row of --gate has not lost; 1 it lost; 3 too little is known (--require-evidence);
     2 refused.
     """
-    options = gather({**given, "suite": suite})
+    options = gather(given, suite=suite)
     if scores:
         check_scores_file(scores)
     _check_flags(form, by, against, named, min_gain)

@@ -1,12 +1,14 @@
 """Flags generated from the fields of `Options`, so that no parameter list is written twice."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from tipbench.bench.defaults import machine_defaults
 from tipbench.bench.options import Options, make_options, option_fields, read_config
+from tipbench.core.settings import Settings
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -79,12 +81,29 @@ def wait_flag(command: _Command) -> _Command:
     )(command)
 
 
-def gather(given: dict[str, Any], config: Path | None = None) -> Options:
-    """Make options from defaults, overridden by the config file, overridden by flags."""
-    flags = {key: value for key, value in given.items() if value is not None}
-    if config is None:
-        return make_options(flags, "the flags")
-    return make_options({**read_config(config), **flags}, f"config file {config}, with the flags,")
+def gather(given: dict[str, Any], config: Path | None = None, **own: Any) -> Options:
+    """Make options from defaults, overridden by the files `tipbench.toml`, by addresses in the environment, by the
+    config file, and by flags.
+
+    `given` has a key for each of the command's options, and only those are taken from the machine's defaults; `own`
+    are options by which the command means something of its own.
+    """
+    flags = {key: value for key, value in {**given, **own}.items() if value is not None}
+    named = read_config(config) if config else {}
+    source = f"config file {config}, with the flags," if config else "the flags"
+    make_options({**named, **flags}, source)  # so that a problem is reported with its own source
+    settings = Settings()
+    defaults = machine_defaults(settings, given.keys() - named.keys() - flags.keys())
+    _note_folder_file(settings, defaults)
+    return make_options({**defaults, **named, **flags}, source)
+
+
+def _note_folder_file(settings: Settings, defaults: Mapping[str, Any]) -> None:
+    """Say what the folder's file sets: it may have come with somebody else's files."""
+    file = settings.folder_file
+    taken = sorted(defaults.keys() & file.options.keys()) if file else []
+    if file and taken:
+        click.echo(f"Options by {file.path}: {', '.join(taken)}.", err=True)
 
 
 def _metavar(kind: type) -> str | None:

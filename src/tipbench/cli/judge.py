@@ -149,7 +149,7 @@ def command(
         raise click.UsageError("--calibrate goes with --run NAME")
     if progress and not run_name:
         raise click.UsageError("--progress goes with --run")
-    options = gather({**given, "suite": suite})
+    options = gather(given, suite=suite)
     if run_name:
         check_judge(run_name, Settings())
     apply_options = ApplyOptions(partial, dry_run, replace, _accepted(accept_drift))

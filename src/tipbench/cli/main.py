@@ -27,6 +27,7 @@ COMMANDS = {
     "sync": ("sync", "Deliver what was generated while MLflow was unreachable."),
     "experiments": ("experiments", "List, show, delete and restore experiments."),
     "suite": ("suite", "Check a suite of your own, start a new one, register it, propose anchors for it."),
+    "config": ("config", "Show which options and settings are in force, and where each comes from."),
     "doctor": ("doctor", "Check what is reachable, which models fit, and what to install."),
     "pull": ("pull", "Install weights for the embedded engine."),
 }

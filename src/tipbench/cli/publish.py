@@ -30,7 +30,7 @@ def command(suite: str | None, progress: Path | None, **given: Any) -> int:
     assessment by its judge. Run it again whenever scores have come: only differences are written. Cells whose texts
     are in a batch that is open are left out, because judging is blind.
     """
-    options = gather({**given, "suite": suite})
+    options = gather(given, suite=suite)
     progress_file = ProgressFile(progress)
     progress_file.experiment = options.experiment
     with progress_file, bench_of(options, CollectingObserver(progress_file)) as bench:

@@ -40,9 +40,10 @@ def anchors(tolerance: int, out_file: Path | None, accept: Path | None, **given:
         raise click.UsageError("--accept takes what --out wrote: give one of the two")
     if not (given.get("experiment") or (accept and given.get("suite"))):
         raise click.UsageError("--experiment is missing" + ("; or name the suite with --suite" if accept else ""))
-    with bench_of(gather(given)) as bench:
+    named = given.pop("suite")  # a default suite of this machine is not meant: an experiment has its own
+    with bench_of(gather(given, suite=named)) as bench:
         if accept:
-            suite = load_suite(bench.options.suite, Settings()) if given.get("suite") else bench.own_suite()
+            suite = load_suite(bench.options.suite, Settings()) if named else bench.own_suite()
             return _accept(suite, accept)
         found = bench.propose_anchors(tolerance)
     text = _file_text(found, out_file)

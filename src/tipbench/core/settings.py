@@ -1,13 +1,19 @@
 """Settings of the installation, in one table. No other module reads environment variables.
 
-Whatever affects a run's results is an option (`options.py`); whatever depends on the machine is a setting.
+Whatever affects a run's results is an option (`options.py`); whatever depends on the machine is a setting. A variable
+that is not set may be in a file `tipbench.toml`, of the user or of the system, under its name in lower case without
+`TIPBENCH_`.
 """
 
 import os
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from tipbench.core.config_files import ConfigFile
 
 
 class Setting(NamedTuple):
@@ -25,6 +31,10 @@ TABLE: tuple[Setting, ...] = (
         "TIPBENCH_MEMORY_CHECK",
         "true",
         "false: load models even if they seem to need more than the free memory, for instance with a GPU.",
+    ),
+    Setting("TIPBENCH_OLLAMA_URL", "", "Ollama endpoint. --ollama-url overrides it, and it overrides OLLAMA_HOST."),
+    Setting(
+        "OLLAMA_HOST", "", "Ollama's own variable: a host, with or without scheme and port. 0.0.0.0 is this machine."
     ),
     Setting(
         "TIPBENCH_ALLOWED_OLLAMA_URLS",
@@ -86,6 +96,11 @@ TABLE: tuple[Setting, ...] = (
         "Host header to send to the MLflow server, if it rejects the host name in the URL.",
     ),
     Setting(
+        "TIPBENCH_ARTIFACT_TAGS",
+        "fallback",
+        "When candidates, prompt and raw answer are tags artifact:NAME: fallback, where files can't be stored; always.",
+    ),
+    Setting(
         "TIPBENCH_TRUSTED_PROXIES",
         "127.0.0.1",
         "With --behind-proxy: addresses or networks of the proxies that are believed, comma-separated.",
@@ -120,20 +135,79 @@ _ROWS = {setting.name: setting for setting in TABLE}
 
 
 class Settings:
-    """The table's values in one environment, read on each access."""
+    """The table's values: in this process's environment, read on each access, else in the files `tipbench.toml`.
+
+    An environment that is passed in stands alone: no file is read.
+    """
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = os.environ if environment is None else environment
+        self._reads_files = environment is None
 
     def get(self, name: str) -> str:
         return self.value(_ROWS[name])
 
     def value(self, setting: Setting) -> str:
         """Return the value of a setting, from this table or from the table of another package."""
-        return self._environment.get(setting.name, "").strip() or setting.default
+        return self.in_environment(setting.name) or self._in_files.get(setting.name, "") or setting.default
 
     def is_set(self, name: str) -> bool:
-        return bool(self._environment.get(name, "").strip())
+        return bool(self.in_environment(name) or self._in_files.get(name))
+
+    def in_environment(self, name: str) -> str:
+        """Return the variable's value, whatever the files say; empty if it is not set."""
+        return self._environment.get(name, "").strip()
+
+    def source(self, name: str) -> str:
+        """Return where a setting's value comes from: "environment", the path of a file, or "default"."""
+        if self.in_environment(name):
+            return "environment"
+        from tipbench.core.config_files import file_key
+
+        return next((file.path for file in reversed(self.files) if file_key(name) in file.settings), "default")
+
+    @property
+    def file_paths(self) -> tuple[str, str]:
+        """The files that may hold settings: the system's, and the user's, which goes before it."""
+        from tipbench.core import config_files
+
+        folder = self._environment.get("XDG_CONFIG_HOME", "")
+        if not folder.startswith("/"):  # by the XDG specification, a relative one does not count
+            folder = os.path.expanduser("~/.config")  # noqa: PTH111
+        return config_files.SYSTEM_FILE, f"{folder}/tipbench/{config_files.NAME}"
+
+    @cached_property
+    def files(self) -> tuple["ConfigFile", ...]:
+        """The system's and the user's file, as far as they exist. Raises InvalidInput if one can't be used."""
+        if not self._reads_files:
+            return ()
+        from tipbench.core.config_files import read_config_file
+
+        found = [read_config_file(path, "machine") for path in self.file_paths]
+        return tuple(file for file in found if file)
+
+    @cached_property
+    def folder_file(self) -> "ConfigFile | None":
+        """The file of the working directory, which has no settings. Raises InvalidInput if it can't be used."""
+        if not self._reads_files:
+            return None
+        from tipbench.core.config_files import NAME, read_config_file
+
+        return read_config_file(f"./{NAME}", "folder")
+
+    @cached_property
+    def _in_files(self) -> dict[str, str]:
+        if not self.files:
+            return {}
+        from tipbench.core.config_files import settings_in
+
+        secret = {setting.name: setting.secret for setting in TABLE}
+        return {name: value for file in self.files for name, value in settings_in(file, secret).items()}
+
+    def _variables(self) -> dict[str, str]:
+        """The environment, with the files' settings for variables that are not set."""
+        unset = {name: value for name, value in self._in_files.items() if not self.in_environment(name)}
+        return {**self._environment, **unset}
 
     def is_true(self, name: str) -> bool:
         return self.get(name).lower() in ("1", "true", "yes")
@@ -173,26 +247,25 @@ class Settings:
         """Return the environment without our secrets, and without pointers to what judges must not see."""
         return {
             name: re.sub(r"://.*@", "://", value) if _is_ours(name) else value
-            for name, value in self._environment.items()
+            for name, value in self._variables().items()
             if name not in _UNBLINDING and not _is_secret(name)
         }
 
     def job_environment(self, home: Path) -> dict[str, str]:
         """Return the environment for a run that a server starts: the server's own, without the server's credentials and
         without secrets of packages that a run does not use."""
-        hidden = {name for name in self._environment if _is_secret(name) and name not in _ROWS}.union(
-            _SERVER_CREDENTIALS
-        )
-        environment = {name: value for name, value in self._environment.items() if name not in hidden}
+        variables = self._variables()
+        hidden = {name for name in variables if _is_secret(name) and name not in _ROWS}.union(_SERVER_CREDENTIALS)
+        environment = {name: value for name, value in variables.items() if name not in hidden}
         return {**environment, "TIPBENCH_HOME": str(home)}
 
     def with_values(self, values: Mapping[str, str]) -> "Settings":
         """Return these settings with other values for some variables."""
-        return Settings({**self._environment, **values})
+        return Settings({**self._variables(), **values})
 
     def without_prefix(self, prefix: str) -> "Settings":
         """Return these settings without the variables that have this prefix, such as those of another program."""
-        return Settings({name: value for name, value in self._environment.items() if not name.startswith(prefix)})
+        return Settings({name: value for name, value in self._variables().items() if not name.startswith(prefix)})
 
     def _seconds(self, name: str, limit: int = _DAY_S) -> float:
         from tipbench.core.errors import InvalidInput

@@ -73,6 +73,59 @@ def test_an_engine_that_is_not_there_ends_it() -> None:
 
     with pytest.raises(EngineUnreachable):
         admit(["a", "b"], lambda _model: Gone(), 4.0)
+    with pytest.raises(Problems, match="b:70b: 70 billion"):  # no use to start it for that
+        admit(["a", "b:70b"], lambda _model: Gone(), 4.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "billions"),
+    [
+        ("llama3.1:70b", "70"),
+        ("qwen2.5:14b-instruct-q4_K_M", "14"),
+        ("openai/meta-llama/Llama-3.1-8B-Instruct", "8"),
+        ("hf.co/org/Model-7B-GGUF:Q4_K_M", "7"),
+        ("embedded/gemma3:12b", "12"),
+        ("mixtral:8x7b", "more than 7"),
+        ("qwen3:30b-a3b", "30"),
+        ("qwen2.5-7b-instruct-1m", "7"),
+    ],
+)
+def test_a_name_that_says_too_large_is_refused_for_that_and_not_for_being_missing(model: str, billions: str) -> None:
+    [problem] = refused(model)
+    assert problem.startswith(f"{model}: {billions} billion parameters (by its name) is over the limit of 4 billion;")
+    assert refused(model, limit=0) == (f"{model}: not on the shelf",)
+    assert refused(model, limit=70) == (f"{model}: not on the shelf",)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(
+            "qwen2.5:3b",
+            "gemma3:4b",
+            "smollm2:135m",
+            "phi3:mini",
+            "mixtral:8x2b",
+            "llama3.2",
+            "model:900m",
+            "model:8bit",
+        ),
+        *("org/3b-from-70b", "embedded//models/70b/small.gguf", "gemma3n:e4b"),
+    ],
+)
+def test_a_name_that_leaves_it_open_is_only_missing(model: str) -> None:
+    assert refused(model) == (f"{model}: not on the shelf",)
+
+
+def test_a_model_that_is_there_goes_by_what_the_engine_says() -> None:
+    modest = ModelInfo("modest:70b", "ollama", 1_000_000_000, "metadata")
+    assert admit([modest.name], lambda _model: Shelf(modest), 4.0) == [modest]
+    silent = ModelInfo("openai/silent-8b", "openai")
+    with pytest.raises(Problems, match=r"openai/silent-8b: 8 billion parameters \(by its name\)"):
+        admit([silent.name], lambda _model: Shelf(silent), 4.0)
+    small = ModelInfo("openai/silent-3b", "openai")
+    with pytest.raises(Problems, match="its size is unknown"):
+        admit([small.name], lambda _model: Shelf(small), 4.0)
 
 
 @pytest.mark.parametrize(

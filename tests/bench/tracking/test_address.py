@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.bench.engines.stand_in import Reply, StandIn, free_address
+from tests.bench.tracking.store_contract import a_draft
 from tipbench.bench.tracking import address
-from tipbench.bench.tracking.address import OpenedStore, open_store, own_database_url, remember_experiment
+from tipbench.bench.tracking.address import (
+    OpenedStore,
+    open_store,
+    own_database_url,
+    remember_experiment,
+    store_address,
+)
 from tipbench.core.errors import InvalidInput, NothingStored, TipbenchError, TrackingUnreachable
 from tipbench.core.settings import Settings
 
@@ -102,6 +109,45 @@ def test_our_own_database_is_made_only_for_writing(home: Path) -> None:
         open_store(None, Settings())
     assert not (home / "mlflow.db").exists()
     assert own_database_url(Settings()) == f"sqlite:///{home / 'mlflow.db'}"
+
+
+@pytest.mark.parametrize(("given", "tagged"), [("", False), ("fallback", False), ("always", True)])
+def test_texts_are_tags_as_well_where_the_setting_says_so(given: str, tagged: bool, own: Path) -> None:
+    with opened(TIPBENCH_ARTIFACT_TAGS=given) as found:
+        experiment = found.store.ensure_experiment("tagged", {})
+        texts = dict.fromkeys(["candidates.json", "prompt.txt", "raw.txt", "rubric.md"], "text")
+        found.store.write_run(experiment, a_draft(texts=texts))
+        [run] = found.store.runs(experiment, {})
+    tags = {key for key in run.tags if key.startswith("artifact:")}
+    assert tags == ({"artifact:candidates.json", "artifact:prompt.txt", "artifact:raw.txt"} if tagged else set())
+
+
+def test_a_wrong_word_for_tags_is_refused(own: Path) -> None:
+    with pytest.raises(InvalidInput, match="TIPBENCH_ARTIFACT_TAGS must be fallback or always; it is 'yes'"):
+        open_store(None, Settings({"TIPBENCH_HOME": str(own.parent), "TIPBENCH_ARTIFACT_TAGS": "yes"}))
+
+
+def test_a_server_of_ours_uses_the_address_under_which_mlflow_was_found(server: StandIn) -> None:
+    server.on(PROBE, Reply({"detail": "Not Found"}, status=404))
+    server.on(f"/mlflow{PROBE}", FOUND)
+    said: list[str] = []
+    assert store_address(server.url, Settings(), said.append) == f"{server.url}/mlflow"
+    assert said == [
+        f"MLflow was found at {server.url}/mlflow, not at {server.url}: set that address with --mlflow-url or "
+        "MLFLOW_TRACKING_URI."
+    ]
+    assert store_address(f"{server.url}/mlflow", Settings(), said.append) == f"{server.url}/mlflow"
+    assert store_address(free_address(), Settings(), said.append)
+    assert len(said) == 1
+
+
+def test_the_default_server_is_found_under_its_prefix_and_stays_one_place(server: StandIn, own: Path) -> None:
+    server.on(PROBE, Reply({"detail": "Not Found"}, status=404))
+    server.on(f"/mlflow{PROBE}", FOUND)
+    for _ in range(2):
+        with opened(experiment="tip-bench-1") as found:
+            assert (found.store.address, found.store.under_prefix) == (server.url, f"{server.url}/mlflow")
+            remember_experiment(Settings(), "tip-bench-1", found.store.address, "tip")
 
 
 def test_an_experiment_kept_on_a_server_is_not_continued_in_our_own_database(own: Path) -> None:

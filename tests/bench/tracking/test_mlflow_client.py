@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -130,11 +131,81 @@ def test_a_header_that_can_not_be_sent(name: str, value: str) -> None:
     assert SECRET not in str(caught.value)
 
 
-def test_the_host_check_says_both_ways_out() -> None:
-    error = Server(HOST_CHECK).refusal()
+@pytest.mark.parametrize(
+    ("url", "environment", "host", "here"),
+    [
+        ("http://box:5000", {}, "box:5000", "TIPBENCH_MLFLOW_HOST=localhost"),
+        ("https://mlflow.example/mlflow", {}, "mlflow.example", "TIPBENCH_MLFLOW_HOST=localhost"),
+        ("http://me:hunter2@box:5000", {}, "box:5000", "TIPBENCH_MLFLOW_HOST=localhost"),
+        ("http://box:5000", {"TIPBENCH_MLFLOW_HOST": "other"}, "other", "TIPBENCH_MLFLOW_HOST=localhost"),
+        ("http://localhost:5000", {}, "localhost:5000", "TIPBENCH_MLFLOW_HOST to a name that it accepts"),
+    ],
+)
+def test_the_host_check_says_both_ways_out_to_the_letter(
+    url: str, environment: dict[str, str], host: str, here: str
+) -> None:
+    error = Server(HOST_CHECK).refusal(url, **environment)
     assert isinstance(error, TrackingRefused)
-    assert "--allowed-hosts" in str(error)
-    assert "TIPBENCH_MLFLOW_HOST=localhost" in str(error)
+    assert f"start it with --allowed-hosts '{host},localhost:*'" in str(error)
+    assert f"MLFLOW_SERVER_ALLOWED_HOSTS={host},localhost:*;" in str(error)
+    assert f"set {here} here" in str(error)
+    assert SECRET not in str(error)
+
+
+NOT_THERE = httpx.Response(404, json={"detail": "Not Found"})
+DEFAULT = httpx.Response(200, json={"experiment": {"experiment_id": "0", "name": "Default"}})
+NONE = httpx.Response(200, json={})
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [NOT_THERE, httpx.Response(405), httpx.Response(200, text="<html>", headers={"Content-Type": "text/html"})],
+)
+@pytest.mark.parametrize(
+    "found", [DEFAULT, httpx.Response(404, json={"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "deleted"})]
+)
+def test_a_server_at_mlflow_is_found_there(elsewhere: httpx.Response, found: httpx.Response) -> None:
+    server = Server(elsewhere, found, NONE)
+    client = server.client("http://me:hunter2@box:5000")
+    for _ in range(2):
+        assert client.list_experiments("") == []
+    assert [request.url.path for request in server.requests] == [
+        "/api/2.0/mlflow/experiments/search",
+        "/mlflow/api/2.0/mlflow/experiments/get-by-name",
+        "/mlflow/api/2.0/mlflow/experiments/search",
+        "/mlflow/api/2.0/mlflow/experiments/search",
+    ]
+    assert {request.url.host for request in server.requests} == {"box"}
+    assert client.address == "http://box:5000", "locks, journals and caches go by it"
+    assert client.under_prefix == "http://box:5000/mlflow"
+
+
+@pytest.mark.parametrize("found", [NOT_THERE, NONE, httpx.Response(200, json=[]), httpx.Response(200, text="<html>")])
+def test_where_nothing_is_at_mlflow_either_the_first_answer_counts(found: httpx.Response) -> None:
+    server = Server(NOT_THERE, found, NOT_THERE)
+    client = server.client()
+    for _ in range(2):
+        with pytest.raises(TrackingError, match="--static-prefix"):
+            client.list_experiments("")
+    assert len(server.requests) == 3, "it is looked for once"
+    assert client.under_prefix == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "first"),
+    [
+        ("http://box:5000/bench", NOT_THERE),  # whoever names a path means it
+        ("http://box:5000", NONE),
+        ("http://box:5000", httpx.Response(404, json={"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "no"})),
+        ("http://box:5000", httpx.Response(503)),
+        ("http://box:5000", HOST_CHECK),
+    ],
+)
+def test_a_server_that_is_there_is_looked_for_nowhere_else(url: str, first: httpx.Response) -> None:
+    server = Server(first)
+    with suppress(TrackingError):
+        server.client(url).list_experiments("")
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("status", [401, 403])

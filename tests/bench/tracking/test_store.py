@@ -1,5 +1,7 @@
 """The store over MLflow in process, and how it copes with servers that refuse files."""
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from tipbench.bench.tracking.interface import Experiment, Metric
 from tipbench.bench.tracking.store import RunStore
 from tipbench.bench.tracking.texts import note_key
 from tipbench.core.errors import StoredDataDamaged, TrackingError, TrackingRefused, TrackingUnreachable
+from tipbench.core.untrusted import storable
 
 
 class TestInProcess(StoreContract):
@@ -92,6 +95,23 @@ def test_texts_are_tags_where_files_can_not_be_reached(noting: Noting) -> None:
     assert {"artifact:raw.txt", "artifact:raw.txt:2", "artifact:prompt.txt"} <= set(run.tags)
     assert {name: store.text(run, name) for name in TEXTS} == TEXTS
     assert (noting.tries, store.files_refused) == (0, "")
+
+
+def test_texts_are_tags_beside_files_where_that_is_asked_for(api: EmbeddedMlflow, experiment: Experiment) -> None:
+    asked = RunStore(api, also_tagged=[*TEXTS, "more.txt"])
+    asked.write_run(experiment, a_draft(texts=TEXTS))
+    [run] = asked.runs(experiment, {})
+    for name, text in TEXTS.items():
+        parts = [key for key in run.tags if re.fullmatch(rf"artifact:{re.escape(name)}(:\d+)?", key)]
+        parts.sort(key=lambda key: int(key.rpartition(":")[2]) if key.count(":") > 1 else 1)
+        assert "".join(run.tags[key] for key in parts) == storable(text).text, "whole, and within MLflow's limit"
+        assert all(len(run.tags[key]) <= 5_000 for key in parts)
+        assert json.loads(run.tags[f"tipbench.text:{name}"])["kept_in"] == "file"
+        assert asked.text(run, name) == text
+    asked.extend_run(run, {}, new_texts={"more.txt": "more", "other.txt": "other"})
+    [run] = asked.runs(experiment, {})
+    assert (run.tags["artifact:more.txt"], asked.text(run, "more.txt")) == ("more", "more")
+    assert "artifact:other.txt" not in run.tags
 
 
 @pytest.mark.parametrize("refusal", [TrackingError("no artifact store"), TrackingRefused("not allowed")])

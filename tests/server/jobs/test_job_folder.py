@@ -32,6 +32,13 @@ def test_the_command_is_what_one_would_type(folder: JobFolder) -> None:
     assert not {"--export", "--retry-failed", "--fresh"} & set(folder.command("lexical", False, False))
 
 
+def test_a_judge_that_is_a_model_runs_where_the_server_said(folder: JobFolder) -> None:
+    config = {"experiment": "e", "mlflow_url": "m", "judge": "model"}
+    words = folder.judge_command({**config, "ollama_url": "http://gpu:1"})
+    assert words[words.index("--ollama-url") + 1] == "http://gpu:1"
+    assert "--ollama-url" not in folder.judge_command(config), "an earlier version queued it"
+
+
 def test_the_log_is_printable_and_begins_with_a_whole_line(folder: JobFolder) -> None:
     assert folder.log_end(100) == ""
     folder.log.write_bytes(b"first line\nsecond \x1b[31mred\xff\r\nthird\n")

@@ -9,6 +9,7 @@ from tests.bench.engines.stand_in import Reply, StandIn, free_address
 from tests.integration.command import tipbench
 from tests.server.views.conftest import EXPERIMENT
 from tipbench.bench.engines.weights import weights_path
+from tipbench.bench.options import Options
 from tipbench.core.errors import InvalidInput, Problems
 from tipbench.server.views.run_requests import RunRequests
 from tipbench.server.views.snapshots import SnapshotMemoryCache
@@ -131,6 +132,49 @@ def test_a_request_points_only_where_an_admin_allows_it(requests: RunRequests, m
         assert requests.choices(ollama_url=allowed.url).engines[0].problem == ""
 
 
+@pytest.mark.parametrize("name", ["OLLAMA_HOST", "TIPBENCH_OLLAMA_URL"])
+def test_the_panels_default_is_the_ollama_of_the_servers_environment(
+    name: str, requests: RunRequests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with StandIn() as ours, StandIn() as other:
+        ours.on("/api/tags", Reply({"models": []}))
+        monkeypatch.setenv(name, ours.url)
+        choices = requests.choices()
+        assert (choices.defaults.ollama_url, choices.engines[0].address) == (ours.url, ours.url)
+        assert requests.validate({"models": "scripted/a"}).ollama_url == ours.url
+        assert requests.validate_judge(EXPERIMENT, "lexical").ollama_url == ours.url
+        monkeypatch.setenv("TIPBENCH_ALLOWED_OLLAMA_URLS", "http://gpu:11434")
+        assert requests.validate({"models": "scripted/a"}).ollama_url == ours.url, "an admin set it"
+        assert requests.choices(ollama_url=ours.url).engines[0].problem == ""
+        assert "may not use http://localhost:11434" in refused(requests, ollama_url="http://localhost:11434")
+        assert "may not use" in refused(requests, ollama_url=other.url)
+
+
+def test_the_panels_defaults_are_those_of_the_machines_file(
+    stores: StoreProvider, snapshots: SnapshotMemoryCache, tmp_path: Path, address: str
+) -> None:
+    file = Path(stores.settings.file_paths[1])
+    file.parent.mkdir(parents=True)
+    file.write_text('[options]\nmodels = "scripted/z"\nn_tips = 2\nmlflow_url = "http://elsewhere"\nprompts = "v1"\n')
+    file.chmod(0o600)
+    requests = RunRequests(stores, snapshots)
+    assert (requests.choices(with_models=False).defaults.models, requests.choices().defaults.n_tips) == (
+        "scripted/z",
+        2,
+    )
+    options = requests.validate({"n_tips": 4})
+    assert (options.models, options.n_tips, options.prompts, options.mlflow_url) == ("scripted/z", 4, "v1", address)
+
+
+def test_a_variable_of_the_server_that_can_not_be_used_is_named(
+    requests: RunRequests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "a b")
+    with pytest.raises(InvalidInput, match="OLLAMA_HOST is 'a b'"):
+        requests.validate({"models": "scripted/a"})
+    assert requests.validate({"models": "scripted/a", "ollama_url": "http://gpu:1"}).ollama_url == "http://gpu:1"
+
+
 def test_without_a_store_everything_is_to_be_done(stores: StoreProvider, tmp_path: Path) -> None:
     nowhere = StoreProvider(f"sqlite:///{tmp_path / 'none.db'}", stores.settings, stores.clock, stores.new_id)
     found = RunRequests(nowhere, SnapshotMemoryCache(nowhere)).estimate({"models": "scripted/a", "prompts": "v1"})
@@ -147,6 +191,16 @@ def from_afar(stores: StoreProvider, snapshots: SnapshotMemoryCache) -> RunReque
 def test_from_afar_models_and_judges_are_left_to_those_who_have_them(from_afar: RunRequests) -> None:
     asked = {"models": "qwen2.5:900b,embedded/none", "ollama_url": free_address(), "judge": "webhook"}
     assert from_afar.validate(asked).judge == "webhook"
+
+
+def test_from_afar_the_hosts_are_never_those_of_the_servers_environment(
+    from_afar: RunRequests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "here")
+    monkeypatch.setenv("TIPBENCH_OLLAMA_URL", "http://here:1")
+    assert from_afar.validate({"models": "m"}).ollama_url == Options.model_fields["ollama_url"].default
+    assert from_afar.choices(with_models=False).defaults.ollama_url == Options.model_fields["ollama_url"].default
+    assert "ollama_url" not in from_afar.validate_judge(EXPERIMENT, "webhook").model_fields_set
 
 
 def test_from_afar_all_else_is_told_at_once(from_afar: RunRequests) -> None:

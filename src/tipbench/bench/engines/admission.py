@@ -10,12 +10,14 @@ import psutil
 
 from tipbench.bench.engines.interface import CONTEXT_TOKENS, Engine
 from tipbench.bench.records import ModelInfo
-from tipbench.core.errors import ModelMissing, Problems
+from tipbench.core.errors import EngineUnreachable, ModelMissing, Problems
 
 _BYTES_PER_CACHE_VALUE = 2  # llama.cpp and Ollama store keys and values as 16-bit floats
 _COMPUTE_BYTES = 150e6  # compute buffers; a real Ollama reported 104 MB for a model of 135 million parameters
 _GIB = 2**30
 _SIZE_IN_NAME = re.compile(r"(?<![a-z0-9.])(\d{1,9}(?:\.\d{1,9})?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
+_BILLIONS_IN_NAME = re.compile(r"(?<![a-z0-9.])(\d{1,3}x)?(\d{1,6}(?:\.\d{1,6})?)b(?![a-z0-9])", re.IGNORECASE)
+_REFUSED = "these models can't be used, so nothing was generated:"
 
 
 # Memory estimate of a loaded model: its weights, the context and the engine's buffers.
@@ -93,14 +95,22 @@ def parameters_from_name(name: str) -> int | None:
 def admit(
     models: Sequence[str], engine_of: Callable[[str], Engine], max_model_b: float, check_memory: bool = True
 ) -> list[ModelInfo]:
-    """Describe the models; raise Problems if any is missing, too large, of unknown size or beyond free memory."""
+    """Describe the models; raise Problems if any is missing, too large, of unknown size or beyond free memory.
+
+    A missing model whose name says that it is too large is refused for that: nobody should install it first.
+    """
     admitted, problems = [], []
     for model in models:
         try:
             info = engine_of(model).describe(model)
         except ModelMissing as error:
-            problems.append(str(error))
+            problems.append(_refusal_by_name(model, max_model_b) or str(error))
             continue
+        except EngineUnreachable:
+            by_name = [refusal for one in models if (refusal := _refusal_by_name(one, max_model_b))]
+            if by_name:
+                raise Problems(_REFUSED, by_name) from None
+            raise
         refusal = _refusal(info, max_model_b)
         if check_memory and not refusal:
             refusal = memory_refusal(info, free_memory(engine_of(model)))
@@ -109,7 +119,7 @@ def admit(
         admitted.append(info)
     problems += _same_weights(admitted)
     if problems:
-        raise Problems("these models can't be used, so nothing was generated:", problems)
+        raise Problems(_REFUSED, problems)
     return admitted
 
 
@@ -127,15 +137,32 @@ def _refusal(info: ModelInfo, max_model_b: float) -> str | None:
     if max_model_b == 0:
         return None
     if info.billions is None:
-        return (
+        return _refusal_by_name(info.name, max_model_b) or (
             f"{info.name}: its size is unknown ({info.engine} does not say), so it can't be checked against the limit "
             f"of {max_model_b:g} billion; 0 removes the limit (max_model_b)"
         )
     if info.billions > max_model_b:
         source = "by its name, since the engine does not say" if info.parameters_from == "name" else "by its metadata"
-        return (
-            f"{info.name}: {info.billions:.2f} billion parameters ({source}) is over the limit of "
-            f"{max_model_b:g} billion; use a smaller model, or raise the limit if the machine has enough memory "
-            "(max_model_b)"
-        )
+        return _too_large(info.name, f"{info.billions:.2f}", source, max_model_b)
     return None
+
+
+def _refusal_by_name(model: str, max_model_b: float) -> str | None:
+    """Return why a model of unknown size can't be used, if its name says so; None if the name leaves it open.
+
+    Names lie, so this is lenient: of several sizes the smallest counts, and of a mixture such as 8x7b one expert.
+    """
+    found = _BILLIONS_IN_NAME.findall(model.rpartition("/")[2])
+    if max_model_b == 0 or not found:
+        return None
+    mixture, size = min(found, key=lambda match: float(match[1]))
+    if float(size) <= max_model_b:
+        return None
+    return _too_large(model, f"{'more than ' if mixture else ''}{size}", "by its name", max_model_b)
+
+
+def _too_large(model: str, billions: str, source: str, max_model_b: float) -> str:
+    return (
+        f"{model}: {billions} billion parameters ({source}) is over the limit of {max_model_b:g} billion; use a "
+        "smaller model, or raise the limit if the machine has enough memory (max_model_b)"
+    )

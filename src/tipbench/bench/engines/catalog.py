@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tipbench.bench.defaults import environment_ollama_url
 from tipbench.bench.engines.interface import Engine
 from tipbench.bench.options import Options
 from tipbench.bench.records import ModelInfo
@@ -19,7 +20,10 @@ def _ollama(options: Options, settings: Settings) -> Engine:
 
     if len(options.ollama_urls) > 1:
         raise InvalidInput(f"ollama_url names several endpoints ({options.ollama_url}); a run on one machine uses one")
-    return OllamaEngine(options.ollama_url, settings.engine_timeout_s, hold=options.unload == "model")
+    # Commands and the server set it; in Python code it may be left to the environment.
+    by_environment = None if "ollama_url" in options.model_fields_set else environment_ollama_url(settings)
+    url = by_environment or options.ollama_url
+    return OllamaEngine(url, settings.engine_timeout_s, hold=options.unload == "model")
 
 
 def _openai(options: Options, settings: Settings) -> Engine:  # noqa: ARG001 - all openers share one signature

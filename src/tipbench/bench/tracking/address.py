@@ -2,18 +2,20 @@
 of our own, with a one-line notice about the choice."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import NamedTuple
 
 from tipbench.bench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.bench.tracking.interface import MlflowApi
+from tipbench.bench.tracking.runs import CELL_TEXTS
 from tipbench.bench.tracking.store import RunStore
 from tipbench.bench.tracking.tables import COMMAND_BUSY_S
 from tipbench.core.errors import InvalidInput, NothingStored, TrackingError, TrackingUnreachable
 from tipbench.core.files import atomic_write, make_private_folder
 from tipbench.core.paths import database_path, experiment_note_path
 from tipbench.core.settings import Settings
-from tipbench.core.untrusted import without_credentials
+from tipbench.core.untrusted import shown, without_credentials
 
 DEFAULT_SERVER = "http://localhost:5000"
 
@@ -37,7 +39,7 @@ def open_store(
     """
     named = url or settings.get("MLFLOW_TRACKING_URI")
     if named:
-        return OpenedStore(RunStore(_open(named, settings, create, busy_s)), "")
+        return OpenedStore(RunStore(_open(named, settings, create, busy_s), _also_tagged(settings)), "")
     address = _last_address(settings, experiment) if experiment else None
     if address not in (None, DEFAULT_SERVER, own_database_url(settings)):
         raise InvalidInput(
@@ -72,9 +74,24 @@ def store_address(url: str | None, settings: Settings, say: Callable[[str], None
     try:
         if opened.notice:
             say(opened.notice)
-        return opened.store.address
+        if opened.store.is_shared:
+            with suppress(TrackingError):  # reported when it is used
+                opened.store.find_experiment("Default")
+        if notice := prefix_notice(opened.store):
+            say(notice)
+        return opened.store.under_prefix or opened.store.address
     finally:
         opened.store.close()
+
+
+def prefix_notice(store: RunStore) -> str:
+    """Return what to tell the user if MLflow was found below the address; empty if it is where they said."""
+    if not store.under_prefix:
+        return ""
+    return (
+        f"MLflow was found at {store.under_prefix}, not at {store.address}: set that address with --mlflow-url or "
+        "MLFLOW_TRACKING_URI."
+    )
 
 
 def remember_experiment(settings: Settings, experiment: str, address: str, suite: str) -> None:
@@ -106,13 +123,22 @@ def _fallback(settings: Settings, create: bool) -> OpenedStore:
     except TrackingError as error:
         reason = f"The server at {DEFAULT_SERVER} can't be used ({error})"
     else:
-        return OpenedStore(RunStore(client), f"Results go to the MLflow server at {DEFAULT_SERVER}.")
+        notice = f"Results go to the MLflow server at {DEFAULT_SERVER}."
+        return OpenedStore(RunStore(client, _also_tagged(settings)), notice)
     client.close()
     if create:
         make_private_folder(settings.home)
-    store = RunStore(EmbeddedMlflow(own_database_url(settings), create, is_own=True))
+    store = RunStore(EmbeddedMlflow(own_database_url(settings), create, is_own=True), _also_tagged(settings))
     verb = "go to" if create else "are read from"
     return OpenedStore(store, f"{reason}: results {verb} tipbench's own database, {store.address}")
+
+
+def _also_tagged(settings: Settings) -> Collection[str]:
+    name, known = "TIPBENCH_ARTIFACT_TAGS", {"fallback": (), "always": CELL_TEXTS}
+    given = settings.get(name)
+    if given not in known:
+        raise InvalidInput(f"{name} must be {' or '.join(known)}; it is {shown(given)}")
+    return known[given]
 
 
 def _server(url: str, settings: Settings) -> MlflowApi:

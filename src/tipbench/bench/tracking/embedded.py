@@ -34,6 +34,7 @@ class EmbeddedMlflow:
     """
 
     is_shared = False
+    under_prefix = ""
 
     def __init__(self, url: str, create: bool = True, is_own: bool = False, busy_s: float = COMMAND_BUSY_S) -> None:
         self._busy_s = busy_s

@@ -87,6 +87,7 @@ class MlflowApi(Protocol):
     """MLflow's calls; foreign errors are already translated. The caller ensures that values fit MLflow's limits."""
 
     address: str  # for display, without credentials
+    under_prefix: str  # a server's URL, if it was found below `address`; else empty
     is_shared: bool  # True for a server: other hosts may write too
 
     def find_experiment(self, name: str) -> Experiment | None: ...

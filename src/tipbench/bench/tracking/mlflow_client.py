@@ -1,12 +1,11 @@
 """A thin REST client for an MLflow server. Translates its errors to TrackingError, with advice on what to do."""
 
 import re
-import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from sys import intern
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 
@@ -19,13 +18,15 @@ from tipbench.bench.tracking.interface import (
     StoredRun,
     run_filter,
 )
+from tipbench.bench.tracking.mlflow_credentials import auth_of, headers_of, tls_of
 from tipbench.core.errors import TrackingError, TrackingRefused, TrackingUnreachable
-from tipbench.core.http import UnusableAnswer, fetch, open_client, tls_context
+from tipbench.core.http import UnusableAnswer, fetch, open_client
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable, without_credentials
 
 _API = "/api/2.0/mlflow"
 _ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
+_PREFIX = "/mlflow"  # the usual --static-prefix
 _PAGE = 500  # runs, about 5 MB of JSON; larger pages are no faster
 _AT_AFTER_HOST = re.compile(r"://[^/?#]*[/?#].*@", re.DOTALL)
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
@@ -35,29 +36,35 @@ _MAX_FILE_BYTES = 128_000_000  # a batch of 48 cells takes 0.2 MB
 
 
 class MlflowClient:
-    """An MLflow server at a URL; a path in the URL is the server's `--static-prefix`."""
+    """An MLflow server at a URL; a path in the URL is the server's `--static-prefix`.
+
+    Where a URL without a path is not MLflow's, the server is also looked for at /mlflow. `address` stays what was
+    given: locks, journals and caches go by it.
+    """
 
     is_shared = True
 
     def __init__(self, url: str, settings: Settings, transport: httpx.BaseTransport | None = None) -> None:
         self.address = without_credentials(url)
+        self.under_prefix = ""
         if _AT_AFTER_HOST.search(url):
             raise TrackingUnreachable(
                 f"the address of the MLflow server {self.address} has an @ after a '/', '?' or '#'; in a user name "
                 "or password, write these as %2F, %3F and %23"
             )
         try:
-            auth = _auth(url, settings)
+            auth = auth_of(url, settings)
             self._http = open_client(
                 base_url=self.address,
-                headers=_headers(settings, with_token=auth is None),
+                headers=headers_of(settings, with_token=auth is None),
                 auth=auth,
-                verify=_tls(settings),
+                verify=tls_of(settings),
                 timeout=_TIMEOUT,
                 transport=transport,
             )
         except (httpx.InvalidURL, ValueError) as error:
             raise TrackingUnreachable(f"{self.address!r} is not the address of an MLflow server: {error}") from error
+        self._may_be_under_prefix = self._http.base_url.path == "/"
 
     def find_experiment(self, name: str) -> Experiment | None:
         response = self._send("GET", f"{_API}/experiments/get-by-name", params={"experiment_name": name})
@@ -207,6 +214,29 @@ class MlflowClient:
         **arguments: Any,
     ) -> httpx.Response:
         limits: Any = {"max_bytes": max_bytes, "total_timeout_s": timeout_s or _WITHIN_S}
+        response = self._fetch(method, path, limits, **arguments)
+        if self._may_be_under_prefix:
+            self._may_be_under_prefix = False
+            if _is_elsewhere(response) and self._find_prefix(limits):
+                return self._fetch(method, path, limits, **arguments)
+        return response
+
+    def _find_prefix(self, limits: Any) -> bool:
+        """Look for MLflow below the address; if it is there, send all further requests there."""
+        query = {"experiment_name": "Default"}
+        found = self._fetch("GET", f"{_PREFIX}{_API}/experiments/get-by-name", limits, params=query)
+        if found.status_code != 200 and _error_code(found) is None:
+            return False
+        try:
+            is_mlflow = not found.is_success or "experiment" in found.json()
+        except (ValueError, TypeError, RecursionError):
+            return False
+        if is_mlflow:
+            self.under_prefix = f"{self.address}{_PREFIX}"
+            self._http.base_url = self.under_prefix
+        return is_mlflow
+
+    def _fetch(self, method: str, path: str, limits: Any, **arguments: Any) -> httpx.Response:
         try:
             return fetch(self._http, method, path, **limits, **arguments)
         except UnusableAnswer as error:
@@ -244,6 +274,17 @@ class MlflowClient:
             "prefix to the URL"
         )
 
+    def _host_refused(self, host: str) -> TrackingRefused:
+        """Return the error for MLflow's host check, with the setting that makes it accept the host that we sent."""
+        hosts = f"{printable(host, 300)},localhost:*"
+        is_local = host.partition(":")[0] == "localhost"
+        here = "TIPBENCH_MLFLOW_HOST to a name that it accepts" if is_local else "TIPBENCH_MLFLOW_HOST=localhost"
+        return TrackingRefused(
+            f"MLflow at {self.address} refuses the host name in that address; start it with --allowed-hosts '{hosts}' "
+            f"(or MLFLOW_SERVER_ALLOWED_HOSTS={hosts}; this replaces its list, so add the names that others use), or "
+            f"set {here} here"
+        )
+
     def _refuse(self, response: httpx.Response) -> None:
         text = response.text
         if response.status_code < 400:
@@ -252,10 +293,7 @@ class MlflowClient:
                 "MLFLOW_TRACKING_URI to MLflow's own address"
             )
         if response.status_code == 403 and "Invalid Host header" in text:
-            raise TrackingRefused(
-                f"MLflow at {self.address} refuses the host name in that address; start it with "
-                f"--allowed-hosts naming it (MLFLOW_SERVER_ALLOWED_HOSTS), or set TIPBENCH_MLFLOW_HOST=localhost here"
-            )
+            raise self._host_refused(response.request.headers["Host"])
         if response.status_code in (502, 503, 504):
             raise TrackingUnreachable(f"MLflow at {self.address} is temporarily unavailable ({response.status_code})")
         if response.status_code in (401, 403):
@@ -272,45 +310,10 @@ class MlflowClient:
         raise TrackingError(f"MLflow at {self.address} refused: {printable(str(response.json().get('message')), 400)}")
 
 
-def _headers(settings: Settings, with_token: bool) -> dict[str, str]:
-    headers = {}
-    for setting, header, form in (
-        ("TIPBENCH_MLFLOW_HOST", "Host", "{}"),
-        ("MLFLOW_TRACKING_TOKEN", "Authorization", "Bearer {}"),
-    ):
-        value = settings.get(setting)
-        if not (value.isascii() and value.isprintable()):  # the HTTP library's error would reveal it
-            raise TrackingRefused(f"{setting} contains characters that can't be sent, such as a line break")
-        if value and (header == "Host" or with_token):
-            headers[header] = form.format(value)
-    return headers
-
-
-def _auth(url: str, settings: Settings) -> tuple[str, str] | None:
-    parts = urlsplit(url)
-    if parts.username:
-        return unquote(parts.username), unquote(parts.password or "")
-    user = settings.get("MLFLOW_TRACKING_USERNAME")
-    return (user, settings.get("MLFLOW_TRACKING_PASSWORD")) if user else None
-
-
-def _tls(settings: Settings) -> ssl.SSLContext | bool:
-    if settings.is_true("MLFLOW_TRACKING_INSECURE_TLS"):
-        return False
-    trusted = settings.get("MLFLOW_TRACKING_SERVER_CERT_PATH")
-    client_cert = settings.get("MLFLOW_TRACKING_CLIENT_CERT_PATH")
-    if not trusted and not client_cert:
-        return tls_context()
-    try:
-        context = ssl.create_default_context(cafile=trusted or None)
-        if client_cert:
-            context.load_cert_chain(client_cert)
-    except (OSError, ssl.SSLError) as error:
-        raise TrackingRefused(
-            f"the certificate in MLFLOW_TRACKING_SERVER_CERT_PATH or MLFLOW_TRACKING_CLIENT_CERT_PATH "
-            f"can't be used: {error}"
-        ) from error
-    return context
+def _is_elsewhere(response: httpx.Response) -> bool:
+    """Whether a response looks like that of a server that has MLflow at another path, or nowhere."""
+    is_page = response.is_success and response.headers.get("Content-Type", "").startswith("text/html")
+    return is_page or (response.status_code in (404, 405) and _error_code(response) is None)
 
 
 def _error_code(response: httpx.Response) -> str | None:

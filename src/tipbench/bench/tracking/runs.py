@@ -25,6 +25,7 @@ from tipbench.core.identity import SHORT
 from tipbench.core.untrusted import json_text, printable
 
 SCHEMA = "1"  # of all stored data; increase it when old data would be misread
+CELL_TEXTS = ("candidates.json", "prompt.txt", "raw.txt")
 KIND = "tipbench.kind"
 CELL = "cell"
 SUPERSEDED = "tipbench.superseded"  # set on runs that no longer count: regenerated, or generated twice

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Literal
@@ -48,14 +48,21 @@ class RunChange:
 class RunStore:
     """The store that all stages use: experiments, runs and texts. Every write updates the experiment's markers."""
 
-    def __init__(self, api: MlflowApi) -> None:
+    def __init__(self, api: MlflowApi, also_tagged: Collection[str] = ()) -> None:
+        """`also_tagged` names texts that are tags even where they are files too, for scripts that read the tags."""
         self._api = api
+        self._also_tagged = also_tagged
         self._markers = WriteMarkers(api)
         self.files_refused = ""  # the error that made texts go into tags instead of files; shown to the user
 
     @property
     def address(self) -> str:
         return self._api.address
+
+    @property
+    def under_prefix(self) -> str:
+        """The URL at which the server was found, if it is not `address` but below; empty otherwise."""
+        return self._api.under_prefix
 
     @property
     def is_shared(self) -> bool:
@@ -282,10 +289,8 @@ class RunStore:
             except TrackingError as error:  # a server without an artifact store
                 self.files_refused = str(error)
             else:
-                return tags
-        for name, text in named_texts.items():
-            tags.update(texts.as_tags(name, text))
-        return tags
+                return {**_text_tags(named_texts, self._also_tagged), **tags}
+        return _text_tags(named_texts, named_texts)
 
     def _log(self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]) -> None:
         chunks = list(_chunks(tags.items())) or [()]
@@ -300,6 +305,11 @@ class RunStore:
                 f"name, or restore it with 'tipbench experiments restore {experiment.name}'"
             )
         return experiment
+
+
+def _text_tags(named_texts: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    parts = [texts.as_tags(name, text) for name, text in named_texts.items() if name in names]
+    return {key: tag for one in parts for key, tag in one.items()}
 
 
 def _metrics(values: Mapping[str, float], at_ms: int, step: int) -> list[Metric]:

@@ -59,6 +59,8 @@ class JobFolder:
         """Return the command line of a job that only runs a judge."""
         command = [sys.executable, "-P", "-m", "tipbench", "judge", "--experiment", str(config["experiment"])]
         command += ["--mlflow-url", str(config["mlflow_url"]), "--run", str(config["judge"])]
+        if "ollama_url" in config:  # not in jobs that an earlier version queued
+            command += ["--ollama-url", str(config["ollama_url"])]
         return [*command, "--progress", str(self.path / "progress.json")]
 
     def publish_command(self, config: Mapping[str, Any]) -> list[str]:

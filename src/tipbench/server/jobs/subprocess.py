@@ -88,6 +88,7 @@ class SubprocessRunner(LocalJobs):
     def judge(self, options: Options) -> Job:
         refuse_credentials(options)
         config = {"experiment": options.experiment, "mlflow_url": options.mlflow_url, "judge": options.judge}
+        config |= {"ollama_url": options.ollama_url}
         used = judge_engines(options, self._settings)
         return self.add({**config, ACTION: JUDGE}, needs_of(options, self._settings, used))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tipbench.bench.collect.grid import Grid
 from tipbench.bench.collect.plan import make_plan
+from tipbench.bench.defaults import machine_defaults
 from tipbench.bench.engines.admission import admit, parameters_from_name
 from tipbench.bench.engines.catalog import DEFAULT_ENGINE, EngineModels, engine_name, open_engines
 from tipbench.bench.judge.calibration import Calibration, load_calibrations
@@ -82,9 +83,9 @@ class RunRequests:
         """
         settings = self._stores.settings
         given = {"ollama_url": ollama_url, "suite": suite_name}
-        options = make_options({key: value for key, value in given.items() if value})
+        options = self._options({key: value for key, value in given.items() if value})
         refuse_credentials(options)  # an @ or a ? could also disguise an address
-        _refuse_other_addresses(options, settings)
+        self._refuse_other_addresses(options)
         suite = load_suite(options.suite, settings)
         options = suite.apply_defaults(options)
         offers = _offers if self._runs_locally else _remote_offers
@@ -112,7 +113,7 @@ class RunRequests:
         """Validate the request that a judge score what is pending in an experiment; raise InvalidInput if it can't."""
         if self._runs_locally or judge not in JUDGES:
             check_judge(judge, self._stores.settings)
-        return self._options_of(experiment, judge=judge)
+        return self._options_of(experiment, judge=judge, **self._defaults("ollama_url"))
 
     def validate_publish(self, experiment: str) -> Options:
         """Validate the request to show an experiment on MLflow's pages; raise NotFound if there is none."""
@@ -123,6 +124,15 @@ class RunRequests:
         if store is None or store.find_experiment(experiment) is None:
             raise NotFound(f"there is no experiment '{experiment}' here; see GET /api/bench/experiments")
         return make_options({"experiment": experiment, "mlflow_url": self._stores.address, **options})
+
+    def _options(self, given: Mapping[str, Any]) -> Options:
+        """Return a run's options: what was given, and this machine's defaults for the rest."""
+        return make_options({**self._defaults(*Options.model_fields.keys() - given.keys()), **given})
+
+    def _defaults(self, *keys: str) -> dict[str, Any]:
+        """Return this machine's defaults; the store is the server's, and remote runs have Ollama hosts of their own."""
+        not_ours = {"mlflow_url"} if self._runs_locally else {"mlflow_url", "ollama_url"}
+        return machine_defaults(self._stores.settings, set(keys) - not_ours)
 
     def judges(self) -> list[str]:
         """Return the automatic judges that have the settings they need."""
@@ -149,7 +159,7 @@ class RunRequests:
         with problems.collecting():
             make_options(given, "the request")
         wrong = {problem.partition(":")[0] for problem in problems.found}
-        options = make_options({key: given[key] for key in given if key in Options.model_fields and key not in wrong})
+        options = self._options({key: given[key] for key in given if key in Options.model_fields and key not in wrong})
         self._check_addresses(options, problems)
         wrong |= {problem.partition(":")[0] for problem in problems.found}
         suite = self._suite(options, problems)
@@ -197,13 +207,29 @@ class RunRequests:
         with problems.collecting():
             refuse_credentials(options)
         with problems.collecting():
-            _refuse_other_addresses(options, self._stores.settings)
+            self._refuse_other_addresses(options)
         mlflow_url = without_credentials(options.mlflow_url or "")
         if mlflow_url and mlflow_url != self._stores.address:
             problems.found.append(
                 f"mlflow_url: this server stores its results in {self._stores.address}; leave the key out, or start "
                 f"another server with --mlflow-url {mlflow_url}"
             )
+
+    def _refuse_other_addresses(self, options: Options) -> None:
+        """Raise InvalidInput if the request names an Ollama that the server's admin does not allow.
+
+        The default is allowed, because only the admin can set another one.
+        """
+        allowed = self._stores.settings.get("TIPBENCH_ALLOWED_OLLAMA_URLS")
+        if not allowed or options.ollama_url == self._options({}).ollama_url:
+            return
+        endpoints = {endpoint(url.rstrip("/")) for url in split_names(allowed)}
+        for url in options.ollama_urls:
+            if endpoint(url) not in endpoints:
+                raise InvalidInput(
+                    f"ollama_url: this server may not use {without_credentials(url)}; use one of "
+                    f"{', '.join(sorted(endpoints))}, or have an admin add it to TIPBENCH_ALLOWED_OLLAMA_URLS"
+                )
 
     def _stored(self, options: Options, suite: Suite) -> Sequence[StoredCell]:
         """Return the experiment's stored cells; raise InvalidInput if it doesn't belong to this suite."""
@@ -244,20 +270,6 @@ class _ProblemCollector:
     def raise_if_any(self) -> None:
         if self.found:
             raise Problems("the request can't be run:", self.found)
-
-
-def _refuse_other_addresses(options: Options, settings: Settings) -> None:
-    """Raise InvalidInput if the request names an Ollama that the server's admin does not allow."""
-    allowed = settings.get("TIPBENCH_ALLOWED_OLLAMA_URLS")
-    if not allowed or options.ollama_url == Options.model_fields["ollama_url"].default:
-        return
-    endpoints = {endpoint(url.rstrip("/")) for url in split_names(allowed)}
-    for url in options.ollama_urls:
-        if endpoint(url) not in endpoints:
-            raise InvalidInput(
-                f"ollama_url: this server may not use {without_credentials(url)}; use one of "
-                f"{', '.join(sorted(endpoints))}, or have an admin add it to TIPBENCH_ALLOWED_OLLAMA_URLS"
-            )
 
 
 def _is_ready(judge: str, settings: Settings) -> bool:

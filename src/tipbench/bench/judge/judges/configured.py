@@ -9,12 +9,11 @@
 The keys are the settings TIPBENCH_JUDGE_…, in lower case without that prefix. Secrets stay in the environment.
 """
 
-import tomllib
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
+from tipbench.core.config_files import load_toml
 from tipbench.core.errors import InvalidInput, Problems
-from tipbench.core.files import read_regular
 from tipbench.core.names import check_judge_name
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import shown
@@ -22,7 +21,6 @@ from tipbench.core.untrusted import shown
 FILE = "judges.toml"
 _PREFIX = "TIPBENCH_JUDGE_"
 _KEYS = ("agent", "command", "webhook", "model", "timeout", "env")
-_MAX_BYTES = 1_000_000
 
 
 class ConfiguredJudge(NamedTuple):
@@ -36,11 +34,9 @@ def configured_judges(settings: Settings, kinds: Collection[str]) -> dict[str, C
     """Return the judges in the file by name; none if there is no file. Raises Problems, listing every one."""
     path = settings.home / FILE
     try:
-        data = tomllib.loads(read_regular(path, _MAX_BYTES).decode("utf-8"))
+        data = load_toml(str(path))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{path} can't be read: {error}") from None
     problems: list[str] = []
     found = {name: _judge(name, given, kinds, problems) for name, given in data.items()}
     if problems:
