@@ -22,7 +22,7 @@ def test_a_file_for_each_user_and_policy(tmp_path: Path) -> None:
         with store.transaction(Key("u1", policy)) as transaction:
             transaction.put_state(KEPT)
     names = sorted(path.name for path in (tmp_path / "state").glob("*"))
-    assert names == [".locks", "u1_egreedy.json", "u1_egreedy_v2.json", "u1_linucb.json"]
+    assert names == [".journal", ".locks", "u1_egreedy.json", "u1_egreedy_v2.json", "u1_linucb.json"]
 
 
 def test_nobody_else_may_read_them(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_what_a_killed_writer_left_is_overwritten(tmp_path: Path) -> None:
     with store.transaction(KEY) as transaction:
         transaction.put_state(KEPT)
     assert store.read_state(KEY) == KEPT
-    assert [path.name for path in tmp_path.glob("*.*")] == [".locks", "u1_egreedy_v2.json"]
+    assert {path.name for path in tmp_path.glob("*.*")} == {".journal", ".locks", "u1_egreedy_v2.json"}
 
 
 def test_who_is_forgotten_is_not_in_what_a_killed_writer_left(tmp_path: Path) -> None:
@@ -113,19 +113,26 @@ def test_clearing_one_user_leaves_those_whose_names_begin_alike(tmp_path: Path) 
 
 
 def test_a_disk_that_is_full_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = ".wal"  # the journal's
     store = FileStore(tmp_path)
     with store.transaction(KEY) as transaction:
         transaction.put_state(KEPT)
 
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
+    real = os.write
 
-    monkeypatch.setattr("os.fsync", full)
+    def full(file: int, content: bytes) -> int:
+        if Path(f"/proc/self/fd/{file}").readlink().suffix == where:
+            return real(file, content[:10])  # as much as there is room for
+        return real(file, content)
+
+    monkeypatch.setattr("os.write", full)
     with pytest.raises(OSError, match="No space"), store.transaction(KEY) as transaction:
         transaction.put_state(replace(KEPT, late=9))
     monkeypatch.undo()
     assert store.read_state(KEY) == KEPT
     assert not list(tmp_path.glob(".*.part"))
+    with store.transaction(KEY) as transaction:
+        assert transaction.user_state == KEPT
 
 
 def test_clearing_takes_along_what_a_killed_writer_left(tmp_path: Path) -> None:
@@ -153,7 +160,7 @@ def test_what_is_no_plain_file_is_damaged_at_once_and_can_be_cleared(
         store.read_state(KEY)
     assert store.clear("u1", [KEY.policy]) == [KEY.policy]
     assert store.read_state(KEY) is None
-    assert {path.name for path in tmp_path.iterdir()} <= {".locks", "elsewhere"}
+    assert {path.name for path in tmp_path.iterdir()} <= {".journal", ".locks", "elsewhere"}
 
 
 def test_a_folder_in_the_place_of_a_state_is_left_to_whoever_put_it_there(tmp_path: Path) -> None:
@@ -192,14 +199,21 @@ def test_nobody_waits_endlessly_for_somebody_who_is_frozen(
     assert store.read_state(KEY) == KEPT
 
 
-def test_the_file_and_its_folder_are_synced_before_the_block_ends(
+def test_the_journal_is_synced_before_the_block_ends_and_files_when_the_store_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[str] = []
-    monkeypatch.setattr("os.fsync", lambda file: synced.append(Path(f"/proc/self/fd/{file}").readlink().name))
-    with FileStore(tmp_path / "durable").transaction(KEY) as transaction:
-        transaction.put_state(KEPT)
-    assert synced == [".u1_egreedy_v2.json.part", "durable"]
+    for name in ("fsync", "fdatasync"):
+        monkeypatch.setattr(
+            f"os.{name}", lambda file: synced.append(Path(f"/proc/self/fd/{file}").readlink().suffix or "a folder")
+        )
+    store = FileStore(tmp_path / "durable")
+    for _ in range(2):
+        with store.transaction(KEY) as transaction:
+            transaction.put_state(KEPT)
+    assert synced == ["a folder", ".wal", ".wal"]
+    store.close()
+    assert synced[3:] == [".json", "a folder"]
     with FileStore(tmp_path / "not", durable=False).transaction(KEY) as transaction:
         transaction.put_state(KEPT)
-    assert len(synced) == 2
+    assert len(synced) == 5

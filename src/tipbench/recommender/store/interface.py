@@ -98,6 +98,13 @@ class Store(Protocol):
         """
         ...
 
+    def group(self) -> AbstractContextManager[None]:
+        """Let this thread's transactions in the block share what makes them durable: they are when the block ends.
+
+        Nothing may be acknowledged before. If the block ends with an error, none of them counts as stored.
+        """
+        ...
+
     def read_state(self, key: Key) -> UserState | None:
         """Return the stored state without taking a lock; None if there is none."""
         ...

@@ -64,6 +64,10 @@ class PostgresStore:
             yield transaction
             transaction.store()
 
+    @contextmanager
+    def group(self) -> Iterator[None]:
+        yield  # PostgreSQL lets concurrent commits share a sync by itself
+
     def read_state(self, key: Key) -> UserState | None:
         row = self._fetch_one(sql.SELECT_STATE, key)
         return None if row is None else sql.state_of_row(row, key)
