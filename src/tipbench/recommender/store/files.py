@@ -55,6 +55,8 @@ class FileStore:
     """Thread-safe, and safe to use from several processes at once."""
 
     name = NAME
+    threads = 2
+    max_group = 32
 
     def __init__(self, folder: Path, durable: bool = True, exclusive: bool = False) -> None:
         """Open a store, creating its folder if needed.

@@ -80,6 +80,9 @@ class Transaction(Protocol):
 class Store(Protocol):
     """A store of states. What it reports as stored survives a kill and a power cut."""
 
+    threads: int  # how many threads of a process should use it at once
+    max_group: int  # how many transactions are worth a `group`
+
     @property
     def promotions(self) -> Promotions:
         """The promotions that decide which policy is live for everyone who serves from this store."""

@@ -40,6 +40,8 @@ class PostgresStore:
     """Thread-safe, and safe to use from several processes and machines at once."""
 
     name = NAME
+    threads = MAX_CONNECTIONS
+    max_group = 1
 
     def __init__(self, url: str, exclusive: bool = False) -> None:
         """`exclusive` is for moving: nobody else can use the store meanwhile, and a marker is no obstacle."""
