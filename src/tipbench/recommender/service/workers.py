@@ -1,16 +1,20 @@
 """Worker threads for requests that change states: those that come together share one sync of the disk.
 
 A thread takes whatever waits, runs it, and answers all of it together once the store says that it is durable. The event
-loop itself never waits for a lock or a disk.
+loop itself never waits for a lock or a disk. Whatever has to wait for another process does so on a thread of its own.
 """
 
 import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
+from tipbench.recommender.store.interface import LockedForNow
+
+MAX_WAITING_THREADS = 40
 _Result = TypeVar("_Result")
 
 
@@ -42,6 +46,7 @@ class Workers:
         self._max_group = max_group
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._threads = [threading.Thread(target=self._work, name="states", daemon=True) for _ in range(threads)]
+        self._waiting = ThreadPoolExecutor(MAX_WAITING_THREADS, thread_name_prefix="states, waiting")
         self._started = False
 
     async def run(self, function: Callable[[], _Result]) -> _Result:
@@ -60,6 +65,7 @@ class Workers:
         if self._started:
             for thread in self._threads:
                 thread.join()
+        self._waiting.shutdown()
 
     def _work(self) -> None:
         while call := self._calls.get():
@@ -74,10 +80,11 @@ class Workers:
 
     def _run_group(self, call: _Call | None, ended: list[_Ended]) -> None:
         while call:
-            try:
-                ended.append(_Ended(call.answer, call.function(), None))
-            except BaseException as error:  # noqa: BLE001 - it is raised where the call came from
-                ended.append(_Ended(call.answer, None, error))
+            done = _run(call)
+            if isinstance(done.error, LockedForNow):
+                self._waiting.submit(_run_alone, call)
+            else:
+                ended.append(done)
             call = self._waiting_call() if len(ended) < self._max_group else None
 
     def _waiting_call(self) -> _Call | None:
@@ -90,8 +97,21 @@ class Workers:
         return call
 
 
+def _run(call: _Call) -> _Ended:
+    try:
+        return _Ended(call.answer, call.function(), None)
+    except BaseException as error:  # noqa: BLE001 - it is raised where the call came from
+        return _Ended(call.answer, None, error)
+
+
+def _run_alone(call: _Call) -> None:
+    _deliver([_run(call)])
+
+
 def _deliver(ended: list[_Ended]) -> None:
     """Wake the event loop once for all calls that have ended; each service has one loop."""
+    if not ended:
+        return
     with suppress(RuntimeError):  # the loop was closed, so nobody waits any more
         ended[0].answer.get_loop().call_soon_threadsafe(_deliver_all, ended)
 

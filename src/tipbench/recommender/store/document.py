@@ -41,6 +41,7 @@ class Document:
         self._rows = rows
         self._waiting = sum(row.waits for row in rows.values())
         self._put: list[bytes] = []
+        self._kept: bytes | None = None  # the state as JSON
         self.changed = False
 
     @classmethod
@@ -78,7 +79,8 @@ class Document:
         """Return a copy that can be changed without changing this one."""
         copy = Document.__new__(Document)
         copy.key, copy.revision, copy.changed = self.key, self.revision, False
-        copy.user_state, copy._rows, copy._waiting, copy._put = self.user_state, {**self._rows}, self._waiting, []
+        copy.user_state, copy._kept = self.user_state, self._kept
+        copy._rows, copy._waiting, copy._put = {**self._rows}, self._waiting, []
         return copy
 
     def as_bytes(self) -> bytes:
@@ -91,7 +93,7 @@ class Document:
 
     def apply(self, delta: dict[str, Any]) -> None:
         """Change the document as it was changed when this delta was written; raise ValueError if it is malformed."""
-        self.user_state = _user_state(delta["kept"]) if delta["kept"] else None
+        self.user_state, self._kept = _user_state(delta["kept"]) if delta["kept"] else None, None
         for row in delta["events"]:
             self._put_row(row[0], _row(row))
         self.revision = _revision(delta["revision"])
@@ -115,13 +117,14 @@ class Document:
         self.changed = True
 
     def put_state(self, user_state: UserState) -> None:
-        self.user_state = user_state
+        self.user_state, self._kept = user_state, None
         self.changed = True
 
     def _head(self) -> bytes:
-        kept = to_json(vars(self.user_state)) if self.user_state else b"null"
+        if self._kept is None:
+            self._kept = to_json(vars(self.user_state)) if self.user_state else b"null"
         user_id, policy = to_json(self.key.user_id), to_json(self.key.policy)
-        return b'"user_id":%b,"policy":%b,"revision":%d,"kept":%b' % (user_id, policy, self.revision, kept)
+        return b'"user_id":%b,"policy":%b,"revision":%d,"kept":%b' % (user_id, policy, self.revision, self._kept)
 
     def _put_row(self, event_id: str, row: _Row) -> None:
         before = self._rows.pop(event_id, None)  # moves to the end, so that the one rewarded last is forgotten last

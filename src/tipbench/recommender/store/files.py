@@ -55,7 +55,7 @@ class FileStore:
     """Thread-safe, and safe to use from several processes at once."""
 
     name = NAME
-    threads = 2
+    threads = 4
     max_group = 32
 
     def __init__(self, folder: Path, durable: bool = True, exclusive: bool = False) -> None:
@@ -71,7 +71,7 @@ class FileStore:
         self._durable = durable
         self._locks = StoreLocks(folder / ".locks")
         folder.chmod(0o700)
-        self._local = threading.local()  # `group`: what this thread has to sync when its group ends
+        self._local = threading.local()
         self._cache = DocumentCache()
         journals = folder / ".journal"
         self._removals = Removals(journals)
@@ -85,7 +85,7 @@ class FileStore:
     @contextmanager
     def transaction(self, key: Key, event_id: str | None = None) -> Iterator[Transaction]:  # noqa: ARG002
         path = self._path(key)
-        with self._locks.user(key.user_id):
+        with self._locks.user(key.user_id, in_group=self._group is not None):
             found = self._cache.read(path, key)
             document = found.copy() if found else Document.new(key)
             yield document
@@ -231,11 +231,15 @@ class FileStore:
         return position
 
     def _sync(self, position: Position) -> None:
-        group: dict[Segment, int] | None = getattr(self._local, "group", None)
-        if group is None:
+        if self._group is None:
             position.segment.sync(position.size)
         else:
-            group[position.segment] = position.size
+            self._group[position.segment] = position.size
+
+    @property
+    def _group(self) -> dict[Segment, int] | None:
+        """What this thread has to sync when its group ends; None if it is in no group."""
+        return getattr(self._local, "group", None)
 
     def _sync_found(self, path: str, document: Document) -> None:
         """Sync a document that was only read: its writer may not have done so yet, and now it is acknowledged."""

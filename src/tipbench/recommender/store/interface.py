@@ -15,6 +15,7 @@ from tipbench.recommender.records import Source
 
 _USER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 LOCK_TIMEOUT_S = 5.0  # wait for a lock; its holder may be frozen
+GROUP_LOCK_TIMEOUT_S = 0.02  # in a group, where others wait as well
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ class Store(Protocol):
     def group(self) -> AbstractContextManager[None]:
         """Let this thread's transactions in the block share what makes them durable: they are when the block ends.
 
-        Nothing may be acknowledged before. If the block ends with an error, none of them counts as stored.
+        Nothing may be acknowledged before. If the block ends with an error, none of them counts as stored. A
+        transaction that would have to wait for its lock may raise LockedForNow instead.
         """
         ...
 
@@ -162,6 +164,10 @@ class Movable(Store, Protocol):
 
 
 # Errors for a store that can't be used: it is locked, in use, or its states are elsewhere.
+
+
+class LockedForNow(StoreUnreachable):
+    """A transaction in a group could not get its lock at once. Nothing was done; outside of a group it would wait."""
 
 
 def locked_error(what: str) -> StoreUnreachable:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tipbench.core.errors import StoreUnreachable
 from tipbench.core.files import make_private_folder
 from tipbench.core.identity import text_digest
 from tipbench.core.locks import lock_until, try_lock
 from tipbench.recommender.store import interface as store_interface
-from tipbench.recommender.store.interface import locked_error
+from tipbench.recommender.store.interface import LockedForNow, locked_error
 
 _USER_LOCKS = 1024
 _RECOVERY_TIMEOUT_S = 60.0
@@ -34,17 +35,19 @@ class StoreLocks:
         return None
 
     @contextmanager
-    def user(self, user_id: str) -> Iterator[None]:
+    def user(self, user_id: str, in_group: bool = False) -> Iterator[None]:
         """Hold the lock of a user: first among this process's threads, then, by polling, among processes.
 
-        Raises StoreUnreachable on a timeout.
+        Raises StoreUnreachable on a timeout, which in a group is short, and LockedForNow.
         """
         number = int(text_digest(user_id)[:8], 16) % _USER_LOCKS
-        until = time.monotonic() + store_interface.LOCK_TIMEOUT_S
-        if not self._thread_locks[number].acquire(timeout=store_interface.LOCK_TIMEOUT_S):
-            raise locked_error(user_id)
+        timeout_s = store_interface.GROUP_LOCK_TIMEOUT_S if in_group else store_interface.LOCK_TIMEOUT_S
+        until = time.monotonic() + timeout_s
+        error = LockedForNow(user_id) if in_group else locked_error(user_id)
+        if not self._thread_locks[number].acquire(timeout=timeout_s):
+            raise error
         try:
-            with self._held(f"{number:04d}", until, user_id):
+            with self._held(f"{number:04d}", until, error):
                 yield
         finally:
             self._thread_locks[number].release()
@@ -52,15 +55,15 @@ class StoreLocks:
     @contextmanager
     def recovery(self) -> Iterator[None]:
         """Hold the lock of recovering; raise StoreUnreachable on a timeout."""
-        with self._held("recovery", time.monotonic() + _RECOVERY_TIMEOUT_S, "the journals"):
+        with self._held("recovery", time.monotonic() + _RECOVERY_TIMEOUT_S, locked_error("the journals")):
             yield
 
     @contextmanager
-    def _held(self, name: str, until: float, what: str) -> Iterator[None]:
+    def _held(self, name: str, until: float, error: StoreUnreachable) -> Iterator[None]:
         file = self._open(name)
         try:
             if not lock_until(file, until):
-                raise locked_error(what)
+                raise error
             yield
         finally:
             os.close(file)
