@@ -28,7 +28,7 @@ def read_document(path: str, key: Key | None) -> Document | None:
         os.close(file)
 
 
-class _Version(NamedTuple):
+class Version(NamedTuple):
     """Identifies a file's content. The head has the revision: an inode and a time can come again within a few ms."""
 
     inode: int
@@ -36,9 +36,13 @@ class _Version(NamedTuple):
     size: int
     head: bytes
 
+    @classmethod
+    def of(cls, status: os.stat_result, content: bytes) -> "Version":
+        return cls(status.st_ino, status.st_mtime_ns, status.st_size, content[:_HEAD_BYTES])
+
 
 class _Entry(NamedTuple):
-    version: _Version
+    version: Version
     document: Document
 
 
@@ -57,7 +61,7 @@ class DocumentCache:
         if file is None:
             return None
         try:
-            version = _version(file)
+            version = Version.of(os.fstat(file), os.pread(file, _HEAD_BYTES, 0))
             with self._lock:
                 entry = self._entries.get(path)
             if entry and entry.version == version:
@@ -66,19 +70,12 @@ class DocumentCache:
         finally:
             os.close(file)
 
-    def add(self, path: str, document: Document) -> None:
-        """Add a document that was just written to this file, by somebody who still holds the user's lock."""
-        file = _open(path)
-        if file is None:
-            return
-        try:
-            entry = _Entry(_version(file), document)
-        finally:
-            os.close(file)
+    def add(self, path: str, document: Document, version: Version) -> None:
+        """Add a document that was just written as this version, by somebody who still holds the user's lock."""
         with self._lock:
             self._drop(path)
-            self._entries[path] = entry
-            self._bytes += entry.version.size * _OVERHEAD
+            self._entries[path] = _Entry(version, document)
+            self._bytes += version.size * _OVERHEAD
             while self._bytes > self._max_bytes:
                 self._drop(next(iter(self._entries)))
 
@@ -105,8 +102,3 @@ def _open(path: str) -> int | None:
 
 def not_regular_error(path: str) -> StateDamaged:
     return StateDamaged(f"{path} is not a regular file, so it can't be a user's state; remove it")
-
-
-def _version(file: int) -> _Version:
-    status = os.fstat(file)
-    return _Version(status.st_ino, status.st_mtime_ns, status.st_size, os.pread(file, _HEAD_BYTES, 0))

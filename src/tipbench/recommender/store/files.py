@@ -31,7 +31,7 @@ from tipbench.core.untrusted import json_text
 from tipbench.recommender.prior.files import PRIORS, FilePriors
 from tipbench.recommender.promotion.files import PROMOTIONS, FilePromotions
 from tipbench.recommender.store.document import Document
-from tipbench.recommender.store.document_cache import DocumentCache, not_regular_error, read_document
+from tipbench.recommender.store.document_cache import DocumentCache, Version, not_regular_error, read_document
 from tipbench.recommender.store.interface import (
     Event,
     Key,
@@ -215,6 +215,7 @@ class FileStore:
         temporary = write_temporary(path, content)
         position = None
         try:
+            version = Version.of(os.stat(temporary), content)  # noqa: PTH116 - called for every request
             if self._durable:
                 # The first record of a document in a segment is all of it, so that a segment needs no other one.
                 with self._journal.append(
@@ -227,7 +228,7 @@ class FileStore:
             Path(temporary).unlink(missing_ok=True)
             self._cache.drop(path)
             raise
-        self._cache.add(path, document)
+        self._cache.add(path, document, version)
         return position
 
     def _sync(self, position: Position) -> None:
