@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+import uvloop  # noqa: F401 - uvicorn loads it by name; if it is missing, that is reported here
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 REQUEST_TIMEOUT_S = 10.0  # from the first byte, or the connection, to the end of the header
