@@ -11,22 +11,31 @@ from tipbench.recommender.service.workers import Workers
 from tipbench.recommender.store.interface import LockedForNow
 
 
-class Groups:
-    """Counts groups, and lets them end when they may."""
+class Disk:
+    """Counts syncs, and lets them end when they may. One that begins later is for all that were run before it."""
 
     def __init__(self) -> None:
-        self.number = 0
+        self.syncs = 0
         self.may_end = threading.Event()
         self.may_end.set()
         self.error: OSError | None = None
+        self._run = self._durable = 0
 
     @contextmanager
-    def group(self) -> Iterator[None]:
-        self.number += 1
-        yield
+    def unsynced(self) -> Iterator[Callable[[], None]]:
+        yield lambda: self._sync(number)
+        self._run += 1
+        number = self._run
+
+    def _sync(self, number: int) -> None:
+        if number <= self._durable:
+            return
+        self.syncs += 1
+        until = self._run
         self.may_end.wait(10)
         if self.error:
             raise self.error
+        self._durable = until
 
 
 def run_with(workers: Workers, story: Callable[[], Awaitable[None]]) -> None:
@@ -37,55 +46,46 @@ def run_with(workers: Workers, story: Callable[[], Awaitable[None]]) -> None:
     workers.close()
 
 
-def test_calls_that_come_together_share_a_group() -> None:
-    groups = Groups()
-    workers = Workers(groups.group, threads=1, max_group=32)
+def test_calls_that_come_together_share_a_sync() -> None:
+    disk = Disk()
+    workers = Workers(disk.unsynced, threads=2)
+    ran: list[int] = []
 
     async def story() -> None:
-        groups.may_end.clear()
+        disk.may_end.clear()
         first = asyncio.create_task(workers.run(lambda: -1))
-        while not groups.number:
+        while not disk.syncs:
             await asyncio.sleep(0.001)
-        rest = [asyncio.create_task(workers.run(lambda n=n: n)) for n in range(16)]  # type: ignore[misc]
-        await asyncio.sleep(0.01)
-        groups.may_end.set()
+        rest = [asyncio.create_task(workers.run(lambda n=n: ran.append(n) or n)) for n in range(16)]  # type: ignore
+        while len(ran) < 16:  # they run while the disk is busy
+            await asyncio.sleep(0.001)
+        disk.may_end.set()
         assert await asyncio.gather(first, *rest) == [-1, *range(16)]
-        assert groups.number <= 2
+        assert disk.syncs <= 3
 
     run_with(workers, story)
 
 
-def test_nothing_is_answered_before_its_group_has_ended() -> None:
-    groups = Groups()
-    workers = Workers(groups.group, threads=1, max_group=32)
+def test_nothing_is_answered_before_it_is_synced() -> None:
+    disk = Disk()
+    workers = Workers(disk.unsynced, threads=1)
     ran = threading.Event()
 
     async def story() -> None:
-        groups.may_end.clear()
+        disk.may_end.clear()
         answer = asyncio.create_task(workers.run(ran.set))
         while not ran.is_set():
             await asyncio.sleep(0.001)
         await asyncio.sleep(0.02)
         assert not answer.done()
-        groups.may_end.set()
+        disk.may_end.set()
         await answer
 
     run_with(workers, story)
 
 
-def test_a_group_holds_no_more_than_it_may() -> None:
-    groups = Groups()
-    workers = Workers(groups.group, threads=1, max_group=1)
-
-    async def story() -> None:
-        await asyncio.gather(*(workers.run(lambda: None) for _ in range(5)))
-        assert groups.number == 5
-
-    run_with(workers, story)
-
-
 def test_a_call_that_raises_is_alone_with_it() -> None:
-    workers = Workers(Groups().group, threads=1, max_group=32)
+    workers = Workers(Disk().unsynced, threads=1)
 
     def fault() -> None:
         raise ValueError("a fault")
@@ -97,23 +97,23 @@ def test_a_call_that_raises_is_alone_with_it() -> None:
     run_with(workers, story)
 
 
-def test_if_a_group_is_not_durable_none_of_it_is_answered() -> None:
-    groups = Groups()
-    workers = Workers(groups.group, threads=1, max_group=32)
+def test_what_could_not_be_synced_is_not_answered() -> None:
+    disk = Disk()
+    workers = Workers(disk.unsynced, threads=1)
 
     async def story() -> None:
-        groups.error = OSError(5, "Input/output error")
+        disk.error = OSError(5, "Input/output error")
         answers = await asyncio.gather(*(workers.run(lambda: 1) for _ in range(3)), return_exceptions=True)
         assert all(isinstance(answer, OSError) for answer in answers)
-        groups.error = None
+        disk.error = None
         assert await workers.run(lambda: 2) == 2
 
     run_with(workers, story)
 
 
 def test_who_waits_for_a_lock_keeps_nobody_else_waiting() -> None:
-    groups = Groups()
-    workers = Workers(groups.group, threads=1, max_group=32)
+    disk = Disk()
+    workers = Workers(disk.unsynced, threads=1)
     free, calls = threading.Event(), list[str]()
 
     def locked() -> str:
@@ -136,15 +136,15 @@ def test_who_waits_for_a_lock_keeps_nobody_else_waiting() -> None:
 
 
 def test_an_answer_that_nobody_waits_for_any_more_harms_nobody() -> None:
-    groups = Groups()
-    workers = Workers(groups.group, threads=1, max_group=32)
+    disk = Disk()
+    workers = Workers(disk.unsynced, threads=1)
 
     async def story() -> None:
-        groups.may_end.clear()
+        disk.may_end.clear()
         answer = asyncio.create_task(workers.run(lambda: 1))
         await asyncio.sleep(0.01)
         answer.cancel()
-        groups.may_end.set()
+        disk.may_end.set()
         with pytest.raises(asyncio.CancelledError):
             await answer
         assert await workers.run(lambda: 2) == 2
@@ -153,4 +153,4 @@ def test_an_answer_that_nobody_waits_for_any_more_harms_nobody() -> None:
 
 
 def test_a_pool_that_was_never_used_ends_too() -> None:
-    Workers(Groups().group, threads=2, max_group=1).close()
+    Workers(Disk().unsynced, threads=2).close()

@@ -174,33 +174,29 @@ def test_many_at_once_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(synced) < 160 / 2
 
 
-def test_a_group_is_synced_once_when_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_may_be_synced_later_is_synced_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FileStore(tmp_path / "state")
-    synced = counted_syncs(monkeypatch)
-    with store.group():
-        for number in range(16):
+    synced, syncs = counted_syncs(monkeypatch), list[Callable[[], None]]()
+    for number in range(16):
+        with store.unsynced() as sync:
             change(store, number, Key(f"u{number % 3}", "linucb"))
-        assert not synced
+        syncs.append(sync)
+    assert not synced
+    for sync in reversed(syncs):
+        sync()
     assert len(synced) == 1
-    with store.group():
-        change(store, 17)
-    change(store, 18)
-    assert len(synced) == 3
+    change(store, 17)
+    assert len(synced) == 2
 
 
 def test_who_only_looks_waits_for_what_they_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FileStore(tmp_path / "state")
     synced = counted_syncs(monkeypatch)
-    with store.group():
+    with store.unsynced():
         change(store, 1)
-
-        def look() -> None:
-            with store.transaction(KEY) as transaction:
-                assert transaction.event("e1")
-
-        with ThreadPoolExecutor(1) as pool:  # a group is one thread's
-            pool.submit(look).result()
-        assert len(synced) == 1
+    assert not synced
+    with store.transaction(KEY) as transaction:
+        assert transaction.event("e1")
     assert len(synced) == 1
 
 
@@ -214,12 +210,12 @@ def test_who_finds_what_another_has_not_synced_yet_syncs_it(tmp_path: Path, monk
         synced.append(Path(f"/proc/self/fd/{file}").readlink().name)
         real(file)
 
-    with workers[0].group():
+    with workers[0].unsynced():
         change(workers[0], 1)
-        monkeypatch.setattr("os.fsync", sync)
-        with workers[1].transaction(KEY) as transaction:
-            assert transaction.event("e1")
-        assert synced == ["u1_egreedy_v2.json", "state"]
+    monkeypatch.setattr("os.fsync", sync)
+    with workers[1].transaction(KEY) as transaction:
+        assert transaction.event("e1")
+    assert synced == ["u1_egreedy_v2.json", "state"]
 
 
 def test_a_sync_that_fails_is_told_to_all_who_wait_and_the_next_change_is_durable_again(
@@ -231,14 +227,13 @@ def test_a_sync_that_fails_is_told_to_all_who_wait_and_the_next_change_is_durabl
     def fail(_: int) -> None:
         raise OSError(5, "Input/output error")
 
-    def change_two() -> None:
-        with store.group():
-            change(store, 2)
-            change(store, 2, Key("u2", "linucb"))
-
     monkeypatch.setattr("os.fdatasync", fail)
-    with pytest.raises(OSError, match="Input/output error"):
-        change_two()
+    with store.unsynced() as sync:
+        change(store, 2)
+        change(store, 2, Key("u2", "linucb"))
+    for _ in range(2):
+        with pytest.raises(OSError, match="Input/output error"):
+            sync()
     monkeypatch.undo()
     change(store, 3)
     copy = after_power_cut(tmp_path / "state", empty, {})

@@ -96,7 +96,7 @@ def serving_server(settings: Settings, shadows: Sequence[str] = (), clock: Calla
     recommender = Recommender(
         SERVED, live.current, store, decisions, clock, shadow_policies, settings.reward_window_s, live.identity
     )
-    workers = Workers(store.group, store.threads, store.max_group)
+    workers = Workers(store.unsynced, store.threads)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

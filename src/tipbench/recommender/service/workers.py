@@ -1,21 +1,24 @@
 """Worker threads for requests that change states: those that come together share one sync of the disk.
 
-A thread takes whatever waits, runs it, and answers all of it together once the store says that it is durable. The event
+A request is run by a thread, and then waits for the disk without one: a thread that finds nobody syncing does so for
+all that wait, and answers them together. Meanwhile other threads run the requests that the next sync is for. The event
 loop itself never waits for a lock or a disk. Whatever has to wait for another process does so on a thread of its own.
 """
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from tipbench.recommender.store.interface import LockedForNow
 
 MAX_WAITING_THREADS = 40
 _Result = TypeVar("_Result")
+Sync = Callable[[], None]
 
 
 class _Call(NamedTuple):
@@ -25,6 +28,7 @@ class _Call(NamedTuple):
 
 class _Ended(NamedTuple):
     answer: "asyncio.Future[Any]"
+    sync: Sync
     result: Any
     error: BaseException | None
 
@@ -40,11 +44,12 @@ class _Ended(NamedTuple):
 class Workers:
     """A pool of threads, which are started by the first call."""
 
-    def __init__(self, group: Callable[[], AbstractContextManager[None]], threads: int, max_group: int) -> None:
-        """`group` is a store's: what runs in it is durable when it ends. It holds at most `max_group` calls."""
-        self._group = group
-        self._max_group = max_group
+    def __init__(self, unsynced: Callable[[], AbstractContextManager[Sync]], threads: int) -> None:
+        """`unsynced` is a store's."""
+        self._unsynced = unsynced
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._ended: deque[_Ended] = deque()
+        self._syncing = threading.Lock()
         self._threads = [threading.Thread(target=self._work, name="states", daemon=True) for _ in range(threads)]
         self._waiting = ThreadPoolExecutor(MAX_WAITING_THREADS, thread_name_prefix="states, waiting")
         self._started = False
@@ -69,51 +74,49 @@ class Workers:
 
     def _work(self) -> None:
         while call := self._calls.get():
-            ended: list[_Ended] = []
-            try:
-                with self._group():
-                    self._run_group(call, ended)
-            except BaseException as error:  # noqa: BLE001 - nobody knows what is on disk, so none of it is answered
-                ended = [_Ended(one.answer, None, error) for one in ended]
-            _deliver(ended)
-        self._calls.put(None)  # for the next thread
-
-    def _run_group(self, call: _Call | None, ended: list[_Ended]) -> None:
-        while call:
-            done = _run(call)
-            if isinstance(done.error, LockedForNow):
+            with self._unsynced() as sync:
+                ended = _run(call, sync)
+            if isinstance(ended.error, LockedForNow):
                 self._waiting.submit(_run_alone, call)
             else:
-                ended.append(done)
-            call = self._waiting_call() if len(ended) < self._max_group else None
+                self._ended.append(ended)
+                self._sync_ended()
+        self._calls.put(None)  # for the next thread
 
-    def _waiting_call(self) -> _Call | None:
-        try:
-            call = self._calls.get_nowait()
-        except Empty:
-            return None
-        if call is None:
-            self._calls.put(None)
-        return call
+    def _sync_ended(self) -> None:
+        """Sync and answer all that have ended, unless another thread does: that will look again when it is done."""
+        while self._ended and self._syncing.acquire(blocking=False):
+            try:
+                group = [self._ended.popleft() for _ in range(len(self._ended))]
+                _deliver([_synced(one) for one in reversed(group)])  # the last sync is for all that came before
+            finally:
+                self._syncing.release()
 
 
-def _run(call: _Call) -> _Ended:
+def _run(call: _Call, sync: Sync) -> _Ended:
     try:
-        return _Ended(call.answer, call.function(), None)
+        return _Ended(call.answer, sync, call.function(), None)
     except BaseException as error:  # noqa: BLE001 - it is raised where the call came from
-        return _Ended(call.answer, None, error)
+        return _Ended(call.answer, sync, None, error)
 
 
 def _run_alone(call: _Call) -> None:
-    _deliver([_run(call)])
+    _deliver([_run(call, lambda: None)])
+
+
+def _synced(ended: _Ended) -> _Ended:
+    try:
+        ended.sync()
+    except BaseException as error:  # noqa: BLE001 - nobody knows what is on disk, so it is not answered
+        return ended._replace(error=error)
+    return ended
 
 
 def _deliver(ended: list[_Ended]) -> None:
-    """Wake the event loop once for all calls that have ended; each service has one loop."""
-    if not ended:
-        return
-    with suppress(RuntimeError):  # the loop was closed, so nobody waits any more
-        ended[0].answer.get_loop().call_soon_threadsafe(_deliver_all, ended)
+    """Wake the event loop once for all; each service has one loop."""
+    if ended:
+        with suppress(RuntimeError):  # the loop was closed, so nobody waits any more
+            ended[0].answer.get_loop().call_soon_threadsafe(_deliver_all, ended)
 
 
 def _deliver_all(ended: list[_Ended]) -> None:

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -56,7 +56,6 @@ class FileStore:
 
     name = NAME
     threads = 4
-    max_group = 32
 
     def __init__(self, folder: Path, durable: bool = True, exclusive: bool = False) -> None:
         """Open a store, creating its folder if needed.
@@ -85,7 +84,7 @@ class FileStore:
     @contextmanager
     def transaction(self, key: Key, event_id: str | None = None) -> Iterator[Transaction]:  # noqa: ARG002
         path = self._path(key)
-        with self._locks.user(key.user_id, in_group=self._group is not None):
+        with self._locks.user(key.user_id, briefly=self._pending is not None):
             found = self._cache.read(path, key)
             document = found.copy() if found else Document.new(key)
             yield document
@@ -96,15 +95,18 @@ class FileStore:
             self._sync_found(path, found)
 
     @contextmanager
-    def group(self) -> Iterator[None]:
+    def unsynced(self) -> Iterator[Callable[[], None]]:
         pending: dict[Segment, int] = {}
-        self._local.group = pending
-        try:
-            yield
-        finally:
-            self._local.group = None
+
+        def sync() -> None:
             for segment, size in pending.items():
                 segment.sync(size)
+
+        self._local.pending = pending
+        try:
+            yield sync
+        finally:
+            self._local.pending = None
 
     def read_state(self, key: Key) -> UserState | None:
         document = read_document(self._path(key), key)
@@ -232,15 +234,15 @@ class FileStore:
         return position
 
     def _sync(self, position: Position) -> None:
-        if self._group is None:
+        if self._pending is None:
             position.segment.sync(position.size)
         else:
-            self._group[position.segment] = position.size
+            self._pending[position.segment] = position.size
 
     @property
-    def _group(self) -> dict[Segment, int] | None:
-        """What this thread has to sync when its group ends; None if it is in no group."""
-        return getattr(self._local, "group", None)
+    def _pending(self) -> dict[Segment, int] | None:
+        """What is to be synced later, within `unsynced`; None elsewhere."""
+        return getattr(self._local, "pending", None)
 
     def _sync_found(self, path: str, document: Document) -> None:
         """Sync a document that was only read: its writer may not have done so yet, and now it is acknowledged."""

@@ -1,7 +1,7 @@
 """The records stored for a user and a policy, and the interface of a store."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
@@ -15,7 +15,7 @@ from tipbench.recommender.records import Source
 
 _USER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 LOCK_TIMEOUT_S = 5.0  # wait for a lock; its holder may be frozen
-GROUP_LOCK_TIMEOUT_S = 0.02  # in a group, where others wait as well
+SHORT_LOCK_TIMEOUT_S = 0.02  # on a thread that others wait for
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,6 @@ class Store(Protocol):
     """A store of states. What it reports as stored survives a kill and a power cut."""
 
     threads: int  # how many threads of a process should use it at once
-    max_group: int  # how many transactions are worth a `group`
 
     @property
     def promotions(self) -> Promotions:
@@ -102,11 +101,11 @@ class Store(Protocol):
         """
         ...
 
-    def group(self) -> AbstractContextManager[None]:
-        """Let this thread's transactions in the block share what makes them durable: they are when the block ends.
+    def unsynced(self) -> AbstractContextManager[Callable[[], None]]:
+        """Let this thread's transactions in the block end before they are durable; yield a function that waits for it.
 
-        Nothing may be acknowledged before. If the block ends with an error, none of them counts as stored. A
-        transaction that would have to wait for its lock may raise LockedForNow instead.
+        Nothing may be acknowledged before that has returned; any thread may call it, after the block. If it raises,
+        none of them counts as stored. A transaction that would have to wait for its lock may raise LockedForNow.
         """
         ...
 
@@ -167,7 +166,7 @@ class Movable(Store, Protocol):
 
 
 class LockedForNow(StoreUnreachable):
-    """A transaction in a group could not get its lock at once. Nothing was done; outside of a group it would wait."""
+    """A transaction did not get its lock at once, on a thread that others wait for. Nothing was done."""
 
 
 def locked_error(what: str) -> StoreUnreachable:

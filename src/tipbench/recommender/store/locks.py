@@ -35,15 +35,15 @@ class StoreLocks:
         return None
 
     @contextmanager
-    def user(self, user_id: str, in_group: bool = False) -> Iterator[None]:
+    def user(self, user_id: str, briefly: bool = False) -> Iterator[None]:
         """Hold the lock of a user: first among this process's threads, then, by polling, among processes.
 
-        Raises StoreUnreachable on a timeout, which in a group is short, and LockedForNow.
+        Raises StoreUnreachable on a timeout; LockedForNow if it should wait only briefly.
         """
         number = int(text_digest(user_id)[:8], 16) % _USER_LOCKS
-        timeout_s = store_interface.GROUP_LOCK_TIMEOUT_S if in_group else store_interface.LOCK_TIMEOUT_S
+        timeout_s = store_interface.SHORT_LOCK_TIMEOUT_S if briefly else store_interface.LOCK_TIMEOUT_S
         until = time.monotonic() + timeout_s
-        error = LockedForNow(user_id) if in_group else locked_error(user_id)
+        error = LockedForNow(user_id) if briefly else locked_error(user_id)
         if not self._thread_locks[number].acquire(timeout=timeout_s):
             raise error
         try:
