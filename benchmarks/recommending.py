@@ -1,12 +1,15 @@
 """The recommender's service: how long a score and a reward take over HTTP, and what of it is the state's durability.
 
-    .venv/bin/python -m benchmarks.recommending                 # two minutes
-    .venv/bin/python -m benchmarks.recommending --seconds 3     # one minute
+    .venv/bin/python -m benchmarks.recommending                        # five minutes
+    .venv/bin/python -m benchmarks.recommending --seconds 1 --rounds 2 # one and a half
+    .venv/bin/python -m benchmarks.recommending --before FOLDER        # beside the tipbench in another checkout
 
 1,000 users, 20 candidates with profiles, 12 features. `tipbench recommend serve` with one and two workers is asked by 1
-and by 16 clients, which share the machine with it: each scores, then rewards, on a connection that is kept open. Then
-the same without HTTP, in this process: into files that are synced, as always, into files that are not, and into a
-PostgreSQL on the disk of the temporary folder. A slow disk is told by a bare synced write beside them.
+and by 16 clients, which share the machine with it: each scores, then rewards, on a connection that is kept open. Beside
+it, in turns, and behind the same server (uvicorn with uvloop and httptools): plain ASGI and a FastAPI handler that do
+nothing, and Vowpal Wabbit, which stores nothing. Then as many users as ten and a hundred times that. Then the same
+without HTTP, in this process: into files that are synced, as always, into files that are not, and into a PostgreSQL on
+the disk of the temporary folder. A slow disk is told by a bare synced write beside them. Medians of the rounds.
 """
 
 import argparse
@@ -16,17 +19,25 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import count
+from importlib.metadata import version
+from itertools import chain, count
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
+import numpy as np
+import psutil
 from tests.integration.postgres_server import PostgresServer
 
+from benchmarks.bandit import VOWPAL_WABBIT
 from benchmarks.parts.disk import synced_writes_s
+from benchmarks.parts.environments import interpreter_with
 from benchmarks.parts.quick_client import QuickClient
 from benchmarks.parts.scratch import scratch_folders
-from benchmarks.parts.served import served
-from benchmarks.parts.table import out, show
+from benchmarks.parts.served import served, started
+from benchmarks.parts.table import out, show, verdict
 from benchmarks.parts.tip_requests import tip_request
 from benchmarks.parts.waits import Waits
 from tipbench.recommender.log.decisions import DecisionLog
@@ -36,7 +47,7 @@ from tipbench.recommender.records import Request, Reward
 from tipbench.recommender.shadows.runner import Shadows
 from tipbench.recommender.store.document import MOST_SETTLED
 from tipbench.recommender.store.files import FileStore
-from tipbench.recommender.store.interface import Store
+from tipbench.recommender.store.interface import Key, Store
 from tipbench.recommender.store.postgresql import PostgresStore
 
 KEY = "a-key-for-measuring-and-for-nothing-else"
@@ -47,7 +58,9 @@ CLIENTS = (1, 16)
 WARM_UP_S = 1.0
 PAIRS = 60  # of a score and a reward, of each kind of store in a round
 OLD_USERS = 20
-_EVENT = b"an-event-id"
+GROWTH = (1_000, 10_000, 100_000)
+MOST_EXPONENT = 0.2
+_EVENT, _USER = b"an-event-id", b"a-user-id"
 
 
 @dataclass
@@ -60,18 +73,19 @@ class Readings:
         return *Waits.of(self.scores).columns(), *Waits.of(self.rewards).columns()
 
 
-async def asked_together(address: str, clients: int, seconds: float) -> Readings:
+async def asked_together(address: str, clients: int, seconds: float, users: int = USERS) -> Readings:
     readings = Readings()
-    bodies = [_score_body(number) for number in range(USERS)]
+    bodies = [_score_body(number).replace(_user(number).encode(), _USER) for number in range(USERS)]
+    connected = [await QuickClient.connected(address, KEY) for _ in range(clients)]
+    drawn, run = random.Random(), f"{time.time_ns():x}"
     events = count()
     begin = time.perf_counter() + WARM_UP_S
-    connected = [await QuickClient.connected(address, KEY) for _ in range(clients)]
-    drawn = random.Random(7)
 
     async def one(client: QuickClient) -> None:
         while (started := time.perf_counter()) < begin + seconds:
-            number, event = drawn.randrange(USERS), f"{clients}-{next(events)}"
-            scored = await client.post(f"/score/{POLICY}", bodies[number].replace(_EVENT, event.encode()))
+            number, event = drawn.randrange(users), f"{run}-{next(events)}"
+            body = bodies[number % USERS].replace(_USER, _user(number).encode()).replace(_EVENT, event.encode())
+            scored = await client.post(f"/score/{POLICY}", body)
             between = time.perf_counter()
             reward = {"user_id": _user(number), "event_id": event, "reward": drawn.choice((-0.5, 0.0, 1.0))}
             rewarded = await client.post(f"/reward/{POLICY}", json.dumps(reward).encode())
@@ -96,20 +110,140 @@ def _score_body(number: int) -> bytes:
     return json.dumps(tip_request(random.Random(number), _user(number), _EVENT.decode())).encode()
 
 
-def over_http(new_folder: Callable[[], Path], seconds: float) -> list[str]:
-    """Shows the table; gives what was refused."""
-    rows, refused = [], []
+class Round(NamedTuple):
+    a_second: float
+    waits: Waits  # of scores and rewards together
+
+    @classmethod
+    def of(cls, readings: Readings, seconds: float) -> "Round":
+        both = [*readings.scores, *readings.rewards]
+        return cls(len(both) / seconds, Waits.of(both))
+
+
+@dataclass
+class Service:
+    """One of those that are asked in turns."""
+
+    name: str
+    address: str
+    process: psutil.Process
+    users: int = USERS
+    rounds: dict[int, list[Round]] = field(default_factory=dict)  # by the number of clients
+    refused: list[str] = field(default_factory=list)
+
+    def ask(self, clients: int, seconds: float) -> None:
+        readings = asyncio.run(asked_together(self.address, clients, seconds, self.users))
+        self.refused += readings.refused
+        self.rounds.setdefault(clients, []).append(Round.of(readings, seconds))
+
+    def middle(self, clients: int) -> Round:
+        rounds = self.rounds[clients]
+        p50, p99 = (median(one.waits[at] for one in rounds) for at in (0, 1))
+        return Round(median(one.a_second for one in rounds), Waits(p50, p99))
+
+    @property
+    def mb(self) -> float:
+        """The memory that it takes, with its workers."""
+        processes = [self.process, *self.process.children(recursive=True)]
+        return sum(one.memory_info().rss for one in processes) / 1e6
+
+    def row(self) -> tuple[str, ...]:
+        rounds = [self.middle(clients) for clients in CLIENTS]
+        figures = ((f"{one.a_second:.0f}", *one.waits.columns()) for one in rounds)
+        return self.name, *chain(*figures), f"{self.mb:.0f}"
+
+
+def started_services(new_folder: Callable[[], Path], before: Path | None, running: ExitStack) -> list[Service]:
+    def start(name: str, command: Sequence[str], **environment: str) -> None:
+        settings = {"TIPBENCH_SERVING_KEY": KEY, **environment}
+        service = running.enter_context(started(command, new_folder(), settings))
+        services.append(Service(name, service.address, psutil.Process(service.process.pid)))
+
+    services: list[Service] = []
+    server = [f"{name}=={version(name)}" for name in ("uvicorn", "uvloop", "httptools")]
+    with_peer = interpreter_with("vowpal-wabbit-served", [*VOWPAL_WABBIT, *server])
+    small = str(Path(__file__).parent / "parts" / "small_services.py")
     for workers in WORKERS:
-        words = ("recommend", "serve", "--workers", str(workers))
-        with served(new_folder(), words, {"TIPBENCH_SERVING_KEY": KEY}) as service:
+        name = f"tipbench, {workers} worker{'s' if workers > 1 else ''}"
+        command = (sys.executable, "-m", "tipbench", "recommend", "serve", "--port", "0", "--workers", str(workers))
+        start(name, command)
+        if before:
+            start(f"before: {name}", command, PYTHONPATH=str(before / "src"))
+    start("FastAPI handler that does nothing", (sys.executable, small, "empty"))
+    start("plain ASGI that does nothing", (sys.executable, small, "bare"))
+    start("Vowpal Wabbit, nothing stored", (str(with_peer), small, "vowpal-wabbit"))
+    return services
+
+
+def over_http(new_folder: Callable[[], Path], seconds: float, rounds: int, before: Path | None) -> bool:
+    with ExitStack() as running:
+        services = started_services(new_folder, before, running)
+        for _ in range(rounds):
             for clients in CLIENTS:
-                readings = asyncio.run(asked_together(service.address, clients, seconds))
-                a_second = (len(readings.scores) + len(readings.rewards)) / seconds
-                rows.append((str(workers), str(clients), f"{a_second:.0f}", *readings.columns()))
-                refused += readings.refused
-    columns = ("workers", "clients", "requests/s", "score p50 ms", "p99", "reward p50 ms", "p99")
-    show(f"Over HTTP, {USERS:,} users, {seconds:g} s each", columns, rows)
-    return refused
+                for service in services:
+                    service.ask(clients, seconds)
+        rows = [service.row() for service in services]
+    each = ("requests/s", "p50 ms", "p99")
+    columns = ("service", *(f"{clients}: {one}" for clients in CLIENTS for one in each), "MB")
+    show(f"Over HTTP, {USERS:,} users, 1 and 16 clients, medians of {rounds} rounds of {seconds:g} s", columns, rows)
+    ours, many = services[0], services[0].middle(16)
+    reached = [
+        verdict("1 worker, 16 clients", many.a_second, 1000, " requests/s", ".0f"),
+        verdict("the same: 60 ms are so many times its p99", 60 / many.waits.p99, 1),
+        verdict("1 worker, 1 client: 2 ms are so many times its p50", 2 / ours.middle(1).waits.p50, 1),
+    ]
+    return _none_refused(services) and all(reached)
+
+
+def _none_refused(services: Sequence[Service]) -> bool:
+    refused = [reason for service in services for reason in service.refused]
+    out.print(f"{len(refused)} requests refused (wanted: none) — {'; '.join(sorted(set(refused))[:3]) or 'reached'}")
+    return not refused
+
+
+def by_users(new_folder: Callable[[], Path], seconds: float, rounds: int) -> bool:
+    """The same for more users, all of whom are known: does a request take longer, or the service more memory?"""
+    with ExitStack() as running:
+        services = []
+        for users in GROWTH:
+            home = new_folder()
+            _fill(home, users)
+            address, process = running.enter_context(
+                served(home, ("recommend", "serve"), {"TIPBENCH_SERVING_KEY": KEY})
+            )
+            services.append(Service(f"{users:,}", address, psutil.Process(process.pid), users))
+        for _ in range(rounds):
+            for service in services:
+                service.ask(16, seconds)
+        rows = []
+        for service in services:
+            one = service.middle(16)
+            rows.append((service.name, f"{one.a_second:.0f}", *one.waits.columns(), f"{service.mb:.0f}"))
+    show("By users, 16 clients, 1 worker", ("users", "requests/s", "p50 ms", "p99", "MB"), rows)
+    times = [service.middle(16).waits.p50 for service in services]
+    exponent = float(np.polyfit(np.log(GROWTH), np.log(times), 1)[0])
+    reached = exponent < MOST_EXPONENT
+    out.print(
+        f"The time of a request grows with the users to the power of {exponent:.2f} (wanted: below {MOST_EXPONENT}) — "
+        f"{'reached' if reached else 'fell short'}"
+    )
+    return _none_refused(services) and reached
+
+
+def _fill(home: Path, users: int) -> None:
+    """Every user gets the same state with a dozen events."""
+    folder = home / "recommender" / "state"
+    one = InProcess(home / "one", FileStore(home / "one" / "state", durable=False), 1)
+    for _ in range(12):
+        one.ask(1)
+    one.close()
+    source, store = FileStore(home / "one" / "state", durable=False), FileStore(folder, durable=False)
+    key = Key(_user(0), POLICY)
+    user_state, events = source.read_state(key), source.events(key)
+    for number in range(users):
+        store.write(Key(_user(number), POLICY), user_state, events)
+    for opened in (source, store):
+        opened.close()
 
 
 class InProcess:
@@ -197,14 +331,20 @@ def _together(readings: Readings) -> Sequence[float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=10.0, help="for which each is asked over HTTP")
-    parser.add_argument("--rounds", type=int, default=15, help="of each store, in turn")
+    parser.add_argument("--seconds", type=float, default=4.0, help="for which each is asked over HTTP in a round")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--before", type=Path, help="another checkout of tipbench, to be asked in turns with this one")
+    parser.add_argument("--only", choices=("http", "users", "stores"), help="of the three tables")
     asked = parser.parse_args()
+    reached = []
     with scratch_folders() as new_folder:
-        refused = over_http(new_folder, asked.seconds)
-        by_store(new_folder, asked.rounds)
-    out.print(f"{len(refused)} requests refused (wanted: none) — {'; '.join(sorted(set(refused))[:3]) or 'reached'}")
-    return 1 if refused else 0
+        if asked.only in (None, "http"):
+            reached.append(over_http(new_folder, asked.seconds, asked.rounds, asked.before))
+        if asked.only in (None, "users"):
+            reached.append(by_users(new_folder, asked.seconds, asked.rounds))
+        if asked.only in (None, "stores"):
+            by_store(new_folder, 3 * asked.rounds)
+    return 0 if all(reached) else 1
 
 
 if __name__ == "__main__":

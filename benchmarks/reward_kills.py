@@ -3,9 +3,11 @@
     .venv/bin/python -m benchmarks.reward_kills                       # five minutes
     .venv/bin/python -m benchmarks.reward_kills --kills 20 --seed 3   # other moments
 
-After each kill the states are read as they lie there: everything that was acknowledged must be in them, each file
-whole, and each state the sum of its events, no more and no less. Then the service is started again, and whatever had no
-answer is sent once more, as clients do: at the end every event counts once.
+Every other start has two workers. After each kill the states are read as they lie there: everything that was
+acknowledged must be in them, each file whole, and each state the sum of its events, no more and no less. After every
+other pair of kills the files that were not synced yet are first taken as a power cut may take them: gone, empty, cut
+off, full of zeros, or as they were before; the journals have to bring them back. Then the service is started again, and
+whatever had no answer is sent once more, as clients do: at the end every event counts once.
 """
 
 import argparse
@@ -19,6 +21,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
+
 from benchmarks.parts.quick_client import QuickClient
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.served import Served, served
@@ -28,6 +32,7 @@ from tipbench.core.errors import StateDamaged
 from tipbench.recommender.log.segmented_log import entries
 from tipbench.recommender.store.files import FileStore
 from tipbench.recommender.store.interface import Event, Key
+from tipbench.recommender.store.journal import left_segments
 
 KEY = "a-key-for-measuring-and-for-nothing-else"
 POLICY = "egreedy/v2"
@@ -103,9 +108,11 @@ class Clients:
         first.close()
         tasks = [asyncio.create_task(self._go_on(service.address, start)) for _ in range(CLIENTS)]
         await asyncio.sleep(self._drawn.uniform(*MOMENTS_S))
+        workers = psutil.Process(service.process.pid).children(recursive=True)
         service.process.kill()
         await asyncio.gather(*tasks)
         service.process.wait()
+        psutil.wait_procs(workers, 20)  # they end with it, and until then their journals are in use
 
     async def finish(self, service: Served) -> None:
         client = await QuickClient.connected(service.address, KEY)
@@ -167,6 +174,20 @@ class Stored:
         self.problems.add(Problem(kind, what))
 
 
+def cut_power(home: Path, before: dict[Path, bytes], drawn: random.Random) -> int:
+    """Damages all files that are changed in journals, as they were not synced yet; gives how many."""
+    folder = home / "recommender" / "state"
+    with left_segments(folder / ".journal") as left:
+        changed = {(record["user_id"], record["policy"]) for segment in left for record in segment.records()}
+    for user_id, policy in changed:
+        path = folder / f"{user_id}_{policy.replace('/', '_')}.json"
+        content = path.read_bytes()
+        losses = (None, b"", content[: len(content) // 2], bytes(len(content)), before.get(path))
+        lost = drawn.choice(losses)
+        path.unlink() if lost is None else path.write_bytes(lost)
+    return len(changed)
+
+
 def log_problems(home: Path, sent: list[Sent]) -> set[Problem]:
     """The decision log must have all of it too; the last line of a killed process may be torn."""
     logged = {(entry["kind"], _event_of(entry)) for entry in entries(home / "recommender" / "decisions")}
@@ -185,17 +206,22 @@ def main() -> int:
     asked = parser.parse_args()
     problems: set[Problem] = set()
     on_their_way: Counter[str] = Counter()
-    half_written = 0
+    half_written = damaged = 0
+    drawn = random.Random(asked.seed)
     clients = Clients(asked.seed)
     with scratch_folders() as new_folder:
         home = new_folder()
         words, key = ("recommend", "serve"), {"TIPBENCH_SERVING_KEY": KEY}
+        states = home / "recommender" / "state"
         for start in range(asked.kills):
-            with served(home, words, key) as service:
+            before = {path: path.read_bytes() for path in states.glob("*.json")}
+            with served(home, (*words, "--workers", str(1 + start % 2)), key) as service:
                 asyncio.run(clients.until_killed(service, start))
+            if start // 2 % 2:
+                damaged += cut_power(home, before, drawn)
             stored = Stored(home, clients.sent)
             problems |= stored.problems
-            half_written += len(list((home / "recommender" / "state").glob("*.new")))
+            half_written += len(list(states.glob(".*.part")))
             on_their_way += Counter(_where(event, stored) for event in clients.sent if event.open)
             if (start + 1) % 10 == 0:
                 out.print(f"{start + 1} kills, {len(clients.sent):,} events", style="dim")
@@ -204,6 +230,7 @@ def main() -> int:
         problems |= Stored(home, clients.sent).problems | log_problems(home, clients.sent)
     rows = [(where, str(on_their_way[where])) for where in WAYS]
     show("Requests without an answer when the kill came", ("how far they were", "times"), rows)
+    out.print(f"{damaged} files were lost or damaged by {asked.kills // 2} power cuts, and brought back from journals")
     return 0 if _verdict(asked.kills, len(clients.sent), half_written, problems) else 1
 
 

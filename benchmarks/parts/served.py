@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -21,12 +21,21 @@ class Served(NamedTuple):
 
 @contextmanager
 def served(home: Path, words: tuple[str, ...], environment: dict[str, str]) -> Iterator[Served]:
-    """It ends with the block, unless it has ended before."""
-    command = [sys.executable, "-m", "tipbench", *words, "--port", "0"]
+    """Of tipbench. It ends with the block, unless it has ended before."""
+    with started([sys.executable, "-m", "tipbench", *words, "--port", "0"], home, environment) as service:
+        yield service
+
+
+@contextmanager
+def started(command: Sequence[str], home: Path, environment: Mapping[str, str]) -> Iterator[Served]:
+    """Of anything that prints its address."""
     log = home / "serve.log"
     with log.open("w") as said:
         process = subprocess.Popen(
-            command, env=os.environ | {"TIPBENCH_HOME": str(home)} | environment, stdout=said, stderr=subprocess.STDOUT
+            command,
+            env=os.environ | {"TIPBENCH_HOME": str(home)} | dict(environment),
+            stdout=said,
+            stderr=subprocess.STDOUT,
         )
     try:
         yield Served(_address(process, log), process)
@@ -45,4 +54,4 @@ def _address(process: "subprocess.Popen[bytes]", log: Path) -> str:
         if found := re.search(r"http://[0-9.]+:\d+", log.read_text()):
             return found[0]
         time.sleep(0.02)
-    raise SystemExit(f"tipbench did not say where it serves:\n{log.read_text()[-2000:]}")
+    raise SystemExit(f"it did not say where it serves:\n{log.read_text()[-2000:]}")

@@ -86,7 +86,8 @@ def _nothing_elsewhere(served: Recommending, home: Path) -> Iterator[None]:
     allowed = string.ascii_letters + string.digits + "_-."
     for path in home.rglob("*"):
         if path.is_file():
-            assert path.parent in (here / "state", here / "state" / ".locks", here / "decisions", here / "signals")
+            state = here / "state"
+            assert path.parent in (state, state / ".locks", state / ".journal", here / "decisions", here / "signals")
             assert set(path.name) <= set(allowed)
     with served.client() as client:
         for policy in ("egreedy", "egreedy/v2", "linucb", "ucb/v3"):

@@ -155,6 +155,36 @@ def test_who_reads_slowly_and_steadily_gets_it_all(port: int) -> None:
     assert time.monotonic() - started > REQUEST_S, "else it proves nothing"
 
 
+@pytest.mark.parametrize("start", [HALF, b"GET /"])
+def test_a_header_without_end_is_refused(port: int, start: bytes) -> None:
+    connection = connect(port, start)
+    with suppress(ConnectionError):
+        for _ in range(100):
+            connection.sendall(b"x" * 1_000)
+    received = rest(connection)
+    assert received.startswith(b"HTTP/1.1 400 ") or not received  # it may be cut off while we still send
+
+
+def test_a_header_of_reasonable_size_is_read(port: int) -> None:
+    assert httpx.get(f"http://127.0.0.1:{port}/", headers={"X-Long": "x" * 30_000}).text == "ok"
+
+
+def test_headers_that_follow_a_body_are_ignored_however_many(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    complete = GuardedProtocol.on_message_complete
+
+    def count(self: GuardedProtocol) -> None:
+        seen.append(len(self.headers))
+        complete(self)
+
+    monkeypatch.setattr(GuardedProtocol, "on_message_complete", count)
+    connection = connect(port, b"POST /body HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n")
+    connection.sendall(b"Authorization: Bearer x\r\n" * 200 + b"\r\n")
+    assert b"ok" in connection.recv(65_536)
+    assert seen == [2]
+    connection.close()
+
+
 def test_the_limit_on_open_files_is_raised() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:

@@ -23,6 +23,8 @@ _COMMON_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
+_RAW_COMMON_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _COMMON_HEADERS.items()]
+_COMMON_NAMES = {name for name, _ in _RAW_COMMON_HEADERS}
 SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 DEFAULT_BODY_LIMIT = 1_000_000  # bytes
 BODY_IDLE_S = 10.0  # the longest pause of a client while it sends a body
@@ -49,7 +51,10 @@ class SecurityHeaders:
         await self._app(scope, receive, with_headers)
 
     def _add(self, headers: MutableHeaders, path: str, scheme: str) -> None:
-        headers.update(_COMMON_HEADERS)
+        if any(name in _COMMON_NAMES for name, _ in headers.raw):
+            headers.update(_COMMON_HEADERS)
+        else:
+            headers.raw.extend(_RAW_COMMON_HEADERS)
         pattern = longest_match(path, tuple(self._rules.policies))
         # Appended to any policy the response already has: a browser enforces both.
         headers.append("Content-Security-Policy", self._rules.policies[pattern] if pattern else STRICT_POLICY)

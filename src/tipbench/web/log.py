@@ -30,7 +30,7 @@ class PrintableFormatter(logging.Formatter):
 
 
 class RateLimitedLogFilter(logging.Filter):
-    """Lets a repeated message through once a minute. Without file handles, asyncio logs tens of thousands a second."""
+    """Lets a repeated message through once a minute: an event loop may log the same thousands of times a second."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

@@ -14,13 +14,14 @@ import signal
 from types import FrameType
 from typing import Any
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+import uvloop  # noqa: F401 - uvicorn loads it by name; if it is missing, that is reported here
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 REQUEST_TIMEOUT_S = 10.0  # from the first byte, or the connection, to the end of the header
 READ_TIMEOUT_S = 30.0  # how long a client may read nothing of its response
 MAX_CONNECTIONS = 2_000
+MAX_HEADER_BYTES = 65_536
 _BACKLOG = 512  # connections that may be accepted before the first is read from
 _DESCRIPTORS = 4_096
 _DESCRIPTORS_FOR_OTHERS = 256  # files, databases, child processes
@@ -47,7 +48,7 @@ class Server(uvicorn.Server):
             os._exit(128 + signal.SIGINT)
 
 
-class GuardedProtocol(H11Protocol):
+class GuardedProtocol(HttpToolsProtocol):
     """A connection with limits. The limits are class attributes, so only one server per process can use it."""
 
     all_open: dict["GuardedProtocol", None] = {}  # noqa: RUF012 - shared by all connections; oldest first
@@ -55,6 +56,8 @@ class GuardedProtocol(H11Protocol):
     _request_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
     _unread = 0  # bytes of the response still unread when the timer was started
+    _in_header = False
+    _header_bytes = 0  # of a header that is not complete yet
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -73,7 +76,23 @@ class GuardedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self._in_header:
+            self._header_bytes += len(data)
+            if self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
+                self.send_400_response(f"The request's header has more than {MAX_HEADER_BYTES} bytes.")
         self._watch_request()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_header = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_header:  # otherwise it follows the body, where nobody expects one
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_header, self._header_bytes = False, 0
+        super().on_headers_complete()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -91,7 +110,7 @@ class GuardedProtocol(H11Protocol):
     @property
     def waits_for_client(self) -> bool:
         """Return whether the client has yet to send (the rest of) a request."""
-        return not self.is_busy or self.conn.their_state is h11.SEND_BODY
+        return not self.is_busy or self.cycle.more_body
 
     def _watch_request(self) -> None:
         """Start the timer while a request is incomplete and not being processed: its header, or a body left unread."""
@@ -118,7 +137,7 @@ class GuardedProtocol(H11Protocol):
         self._request_timer = None
         if self.is_busy or self.transport.is_closing():
             return
-        if self.conn.our_state is h11.IDLE and self.conn.trailing_data[0]:
+        if self._in_header:
             self.transport.write(_TIMEOUT_RESPONSE)
         self.transport.close()
 
@@ -139,4 +158,4 @@ def guard_options() -> dict[str, Any]:
     else:
         allowed = _DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
     GuardedProtocol.max_connections = min(MAX_CONNECTIONS, max(allowed - _DESCRIPTORS_FOR_OTHERS, allowed // 2))
-    return {"http": GuardedProtocol, "backlog": _BACKLOG}
+    return {"http": GuardedProtocol, "loop": "uvloop", "backlog": _BACKLOG}

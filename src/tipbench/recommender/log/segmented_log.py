@@ -49,9 +49,15 @@ class SegmentLog:
                 os.ftruncate(self._file, self._size)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder))
             self._size += written
-            if time.monotonic() - self._synced_at > _SYNC_INTERVAL_S:
-                os.fdatasync(self._file)
+            is_due = time.monotonic() - self._synced_at > _SYNC_INTERVAL_S
+            if is_due:
                 self._synced_at = time.monotonic()
+                file = os.dup(self._file)
+        if is_due:  # without the lock, so that nobody else waits for it
+            try:
+                os.fdatasync(file)
+            finally:
+                os.close(file)
 
     def close(self) -> None:
         with self._lock:

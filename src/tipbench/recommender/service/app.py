@@ -20,6 +20,8 @@ from tipbench.recommender.promotion.live import LivePolicy
 from tipbench.recommender.recommender import Recommender
 from tipbench.recommender.service import health, reward, score, shadows, users
 from tipbench.recommender.service.answers import Parts
+from tipbench.recommender.service.direct import DirectEndpoint, DirectRoutes, direct_endpoints
+from tipbench.recommender.service.workers import Workers
 from tipbench.recommender.shadows.runner import check_names, open_shadows
 from tipbench.recommender.store.moving import check_not_left_behind, open_store
 from tipbench.web.api_docs import DOCS, DOCS_FILES, docs_router
@@ -95,12 +97,14 @@ def serving_server(settings: Settings, shadows: Sequence[str] = (), clock: Calla
     recommender = Recommender(
         SERVED, live.current, store, decisions, clock, shadow_policies, settings.reward_window_s, live.identity
     )
+    workers = Workers(store.unsynced, store.threads)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         try:
             yield
         finally:
+            workers.close()
             recommender.close()
 
     app = FastAPI(
@@ -112,7 +116,8 @@ def serving_server(settings: Settings, shadows: Sequence[str] = (), clock: Calla
         default_response_class=JsonAnswer,
         lifespan=lifespan,
     )
-    _add_routes(app, Parts(recommender, SERVED, shadow_policies), _ERRORS)
+    endpoints = _add_routes(app, Parts(recommender, SERVED, shadow_policies), _ERRORS)
+    app.add_middleware(DirectRoutes, fastapi=app, endpoints=endpoints, workers=workers)
     # Programs send many requests a second, so successful ones are not logged.
     errors = install_middleware(
         app, KeyAccess(service_key(settings), AttemptLimiter(clock)), RULES, quiet=is_successful
@@ -127,9 +132,14 @@ def wanted_shadows(settings: Settings, named: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name for name in (*from_setting, *named) if name))
 
 
-def _add_routes(app: FastAPI, parts: Parts, responses: dict[int | str, dict[str, Any]]) -> None:
-    """Include all routers directly in the app: nested routers are searched on every request."""
+def _add_routes(app: FastAPI, parts: Parts, responses: dict[int | str, dict[str, Any]]) -> dict[str, DirectEndpoint]:
+    """Include all routers; return the endpoints that are reached directly, by path."""
     app.include_router(docs_router(app.title, app.openapi_url or ""))
     app.include_router(health.router(parts), responses=responses)
+    endpoints: dict[str, DirectEndpoint] = {}
     for one in (score, reward, users, shadows):
-        app.include_router(one.router(parts), dependencies=[Depends(_BEARER)], responses=responses)
+        router = one.router(parts)
+        app.include_router(router, dependencies=[Depends(_BEARER)], responses=responses)
+        if one in (score, reward):
+            endpoints |= direct_endpoints(router)
+    return endpoints

@@ -52,4 +52,5 @@ def router(parts: Parts) -> APIRouter:
 
 
 def _as_answer(answer: Answer) -> Response:
-    return json_answer({**vars(answer), "ranking": [row._asdict() for row in answer.ranking]})
+    ranking = [{"id": row.id, "score": row.score, "propensity": row.propensity} for row in answer.ranking]
+    return json_answer({**vars(answer), "ranking": ranking})

@@ -1,13 +1,14 @@
 """The document of one user and policy: the state and the recent events, in one file.
 
 Both change together, so that a reward is either both learned and recorded, or neither. The document stays small: the
-number of events that wait for a reward is limited, and so is the number of settled ones that are remembered.
+number of events that wait for a reward is limited, and so is the number of settled ones that are remembered. Events are
+held as the JSON in which they are stored, because most are never read again: storing a document joins them.
 """
 
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
@@ -22,16 +23,25 @@ MOST_SETTLED = 200
 _COLUMNS = tuple(field.name for field in fields(Event))
 _REWARD, _LATE, _FEATURES = (_COLUMNS.index(name) for name in ("reward", "late", "features"))
 _EVENT = TypeAdapter(Event)
-_Row = list[Any]
+_BEFORE_EVENTS = b',"event_columns":' + to_json(_COLUMNS) + b',"events":['
+
+
+class _Row(NamedTuple):
+    content: bytes  # the event's values as a JSON list
+    waits: bool  # for a reward
 
 
 class Document:
-    """Implements `Transaction`. Events are stored as rows and parsed on demand, because most are never read."""
+    """Implements `Transaction`. `revision` grows with every version that is stored; 0 before there were revisions."""
 
-    def __init__(self, key: Key, user_state: UserState | None, rows: dict[str, _Row]) -> None:
+    def __init__(self, key: Key, user_state: UserState | None, rows: dict[str, _Row], revision: int = 0) -> None:
         self.key = key
+        self.revision = revision
         self.user_state = user_state
         self._rows = rows
+        self._waiting = sum(row.waits for row in rows.values())
+        self._put: list[bytes] = []
+        self._kept: bytes | None = None  # the state as JSON
         self.changed = False
 
     @classmethod
@@ -41,10 +51,10 @@ class Document:
     @classmethod
     def from_events(cls, key: Key, user_state: UserState | None, events: Iterable[Event]) -> "Document":
         """Create a document with all of these events; any beyond the limits are dropped when the next one is put."""
-        return cls(key, user_state, {event.id: _row(event) for event in events})
+        return cls(key, user_state, {event.id: _row(_values(event)) for event in events})
 
     @classmethod
-    def read(cls, content: bytes, path: Path, key: Key | None) -> "Document":
+    def read(cls, content: bytes, path: Path | str, key: Key | None) -> "Document":
         """Parse a file's content; raise StateDamaged if it is malformed, or about another user or policy."""
         try:
             data = from_json(content, allow_inf_nan=False)
@@ -58,22 +68,35 @@ class Document:
             if any(type(row) is not list or len(row) != len(_COLUMNS) for row in data["events"]):
                 raise ValueError("an event has other columns")
             user_state = _user_state(data["kept"]) if data["kept"] else None
-            return cls(found, user_state, {row[0]: row for row in data["events"]})
+            rows = {row[0]: _row(row) for row in data["events"]}
+            return cls(found, user_state, rows, _revision(data.get("revision", 0)))
         except (ValueError, KeyError, TypeError, IndexError) as error:
             raise StateDamaged(
                 f"{path} can't be used as a state: {error}; restore a backup, or reset the user"
             ) from error
 
+    def copy(self) -> "Document":
+        """Return a copy that can be changed without changing this one."""
+        copy = Document.__new__(Document)
+        copy.key, copy.revision, copy.changed = self.key, self.revision, False
+        copy.user_state, copy._kept = self.user_state, self._kept
+        copy._rows, copy._waiting, copy._put = {**self._rows}, self._waiting, []
+        return copy
+
     def as_bytes(self) -> bytes:
-        data = {
-            "schema": SCHEMA,
-            "user_id": self.key.user_id,
-            "policy": self.key.policy,
-            "kept": vars(self.user_state) if self.user_state else None,
-            "event_columns": _COLUMNS,
-            "events": list(self._rows.values()),
-        }
-        return to_json(data) + b"\n"
+        rows = b",".join([row.content for row in self._rows.values()])
+        return b"".join((b'{"schema":%d,' % SCHEMA, self._head(), _BEFORE_EVENTS, rows, b"]}\n"))
+
+    def delta(self, base: int) -> bytes:
+        """Return what was changed since the document had the revision `base`, to be applied by `apply`."""
+        return b"".join((b'{"base":%d,' % base, self._head(), b',"events":[', b",".join(self._put), b"]}"))
+
+    def apply(self, delta: dict[str, Any]) -> None:
+        """Change the document as it was changed when this delta was written; raise ValueError if it is malformed."""
+        self.user_state, self._kept = _user_state(delta["kept"]) if delta["kept"] else None, None
+        for row in delta["events"]:
+            self._put_row(row[0], _row(row))
+        self.revision = _revision(delta["revision"])
 
     def event(self, event_id: str) -> Event | None:
         row = self._rows.get(event_id)
@@ -82,24 +105,53 @@ class Document:
     def events(self) -> list[Event]:
         return [_event(row) for row in self._rows.values()]
 
+    @property
+    def waiting(self) -> int:
+        """The number of events that wait for a reward."""
+        return self._waiting
+
     def put(self, event: Event) -> None:
-        self._rows.pop(event.id, None)  # moves to the end, so that the one rewarded last is forgotten last
-        self._rows[event.id] = _row(event)
-        self._forget()
+        row = _row(_values(event))
+        self._put_row(event.id, row)
+        self._put.append(row.content)
         self.changed = True
 
     def put_state(self, user_state: UserState) -> None:
-        self.user_state = user_state
+        self.user_state, self._kept = user_state, None
         self.changed = True
+
+    def _head(self) -> bytes:
+        if self._kept is None:
+            self._kept = to_json(vars(self.user_state)) if self.user_state else b"null"
+        user_id, policy = to_json(self.key.user_id), to_json(self.key.policy)
+        return b'"user_id":%b,"policy":%b,"revision":%d,"kept":%b' % (user_id, policy, self.revision, self._kept)
+
+    def _put_row(self, event_id: str, row: _Row) -> None:
+        before = self._rows.pop(event_id, None)  # moves to the end, so that the one rewarded last is forgotten last
+        self._rows[event_id] = row
+        self._waiting += row.waits - (before.waits if before else False)
+        self._forget()
 
     def _forget(self) -> None:
         """Enforce the limits: mark the oldest waiting events as late, and delete the oldest settled ones."""
-        waiting = [row for row in self._rows.values() if row[_REWARD] is None and not row[_LATE]]
-        for row in waiting[: max(0, len(waiting) - MOST_WAITING)]:
-            row[_LATE], row[_FEATURES] = True, None
-        settled = [id for id, row in self._rows.items() if row[_REWARD] is not None or row[_LATE]]
-        for id in settled[: max(0, len(settled) - MOST_SETTLED)]:
-            del self._rows[id]
+        for event_id in self._oldest(self._waiting - MOST_WAITING, waiting=True):
+            values = from_json(self._rows[event_id].content)
+            values[_LATE], values[_FEATURES] = True, None
+            self._rows[event_id] = _row(values)
+            self._waiting -= 1
+        for event_id in self._oldest(len(self._rows) - self._waiting - MOST_SETTLED, waiting=False):
+            del self._rows[event_id]
+
+    def _oldest(self, number: int, waiting: bool) -> list[str]:
+        """Return the ids of the oldest events that wait for a reward, or of those that don't."""
+        found: list[str] = []
+        if number > 0:
+            for event_id, row in self._rows.items():
+                if row.waits == waiting:
+                    found.append(event_id)
+                    if len(found) == number:
+                        break
+        return found
 
 
 def _user_state(data: dict[str, Any]) -> UserState:
@@ -111,13 +163,24 @@ def _user_state(data: dict[str, Any]) -> UserState:
     return user_state
 
 
-def _row(event: Event) -> _Row:
+def _revision(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"its revision is {shown(value)}")
+    return value
+
+
+def _values(event: Event) -> list[Any]:
     return [getattr(event, name) for name in _COLUMNS]
+
+
+def _row(values: list[Any]) -> _Row:
+    return _Row(to_json(values), values[_REWARD] is None and not values[_LATE])
 
 
 def _event(row: _Row) -> Event:
     """Parse and validate a row; raise StateDamaged if it is malformed."""
+    values = from_json(row.content)
     try:
-        return _EVENT.validate_python(dict(zip(_COLUMNS, row, strict=True)))
+        return _EVENT.validate_python(dict(zip(_COLUMNS, values, strict=True)))
     except ValueError as error:
-        raise StateDamaged(f"the event {shown(row[0])} was not written by tipbench; reset the user") from error
+        raise StateDamaged(f"the event {shown(values[0])} was not written by tipbench; reset the user") from error

@@ -1,31 +1,37 @@
 """A store with one file for each user and policy, replaced atomically.
 
-A killed process leaves either the old file or the new one. The file and its folder are synced before a write is
-reported as done, so the same holds for a power cut. Locks are on 1,024 empty files, which users share by their digest;
-they hold across processes, and end with the process that holds them. Waiting for a lock times out, because its holder
-may be frozen.
+A killed process leaves either the old file or the new one. A change is also in a journal, which is synced before the
+change is reported as done, so the same holds for a power cut: the next start recovers what files have lost. Locks are
+on 1,024 empty files, which users share by their digest; they hold across processes, and end with the process that holds
+them. Waiting for a lock times out, because its holder may be frozen.
 """
 
-import errno
 import os
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from pydantic_core import from_json
 
 from tipbench.core.errors import StateDamaged
-from tipbench.core.files import PRIVATE, atomic_write, fsync_dir, make_private_folder, read_regular, temporary_path
-from tipbench.core.identity import text_digest
-from tipbench.core.locks import lock_until, try_lock
+from tipbench.core.files import (
+    PRIVATE,
+    atomic_write,
+    fsync_dir,
+    fsync_file,
+    swap_in,
+    temporary_path,
+    write_temporary,
+)
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.prior.files import PRIORS, FilePriors
 from tipbench.recommender.promotion.files import PROMOTIONS, FilePromotions
-from tipbench.recommender.store import interface as store_interface
 from tipbench.recommender.store.document import Document
+from tipbench.recommender.store.document_cache import DocumentCache, Version, not_regular_error, read_document
 from tipbench.recommender.store.interface import (
     Event,
     Key,
@@ -36,12 +42,12 @@ from tipbench.recommender.store.interface import (
     check_usable,
     check_user_id,
     in_use_error,
-    locked_error,
 )
+from tipbench.recommender.store.journal import Journal, Position, Segment, has_segments, left_segments
+from tipbench.recommender.store.locks import StoreLocks
+from tipbench.recommender.store.recovery import Removals, is_removed, recovered_documents
 
 NAME = "files"
-_LOCKS = 1024
-_LARGEST = 1_000_000_000
 _MARKER_FILES = ("INCOMPLETE", "MOVED")  # files that say why the store must not be used
 
 
@@ -49,6 +55,7 @@ class FileStore:
     """Thread-safe, and safe to use from several processes at once."""
 
     name = NAME
+    threads = 4
 
     def __init__(self, folder: Path, durable: bool = True, exclusive: bool = False) -> None:
         """Open a store, creating its folder if needed.
@@ -61,50 +68,80 @@ class FileStore:
         self.promotions = FilePromotions(folder.with_name(PROMOTIONS))
         self.priors = FilePriors(folder.with_name(PRIORS))
         self._durable = durable
-        self._locks = folder / ".locks"
-        make_private_folder(self._locks)
+        self._locks = StoreLocks(folder / ".locks")
         folder.chmod(0o700)
-        self._thread_locks = [threading.Lock() for _ in range(_LOCKS)]
-        self._release = weakref.finalize(self, os.close, self._lock_store(exclusive))
+        self._local = threading.local()
+        self._cache = DocumentCache()
+        journals = folder / ".journal"
+        self._removals = Removals(journals)
+        self._journal = Journal(journals, partial(_sync_files, str(folder)))
+        self._release = weakref.finalize(self, _release, self._lock_store(exclusive), self._journal)
         if not exclusive:
             check_usable(self.marker, self.name, self.address)
+        if journals.exists():
+            self._recover(journals)
 
     @contextmanager
     def transaction(self, key: Key, event_id: str | None = None) -> Iterator[Transaction]:  # noqa: ARG002
         path = self._path(key)
-        with self._user_lock(key.user_id):
-            document = _read(path, key) or Document.new(key)
+        with self._locks.user(key.user_id, briefly=self._pending is not None):
+            found = self._cache.read(path, key)
+            document = found.copy() if found else Document.new(key)
             yield document
-            if document.changed:
-                self._write(path, document.as_bytes())
+            position = self._replace(path, document) if document.changed else None
+        if position:
+            self._sync(position)
+        elif found and self._durable and not document.changed:
+            self._sync_found(path, found)
+
+    @contextmanager
+    def unsynced(self) -> Iterator[Callable[[], None]]:
+        pending: dict[Segment, int] = {}
+
+        def sync() -> None:
+            for segment, size in pending.items():
+                segment.sync(size)
+
+        self._local.pending = pending
+        try:
+            yield sync
+        finally:
+            self._local.pending = None
 
     def read_state(self, key: Key) -> UserState | None:
-        document = _read(self._path(key), key)
+        document = read_document(self._path(key), key)
         return document.user_state if document else None
 
     def waiting(self, key: Key) -> int:
-        return sum(event.waits for event in self.events(key))
+        document = read_document(self._path(key), key)
+        return document.waiting if document else 0
 
     def events(self, key: Key) -> list[Event]:
-        document = _read(self._path(key), key)
+        document = read_document(self._path(key), key)
         return document.events() if document else []
 
     def clear(self, user_id: str, policies: Iterable[str]) -> list[str]:
         check_user_id(user_id)
-        with self._user_lock(user_id):
-            known = [policy for policy in policies if _remove(self._path(Key(user_id, policy)))]
+        policies = list(policies)
+        with self._locks.user(user_id):
+            paths = {policy: self._path(Key(user_id, policy)) for policy in policies}
+            if self._durable and any(os.path.lexists(path) for path in paths.values()):
+                # Before anything is removed: a power cut must not leave a part of it to come back.
+                self._removals.add([Key(user_id, policy) for policy in policies], _newer_revision(paths))
+            known = [policy for policy, path in paths.items() if self._remove(path)]
             if known:
                 self._sync_folder()
         return known
 
     def keys(self) -> Iterator[Key]:
         for path in sorted(self.folder.glob("*.json")):
-            document = _read(path, None)
+            document = read_document(str(path), None)
             if document:
                 yield document.key
 
     def close(self) -> None:
-        """Release the lock on the store; from now on it can be moved."""
+        """Sync all files, and release the lock on the store; from now on it can be moved."""
+        self._journal.close()
         self._release()
 
     @property
@@ -121,88 +158,153 @@ class FileStore:
 
     def set_marker(self, marker: Marker | None) -> None:
         if marker:
-            self._write(self.folder / marker.kind, json_text(marker._asdict()).encode() + b"\n")
+            self._write(str(self.folder / marker.kind), json_text(marker._asdict()).encode() + b"\n")
         for name in _MARKER_FILES:
             if marker is None or name != marker.kind:
                 (self.folder / name).unlink(missing_ok=True)
         self._sync_folder()
 
     def write(self, key: Key, user_state: UserState | None, events: Sequence[Event]) -> None:
-        with self._user_lock(key.user_id):
-            self._write(self._path(key), Document.from_events(key, user_state, events).as_bytes())
+        with self._locks.user(key.user_id):
+            document = Document.from_events(key, user_state, events)
+            document.revision = _clock_revision()
+            self._write(self._path(key), document.as_bytes())
 
     def _lock_store(self, exclusive: bool) -> int:
         """Lock the store as in use; return the open lock file. The lock is released when that is closed.
 
         Raises LockTaken if the store is in use (for `exclusive`) or being moved.
         """
-        file = os.open(self._locks / "store", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        if not try_lock(file, shared=not exclusive):
-            os.close(file)
+        file = self._locks.try_store(shared=not exclusive)
+        if file is None:
             raise (in_use_error if exclusive else being_moved_error)(self.address)
         return file
 
-    def _path(self, key: Key) -> Path:
-        check_user_id(key.user_id)
-        return self.folder / f"{key.user_id}_{key.policy.replace('/', '_')}.json"
+    def _recover(self, journals: Path) -> None:
+        """Bring back what a power cut took from files, before anybody is served; other processes wait meanwhile."""
+        with self._locks.recovery(), left_segments(journals) as left:
+            removals, documents = self._removals.read(), recovered_documents(left)
+            for key, document in documents.items():
+                with self._locks.user(key.user_id):
+                    self._recover_document(document, removals)
+            _sync_files(self.address, documents)
+            for segment in left:
+                segment.remove()
+            if not has_segments(journals):
+                self._removals.forget()
 
-    @contextmanager
-    def _user_lock(self, user_id: str) -> Iterator[None]:
-        """Hold the lock of a user: first among this process's threads, then, by polling, among processes.
-
-        Raises StoreUnreachable on a timeout.
-        """
-        number = int(text_digest(user_id)[:8], 16) % _LOCKS
-        until = time.monotonic() + store_interface.LOCK_TIMEOUT_S
-        if not self._thread_locks[number].acquire(timeout=store_interface.LOCK_TIMEOUT_S):
-            raise locked_error(user_id)
+    def _recover_document(self, document: Document, removals: Mapping[str, int]) -> None:
+        path = self._path(document.key)
         try:
-            lock = os.open(self._locks / f"{number:04d}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            try:
-                if not lock_until(lock, until):
-                    raise locked_error(user_id)
-                yield
-            finally:
-                os.close(lock)
-        finally:
-            self._thread_locks[number].release()
+            current = read_document(path, document.key)
+        except StateDamaged:
+            current = None
+        newest = current if current and current.revision >= document.revision else document
+        if is_removed(newest, removals):
+            self._remove(path)
+        elif newest is document:
+            swap_in(write_temporary(path, document.as_bytes()), path)
 
-    def _write(self, path: Path, content: bytes) -> None:
-        """Replace a file. The caller holds its lock, so it is the only writer."""
+    def _path(self, key: Key) -> str:
+        check_user_id(key.user_id)
+        return f"{self.address}/{_file_name(key)}"
+
+    def _replace(self, path: str, document: Document) -> Position | None:
+        """Store a changed document, and return what to sync before that is acknowledged. The caller holds the lock."""
+        base = document.revision
+        document.revision = max(base + 1, _clock_revision())
+        content = document.as_bytes()
+        temporary = write_temporary(path, content)
+        position = None
+        try:
+            version = Version.of(os.stat(temporary), content)  # noqa: PTH116 - called for every request
+            if self._durable:
+                # The first record of a document in a segment is all of it, so that a segment needs no other one.
+                with self._journal.append(
+                    document.key, document.revision, lambda last: document.delta(base) if last == base else content
+                ) as position:
+                    swap_in(temporary, path)
+            else:
+                swap_in(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            self._cache.drop(path)
+            raise
+        self._cache.add(path, document, version)
+        return position
+
+    def _sync(self, position: Position) -> None:
+        if self._pending is None:
+            position.segment.sync(position.size)
+        else:
+            self._pending[position.segment] = position.size
+
+    @property
+    def _pending(self) -> dict[Segment, int] | None:
+        """What is to be synced later, within `unsynced`; None elsewhere."""
+        return getattr(self._local, "pending", None)
+
+    def _sync_found(self, path: str, document: Document) -> None:
+        """Sync a document that was only read: its writer may not have done so yet, and now it is acknowledged."""
+        position = self._journal.position(document.key, document.revision)
+        if position:
+            self._sync(position)
+        else:
+            fsync_file(path)
+            self._sync_folder()
+
+    def _write(self, path: str, content: bytes) -> None:
+        """Replace a file without the journal. The caller holds its lock, so it is the only writer."""
+        self._cache.drop(path)
         atomic_write(path, content, mode=PRIVATE, durable=self._durable, sole_writer=True)
+
+    def _remove(self, path: str) -> bool:
+        """Remove a file and any partial write that a killed process left; return whether it existed.
+
+        The file is not read, so that a damaged one can be removed too.
+        """
+        self._cache.drop(path)
+        try:
+            Path(temporary_path(path)).unlink(missing_ok=True)
+            Path(path).with_suffix(".new").unlink(missing_ok=True)  # the temporary name in earlier versions
+            Path(path).unlink()
+        except FileNotFoundError:
+            return False
+        except IsADirectoryError as error:
+            raise not_regular_error(path) from error
+        return True
 
     def _sync_folder(self) -> None:
         if self._durable:
             fsync_dir(self.folder)
 
 
-def _read(path: Path, key: Key | None) -> Document | None:
-    try:
-        content = read_regular(path, _LARGEST, os.O_NOFOLLOW)  # a symbolic link could lead out of the store
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EINVAL):
-            raise _not_regular_error(path) from error
-        raise
-    return Document.read(content, path, key)
+def _clock_revision() -> int:
+    """Return a revision for a new document: one that is removed and begun anew must have a higher one than before."""
+    return time.time_ns() // 1000
 
 
-def _remove(path: Path) -> bool:
-    """Remove a file and any partial write that a killed process left; return whether it existed.
-
-    The file is not read, so that a damaged one can be removed too.
-    """
-    try:
-        Path(temporary_path(path)).unlink(missing_ok=True)
-        path.with_suffix(".new").unlink(missing_ok=True)  # the temporary name in earlier versions
-        path.unlink()
-    except FileNotFoundError:
-        return False
-    except IsADirectoryError as error:
-        raise _not_regular_error(path) from error
-    return True
+def _newer_revision(paths: Mapping[str, str]) -> int:
+    """Return a revision that is higher than those of all these documents."""
+    revision = _clock_revision()
+    for path in paths.values():
+        with suppress(StateDamaged):
+            document = read_document(path, None)
+            revision = max(revision, document.revision + 1 if document else 0)
+    return revision
 
 
-def _not_regular_error(path: Path) -> StateDamaged:
-    return StateDamaged(f"{path} is not a regular file, so it can't be a user's state; remove it")
+def _file_name(key: Key) -> str:
+    return f"{key.user_id}_{key.policy.replace('/', '_')}.json"
+
+
+def _sync_files(folder: str, keys: Iterable[Key]) -> None:
+    """Make the current documents of these keys survive a power cut; one that is removed by now needs no sync."""
+    for key in keys:
+        fsync_file(f"{folder}/{_file_name(key)}")
+    fsync_dir(folder)
+
+
+def _release(lock: int, journal: Journal) -> None:
+    journal.release()
+    os.close(lock)

@@ -1,7 +1,7 @@
 """The records stored for a user and a policy, and the interface of a store."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
@@ -15,6 +15,7 @@ from tipbench.recommender.records import Source
 
 _USER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 LOCK_TIMEOUT_S = 5.0  # wait for a lock; its holder may be frozen
+SHORT_LOCK_TIMEOUT_S = 0.02  # on a thread that others wait for
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class Transaction(Protocol):
 class Store(Protocol):
     """A store of states. What it reports as stored survives a kill and a power cut."""
 
+    threads: int  # how many threads of a process should use it at once
+
     @property
     def promotions(self) -> Promotions:
         """The promotions that decide which policy is live for everyone who serves from this store."""
@@ -95,6 +98,14 @@ class Store(Protocol):
 
         Everything put is stored atomically when the block ends, and nothing of it if the block raises. `event_id` is a
         hint: that event is fetched along with the state.
+        """
+        ...
+
+    def unsynced(self) -> AbstractContextManager[Callable[[], None]]:
+        """Let this thread's transactions in the block end before they are durable; yield a function that waits for it.
+
+        Nothing may be acknowledged before that has returned; any thread may call it, after the block. If it raises,
+        none of them counts as stored. A transaction that would have to wait for its lock may raise LockedForNow.
         """
         ...
 
@@ -152,6 +163,10 @@ class Movable(Store, Protocol):
 
 
 # Errors for a store that can't be used: it is locked, in use, or its states are elsewhere.
+
+
+class LockedForNow(StoreUnreachable):
+    """A transaction did not get its lock at once, on a thread that others wait for. Nothing was done."""
 
 
 def locked_error(what: str) -> StoreUnreachable:

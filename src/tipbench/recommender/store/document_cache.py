@@ -1,0 +1,104 @@
+"""Documents read from files, and a cache of those that were used last, which spares reading and parsing them."""
+
+import errno
+import os
+import threading
+from collections import OrderedDict
+from typing import NamedTuple
+
+from tipbench.core.errors import StateDamaged
+from tipbench.core.files import open_regular, read_open
+from tipbench.recommender.store.document import Document
+from tipbench.recommender.store.interface import Key
+
+CACHE_BYTES = 64_000_000
+_LARGEST = 1_000_000_000
+_HEAD_BYTES = 256  # includes the revision
+_OVERHEAD = 3  # a document takes about three times its file's size in memory, with 100 events of 12 features
+
+
+def read_document(path: str, key: Key | None) -> Document | None:
+    """Read a file; return None if there is none. Raises StateDamaged if it is not a document of this key."""
+    file = _open(path)
+    if file is None:
+        return None
+    try:
+        return Document.read(read_open(file, path, _LARGEST), path, key)
+    finally:
+        os.close(file)
+
+
+class Version(NamedTuple):
+    """Identifies a file's content. The head has the revision: an inode and a time can come again within a few ms."""
+
+    inode: int
+    changed_ns: int
+    size: int
+    head: bytes
+
+    @classmethod
+    def of(cls, status: os.stat_result, content: bytes) -> "Version":
+        return cls(status.st_ino, status.st_mtime_ns, status.st_size, content[:_HEAD_BYTES])
+
+
+class _Entry(NamedTuple):
+    version: Version
+    document: Document
+
+
+class DocumentCache:
+    """Bounded by bytes: the documents used longest ago are evicted. Thread-safe."""
+
+    def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+
+    def read(self, path: str, key: Key) -> Document | None:
+        """Return the file's document, from the cache if the file is still the same. It must not be changed."""
+        file = _open(path)
+        if file is None:
+            return None
+        try:
+            version = Version.of(os.fstat(file), os.pread(file, _HEAD_BYTES, 0))
+            with self._lock:
+                entry = self._entries.get(path)
+            if entry and entry.version == version:
+                return entry.document
+            return Document.read(read_open(file, path, _LARGEST), path, key)
+        finally:
+            os.close(file)
+
+    def add(self, path: str, document: Document, version: Version) -> None:
+        """Add a document that was just written as this version, by somebody who still holds the user's lock."""
+        with self._lock:
+            self._drop(path)
+            self._entries[path] = _Entry(version, document)
+            self._bytes += version.size * _OVERHEAD
+            while self._bytes > self._max_bytes:
+                self._drop(next(iter(self._entries)))
+
+    def drop(self, path: str) -> None:
+        with self._lock:
+            self._drop(path)
+
+    def _drop(self, path: str) -> None:
+        entry = self._entries.pop(path, None)
+        if entry:
+            self._bytes -= entry.version.size * _OVERHEAD
+
+
+def _open(path: str) -> int | None:
+    try:
+        return open_regular(path, os.O_NOFOLLOW)  # a symbolic link could lead out of the store
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EINVAL):
+            raise not_regular_error(path) from error
+        raise
+
+
+def not_regular_error(path: str) -> StateDamaged:
+    return StateDamaged(f"{path} is not a regular file, so it can't be a user's state; remove it")
