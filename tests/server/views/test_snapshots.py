@@ -75,6 +75,7 @@ def test_an_experiment_that_was_renamed_without_a_mark_is_read_again(
 ) -> None:
     found = snapshots.find(EXPERIMENT)
     renamed = replace(found.snapshot.experiment, name="tip-bench-second")
-    assert snapshots.get(stores.store(), found.snapshot.experiment) is found
+    version = stores.store().version()
+    assert snapshots.get(stores.store(), found.snapshot.experiment, version) is found
     found.version = None  # as from a server, which does not tell
-    assert snapshots.get(stores.store(), renamed).snapshot.experiment.name == "tip-bench-second"
+    assert snapshots.get(stores.store(), renamed, version).snapshot.experiment.name == "tip-bench-second"
