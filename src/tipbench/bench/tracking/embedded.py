@@ -20,7 +20,7 @@ from tipbench.core.files import atomic_write, is_private
 from tipbench.core.locks import file_lock
 from tipbench.core.paths import cache_folder
 from tipbench.core.settings import Settings
-from tipbench.core.sqlite import database_busy
+from tipbench.core.sqlite import database_busy, file_stamp
 from tipbench.core.untrusted import printable
 
 SCHEME = "sqlite:///"
@@ -68,6 +68,9 @@ class EmbeddedMlflow:
         with self._translated():
             tables = None if self._is_being_created() else self._tables()
             return tables.version() if isinstance(tables, SqliteTables) else None
+
+    def stamp(self) -> str | None:
+        return None if self._is_being_created() else file_stamp(self.path)
 
     def find_experiment(self, name: str) -> Experiment | None:
         if self._is_being_created():

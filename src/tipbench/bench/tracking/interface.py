@@ -155,6 +155,13 @@ class MlflowApi(Protocol):
         """Return a value that changes with every write, by any writer; None if finding out is not cheap."""
         ...
 
+    def stamp(self) -> str | None:
+        """Return a value that later processes can compare to see whether anything was written since.
+
+        None if there is none, or if a write right now might not change it.
+        """
+        ...
+
     def rest(self) -> AbstractContextManager[RestApi]:
         """Yield MLflow's REST API; for a database file, MLflow's server is started for the block, in some seconds."""
         ...

@@ -165,6 +165,9 @@ class MlflowClient:
     def version(self) -> str | None:
         return None  # a server has no such call
 
+    def stamp(self) -> str | None:
+        return None
+
     def rest(self) -> AbstractContextManager["MlflowClient"]:
         return nullcontext(self)
 

@@ -69,6 +69,13 @@ class RunStore:
         """Return a value that changes with every write, by any writer; None if finding out is not cheap."""
         return self._api.version()
 
+    def stamp(self) -> str | None:
+        """Return a value that changes with every write, by any writer, and that later processes can compare.
+
+        None if there is no such value, or if a write right now might not change it.
+        """
+        return self._api.stamp()
+
     def rest(self) -> AbstractContextManager[RestApi]:
         """Yield MLflow's REST API; for a database file, MLflow's server is started for the block, in some seconds."""
         return self._api.rest()
