@@ -626,7 +626,7 @@ class Bench:
 
     def publish_answer(self, snapshot: Snapshot, board: "Leaderboard") -> None:
         """Bring the experiment's description in MLflow up to date with this board's answer, if MLflow takes it."""
-        from tipbench.bench.report import describe_experiment
+        from tipbench.bench.compare.description import describe_experiment
         from tipbench.core.text import utc_minute
 
         describe_experiment(self.store, snapshot, board, utc_minute(self.context.clock() * 1000))

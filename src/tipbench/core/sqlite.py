@@ -39,9 +39,9 @@ def enable_wal(connection: sqlite3.Connection, busy_s: float = BUSY_S) -> None:
 def file_stamp(path: Path, now_ns: Callable[[], int] = time.time_ns) -> str | None:
     """Return a value that is different after every write to the database, by any process; None if it can't tell.
 
-    It consists of the files' identities, sizes and times, so it can be compared long after, by another process. Times
-    are coarse: of two writes in one tick, the second would not show. So there is no stamp within two seconds of a write.
-    The write-ahead log comes first. What was committed before, and is not in the log any more, is in the database file.
+    It consists of the files' identities, sizes and times, so another process can compare it long after. Times are
+    coarse: of two writes in one tick, the second would not show. So there is no stamp within two seconds of a write.
+    The write-ahead log comes first: what was committed before, and is not in the log any more, is in the database file.
     """
     found: list[int] = []
     for file in (path.with_name(f"{path.name}-wal"), path):

@@ -73,7 +73,18 @@ def test_a_database_file_is_marked_as_well(database: Path, write: Callable[[RunS
 
 def test_nothing_that_writes_to_runs_is_missing_from_the_table() -> None:
     others = {"session", "forget_writers", "close", "experiment", "ensure_experiment", "find_experiment", "experiments"}
-    others |= {"foreign_runs", "runs", "all_runs", "iter_runs", "runs_by_id", "text", "address", "is_shared", "version"}
+    others |= {
+        "foreign_runs",
+        "runs",
+        "all_runs",
+        "iter_runs",
+        "runs_by_id",
+        "text",
+        "address",
+        "is_shared",
+        "version",
+        "stamp",
+    }
     others |= {"delete_experiment", "restore_experiment"}  # these have a test of their own
     others |= {"describe_experiment", "tag_experiment", "rest"}  # what they write, no reader takes for a result
     assert {name for name in vars(RunStore) if not name.startswith("_")} == others | set(WRITES)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
-from markupsafe import Markup
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tests.bench.compare.html.boards import Written, batch, board, failed, grid, report, texts
@@ -104,7 +103,7 @@ class MadeBoards(Boards):
     def report(self, experiment: str) -> Report:
         return report(self.leaderboard(experiment), self._written, self.batches)
 
-    def overview(self, experiment: str, render: Callable[[Report], Markup]) -> tuple[Report, Markup]:
+    def overview(self, experiment: str, render: Callable[[Report], str]) -> tuple[Report, str]:
         found = replace(self.report(experiment), texts=self.texts(experiment).overview())
         return found, render(found)
 

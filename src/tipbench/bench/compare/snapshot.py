@@ -1,6 +1,5 @@
 """A snapshot of an experiment: everything that a comparison reads, and how it is loaded and cached."""
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence

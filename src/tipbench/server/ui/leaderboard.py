@@ -67,8 +67,16 @@ def router(parts: Parts) -> APIRouter:
     def leaderboard(request: Request, experiment: str) -> Response:
         report, rendered = parts.boards.overview(experiment, _rendered)
         invited = [one.name for one in parts.tokens.judges()]
-        values = {"report": report, "board": report.board, "rendered_report": rendered}
-        return page(request, parts, "leaderboard.html", invited=invited, automatic=parts.requests.judges(), **values)
+        return page(
+            request,
+            parts,
+            "leaderboard.html",
+            report=report,
+            board=report.board,
+            rendered_report=Markup(rendered),  # safe: its template escapes
+            invited=invited,
+            automatic=parts.requests.judges(),
+        )
 
     @pages.get(urls.TEXTS)
     def texts(request: Request, query: Annotated[TextQuery, Query()]) -> Response:
@@ -151,11 +159,11 @@ def router(parts: Parts) -> APIRouter:
     return pages
 
 
-def _rendered(report: Report) -> Markup:
+def _rendered(report: Report) -> str:
     """Render what is the same for every visitor: the report and the forms for its texts."""
     experiment = report.board.experiment
     values = report_values(report, *_links(experiment)) | _form_values(report.board, TextQuery(experiment=experiment))
-    return Markup(environment().get_template("leaderboard_report.html").render(values))  # safe: the template escapes
+    return environment().get_template("leaderboard_report.html").render(values)
 
 
 def _score(text: str) -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from tipbench.bench.compare.html.page import Report
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
@@ -33,7 +33,6 @@ from tipbench.server.views.store_provider import StoreProvider
 STATES = ("judged", "pending", "failed", "empty")
 MAX_RUNS_PER_PAGE = 500
 
-_Page = TypeVar("_Page")
 _NOT_SHOWN = ("artifact:", "tipbench.text:", DESCRIPTION)  # tags that repeat what a run's page shows
 
 
@@ -155,7 +154,7 @@ class Boards:
             entry.cached("report", lambda: evidence.report(evidence.texts.in_file(), made_at))
         )
 
-    def overview(self, experiment: str, render: Callable[[Report], _Page]) -> tuple[Report, _Page]:
+    def overview(self, experiment: str, render: Callable[[Report], str]) -> tuple[Report, str]:
         """Return the leaderboard with judges and the first page of texts, and what `render` makes of it.
 
         That is done once for all who ask, until the experiment or the judges' calibrations change.
