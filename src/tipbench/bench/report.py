@@ -15,7 +15,7 @@ from tipbench.bench.records import StoredCandidates, Verdict
 from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.bench.tracking.batches import applied_batches, batch_runs, deciding_batch
 from tipbench.bench.tracking.interface import Experiment
-from tipbench.bench.tracking.runs import stored_candidates, stored_rubric, stored_runs
+from tipbench.bench.tracking.runs import newest_cell, stored_candidates, stored_rubric, stored_runs
 from tipbench.bench.tracking.store import RunStore
 
 if TYPE_CHECKING:
@@ -95,8 +95,7 @@ def status_of_judges(
 
 def current_rubric(store: RunStore, experiment: Experiment) -> Rubric:
     """Return the rubric of the newest counted scores, else of the newest provisional ones, else of the newest cell."""
-    run = deciding_batch(batch_runs(store, experiment))
-    runs = [run] if run else stored_runs(store, experiment)
-    if not runs:
+    run = deciding_batch(batch_runs(store, experiment)) or newest_cell(store, experiment)
+    if run is None:
         raise no_cells(experiment)
-    return parse_rubric(stored_rubric(store, runs[-1]), f"rubric.md of run {runs[-1].run_id}")
+    return parse_rubric(stored_rubric(store, run), f"rubric.md of run {run.run_id}")

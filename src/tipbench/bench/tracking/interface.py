@@ -132,12 +132,18 @@ class MlflowApi(Protocol):
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None: ...
 
     def search_runs(
-        self, experiment_id: str, tags: Mapping[str, str], brief: bool = False, run_ids: Sequence[str] = ()
+        self,
+        experiment_id: str,
+        tags: Mapping[str, str],
+        brief: bool = False,
+        run_ids: Sequence[str] = (),
+        only_tags: Sequence[str] = (),
     ) -> Iterator[StoredRun]:
         """Yield the runs with these tags lazily, oldest first, each run once.
 
         `brief` is for callers that neither read texts nor write: keys that start with NOT_IN_BRIEF, and steps, may be
-        omitted. With `run_ids`, at most some hundreds, only these runs are read.
+        omitted. With `run_ids`, at most some hundreds, only these runs are read. With `only_tags`, everything but
+        these tags may be omitted.
         """
         ...
 

@@ -19,7 +19,7 @@ from tipbench.bench.suites.load import built_in_prefixes
 from tipbench.bench.tracking.batches import OF_DECISION, applied_batches, batch_runs
 from tipbench.bench.tracking.descriptions import DESCRIPTION
 from tipbench.bench.tracking.interface import Experiment, StoredRun
-from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates
+from tipbench.bench.tracking.runs import CELL, KIND, CellCounts, stored_candidates
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import InvalidInput, NotFound, StoredDataDamaged, TrackingUnreachable
 from tipbench.core.paths import decisions_folder
@@ -230,9 +230,8 @@ def state_of(cell: StoredCell) -> str:
 
 
 def _counted(about: tuple[str, int, str], cells: Sequence[StoredCell]) -> ExperimentLine:
-    failed = sum(cell.failure is not None for cell in cells)
-    pending = sum(cell.pending for cell in cells)
-    return ExperimentLine(*about, len(cells), len(cells) - failed - pending, pending, failed)
+    found = CellCounts.of(cells)
+    return ExperimentLine(*about, found.cells, found.judged, found.pending, found.failed)
 
 
 def _matching(cells: Sequence[StoredCell], wanted: RunFilter) -> Sequence[StoredCell]:
