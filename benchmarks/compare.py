@@ -4,14 +4,13 @@
     .venv/bin/python -m benchmarks.compare --rounds 5
 
 Twelve rows (model, prompt) over 834 scenarios, stored as a collection stores them and judged through a judge file.
-They are compared in the database file; then over REST, from a real MLflow server on the same file: at first sight,
-again when nothing has changed, and with --refresh. All must print the same leaderboard.
+They are compared in the database file, at first sight and again when nothing has changed; then over REST, from a real
+MLflow server on the same file: at first sight, again, and with --refresh. All must print the same leaderboard.
 """
 
 import argparse
 import os
 import sqlite3
-import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -19,38 +18,20 @@ from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 from tests.integration.mlflow_server import MlflowServer
 
 from benchmarks.parts.judged import EXPERIMENT, judged_experiment
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.table import out, show
+from benchmarks.parts.timed import Went, timed
 
-MOST_S = 2.0
-PROMISED = ("database file", "server, nothing changed")
-
-
-class Went(NamedTuple):
-    seconds: float
-    peak_mb: float
-    printed: str
+PROMISED = {"file, first sight": 1.5, "file, nothing changed": 1.0, "server, nothing changed": 1.0}  # seconds
+_SETTLE_S = 2.5  # a file that was written just now is not cached
 
 
 def compare(home: Path, url: str, *words: str) -> Went:
-    """The command as a user starts it; an end other than a good one ends the measurement."""
-    command = [sys.executable, "-m", "tipbench", "compare", "--experiment", EXPERIMENT, "--mlflow-url", url, *words]
-    started = time.monotonic()
-    process = subprocess.Popen(command, env=os.environ | {"TIPBENCH_HOME": str(home)}, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    printed = process.stdout.read().decode()
-    process.stdout.close()
-    _, status, used = os.wait4(process.pid, 0)
-    seconds = time.monotonic() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise SystemExit(f"tipbench compare ended with {process.returncode}")
-    return Went(seconds, used.ru_maxrss * 1024 / 1e6, printed)
+    return timed(home, "compare", "--experiment", EXPERIMENT, "--mlflow-url", url, *words)
 
 
 def serve_artifacts(folder: Path) -> None:
@@ -77,7 +58,12 @@ def main() -> int:
         os.sync()  # or the disk would still be busy with them while the first are compared
         out.print(f"{cells:,} judged runs are stored", style="dim")
         url = f"sqlite:///{folder / 'mlflow.db'}"
-        measured["database file"] = [compare(home, url) for _ in range(rounds)]
+        compare(home, url)  # writes the answer to the experiment's description, once
+        time.sleep(_SETTLE_S)
+        for _ in range(rounds):
+            readers_home = new_folder()
+            for name in ("file, first sight", "file, nothing changed"):
+                measured.setdefault(name, []).append(compare(readers_home, url))
         serve_artifacts(folder)
         with MlflowServer.start(folder) as server:
             for _ in range(rounds):
@@ -88,7 +74,7 @@ def main() -> int:
     if len({went.printed for all_of_one in measured.values() for went in all_of_one}) != 1:
         raise SystemExit("the ways did not print the same leaderboard; the figures mean nothing")
     _show(measured, cells)
-    passed = [_kept(name, measured[name]) for name in PROMISED]
+    passed = [_kept(name, measured[name], most_s) for name, most_s in PROMISED.items()]
     return 0 if all(passed) else 1
 
 
@@ -101,10 +87,10 @@ def _show(measured: dict[str, list[Went]], cells: int) -> None:
     show(f"tipbench compare, {cells:,} judged runs: median and range", ("way", "s", "peak MB"), rows)
 
 
-def _kept(name: str, all_of_one: list[Went]) -> bool:
+def _kept(name: str, all_of_one: list[Went], most_s: float) -> bool:
     seconds = median(went.seconds for went in all_of_one)
-    out.print(f"{name}: {seconds:.2f} s (wanted: under {MOST_S:g} s) — {'reached' if seconds < MOST_S else 'too slow'}")
-    return seconds < MOST_S
+    out.print(f"{name}: {seconds:.2f} s (wanted: under {most_s:g} s) — {'reached' if seconds < most_s else 'too slow'}")
+    return seconds < most_s
 
 
 if __name__ == "__main__":

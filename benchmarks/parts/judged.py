@@ -24,16 +24,24 @@ _PROMPTS = ("v1", "v2-mentor", "v3-few-shot")
 _AT_ONCE = 64  # as a collection delivers its cells
 
 
-def judged_experiment(database: Path) -> int:
+def pending_experiment(database: Path, experiment: str = EXPERIMENT, scenarios: int = SCENARIOS) -> int:
+    """Stores an experiment that nobody has judged yet, and says with how many cells."""
+    drafts = [_as_number(number, draft) for number, draft in enumerate(finished_cells(ROWS * scenarios))]
+    with opened(f"sqlite:///{database}") as store, store.session():
+        made = store.ensure_experiment(experiment, {"tipbench.suite": "tip"})
+        for start in range(0, len(drafts), _AT_ONCE):
+            store.write_runs(made, drafts[start : start + _AT_ONCE])
+    return len(drafts)
+
+
+def judged_experiment(database: Path, scenarios: int = SCENARIOS) -> int:
     """Fills the database, and says with how many cells."""
     suite = load_suite("tip")
-    drafts = [_as_number(number, draft) for number, draft in enumerate(finished_cells(ROWS * SCENARIOS))]
+    cells = pending_experiment(database, scenarios=scenarios)
     ids = count(1)
     now_ms = round(time.time() * 1000)
     with opened(f"sqlite:///{database}") as store, store.session():
-        experiment = store.ensure_experiment(EXPERIMENT, {"tipbench.suite": suite.name})
-        for start in range(0, len(drafts), _AT_ONCE):
-            store.write_runs(experiment, drafts[start : start + _AT_ONCE])
+        experiment = store.experiment(EXPERIMENT)
         judge, one_a_cell = person("person"), BatchSize(sample=1)
         new_id = lambda: f"{next(ids):016x}"  # noqa: E731
         exported = export_batch(
@@ -47,9 +55,14 @@ def judged_experiment(database: Path) -> int:
                 item["scores"] = {name: drawn.randint(s["min"], s["max"]) for name, s in file["scales"].items()}
         # Items that stand in the file twice get two scores by chance, which would keep the batch from counting.
         applied = apply_file(store, experiment, file, now_ms, ApplyOptions(accept_drift="scores are drawn at random"))
-    if applied.runs != len(drafts) or not applied.accepted:
-        raise SystemExit(f"{applied.runs} runs were judged, not {len(drafts)}; the figures would mean nothing")
-    return len(drafts)
+    if applied.runs != cells or not applied.accepted:
+        raise SystemExit(f"{applied.runs} runs were judged, not {cells}; the figures would mean nothing")
+    return cells
+
+
+def many_experiments(database: Path, count: int, scenarios: int) -> None:
+    for number in range(count):
+        pending_experiment(database, f"tip-bench-{number:03}", scenarios)
 
 
 def _as_number(number: int, draft: RunDraft) -> RunDraft:

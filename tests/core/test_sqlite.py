@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tipbench.core.errors import DatabaseBusy, InvalidInput
-from tipbench.core.sqlite import ConnectionLock, Database, connect, enable_wal
+from tipbench.core.sqlite import ConnectionLock, Database, connect, enable_wal, file_stamp
 
 
 @pytest.fixture
@@ -169,3 +169,43 @@ def test_whoever_will_not_wait_for_another_writer_is_told(tmp_path: Path) -> Non
             pass
         assert time.monotonic() - started < 4
         assert ids(database) == []
+
+
+LATER_NS = 3_600 * 10**9
+
+
+def stamp(path: Path) -> str | None:
+    """An hour after the last write, by the clock."""
+    return file_stamp(path, lambda: time.time_ns() + LATER_NS)
+
+
+@pytest.mark.parametrize("with_log", [True, False])
+def test_a_stamp_changes_with_every_write_and_never_without_one(path: Path, with_log: bool) -> None:
+    with closing(connect(path)) as ours:
+        if with_log:
+            enable_wal(ours)
+        seen = {stamp(path)}
+        for number in range(5):
+            ours.execute("SELECT * FROM one").fetchall()
+            assert stamp(path) in seen
+            time.sleep(0.02)  # a tick of the file system's clock
+            ours.execute("UPDATE one SET id = 'x'" if number % 2 else "INSERT INTO one VALUES ('y')")
+            assert stamp(path) not in seen
+            seen.add(stamp(path))
+
+
+def test_a_stamp_holds_for_who_opens_and_closes_the_file(path: Path) -> None:
+    with closing(connect(path)) as ours:
+        enable_wal(ours)
+        ours.execute("INSERT INTO one VALUES ('x')")
+    before = stamp(path)
+    for _ in range(2):
+        with closing(connect(path)) as reader:
+            assert reader.execute("SELECT count(*) FROM one").fetchone() == (1,)
+            assert stamp(path) == before
+    assert stamp(path) == before
+
+
+def test_there_is_no_stamp_right_after_a_write_or_of_a_file_that_is_not_there(path: Path, tmp_path: Path) -> None:
+    assert file_stamp(path) is None
+    assert stamp(tmp_path / "none.db") is None

@@ -76,6 +76,23 @@ def test_json_is_printable_and_holds_what_it_was_given(data: object, indent: int
         assert json.loads(text) == data
 
 
+_PLAIN = st.text('aé"\\\\/ \n', max_size=6)
+_KEYS = _PLAIN | st.integers() | st.booleans() | st.none() | st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    data=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | _PLAIN,
+        lambda inner: st.lists(inner, max_size=4) | st.tuples(inner) | st.dictionaries(_KEYS, inner, max_size=4),
+        max_leaves=12,
+    ),
+    indent=st.sampled_from([1, 2, 4]),
+)
+def test_indented_json_is_laid_out_as_by_the_standard_library(data: object, indent: int) -> None:
+    assert json_text(data, indent) == json.dumps(data, indent=indent, ensure_ascii=False)
+
+
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_json_never_holds_a_number_that_is_none(number: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):

@@ -25,8 +25,16 @@ from tipbench.bench.options import Options, make_options
 from tipbench.bench.records import ModelInfo
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.address import open_store, prefix_notice, remember_experiment
+from tipbench.bench.tracking.batches import unsettled_batches
 from tipbench.bench.tracking.interface import Experiment, StoredRun
-from tipbench.bench.tracking.runs import SUPERSEDED, iter_cells, stored_runs, supersede_duplicates
+from tipbench.bench.tracking.runs import (
+    SUPERSEDED,
+    CellCounts,
+    count_cells,
+    iter_cells,
+    stored_runs,
+    supersede_duplicates,
+)
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import EngineError, InvalidInput, NothingStored, ScoresRefused, SuiteError, TipbenchError
 from tipbench.core.paths import agent_folder, journal_folder, judged_folder, server_folder, snapshot_folder
@@ -630,7 +638,7 @@ class Bench:
 
     def publish_answer(self, snapshot: Snapshot, board: "Leaderboard") -> None:
         """Bring the experiment's description in MLflow up to date with this board's answer, if MLflow takes it."""
-        from tipbench.bench.report import describe_experiment
+        from tipbench.bench.compare.description import describe_experiment
         from tipbench.core.text import utc_minute
 
         describe_experiment(self.store, snapshot, board, utc_minute(self.context.clock() * 1000))
@@ -687,6 +695,12 @@ class Bench:
         """Return a snapshot of another experiment of the store, which the caller has just looked up."""
         folder = snapshot_folder(self.context.settings.home)
         return load_snapshot(self.store, experiment, folder, refresh, self.context.clock, finish_applying)
+
+    def count_cells(self, experiment: Experiment) -> CellCounts:
+        """Count the cells of an experiment of the store, which the caller has just looked up."""
+        if self.store.is_shared or unsettled_batches(self.store, experiment):
+            return CellCounts.of(self.snapshot_of(experiment).cells)  # from the cache; completes an interrupted apply
+        return count_cells(self.store, experiment)
 
     def rubric_for(self, snapshot: Snapshot) -> Rubric:
         """Return the rubric of the suite that was named or collected with, else the one in the snapshot."""

@@ -1,6 +1,5 @@
-"""The report: the leaderboard with its evidence, from stored scores and texts; and its answer for MLflow's pages."""
+"""The report: the leaderboard with its evidence, from stored scores and texts."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,51 +14,15 @@ from tipbench.bench.judge.status import JudgeStatus, judge_status
 from tipbench.bench.records import StoredCandidates, Verdict
 from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.bench.tracking.batches import applied_batches, batch_runs, deciding_batch
-from tipbench.bench.tracking.descriptions import DESCRIPTION, summary_of, with_summary
 from tipbench.bench.tracking.interface import Experiment
-from tipbench.bench.tracking.runs import stored_candidates, stored_rubric, stored_runs
+from tipbench.bench.tracking.runs import newest_cell, stored_candidates, stored_rubric, stored_runs
 from tipbench.bench.tracking.store import RunStore
-from tipbench.core.errors import TipbenchError
-from tipbench.core.identity import text_digest
 
 if TYPE_CHECKING:
     from tipbench.bench.compare.html.page import Report
     from tipbench.bench.compare.leaderboard import Leaderboard
     from tipbench.bench.compare.reliability import JudgedBatch
     from tipbench.bench.compare.texts import TextPage, Texts
-
-_AS_OF = "As of "
-_log = logging.getLogger(__name__)
-
-
-def describe_experiment(store: RunStore, snapshot: Snapshot, board: "Leaderboard", made_at: str) -> None:
-    """Write the leaderboard's answer to the experiment's description in MLflow, if it says something new.
-
-    It is for readers of MLflow's pages only: if the store is busy, out of reach or read-only, the description stays as
-    it is. The answer by another rubric than the experiment's own is not written.
-    """
-    from tipbench.bench.compare.messages import as_description
-
-    if snapshot.rubric is None or text_digest(snapshot.rubric.text) != board.rubric_digest:
-        return
-    answer = as_description(board)
-    try:
-        if _says(snapshot.experiment, answer):
-            return
-        experiment = store.find_experiment(snapshot.experiment.name)  # somebody may have edited it meanwhile
-        if experiment is None or experiment.id != snapshot.experiment.id or _says(experiment, answer):
-            return
-        description = with_summary(experiment.tags.get(DESCRIPTION), f"{answer}\n\n{_AS_OF}{made_at}")
-        if description is not None:
-            store.describe_experiment(experiment, description)
-    except TipbenchError as error:
-        _log.info("The description of experiment '%s' stays as it is: %s", snapshot.experiment.name, error)
-
-
-def _says(experiment: Experiment, answer: str) -> bool:
-    """Return whether the experiment's description says the same, whenever that was written."""
-    summary = summary_of(experiment.tags.get(DESCRIPTION, ""))
-    return summary is not None and summary.rpartition(f"\n\n{_AS_OF}")[0] == answer
 
 
 @dataclass(frozen=True)
@@ -132,8 +95,7 @@ def status_of_judges(
 
 def current_rubric(store: RunStore, experiment: Experiment) -> Rubric:
     """Return the rubric of the newest counted scores, else of the newest provisional ones, else of the newest cell."""
-    run = deciding_batch(batch_runs(store, experiment))
-    runs = [run] if run else stored_runs(store, experiment)
-    if not runs:
+    run = deciding_batch(batch_runs(store, experiment)) or newest_cell(store, experiment)
+    if run is None:
         raise no_cells(experiment)
-    return parse_rubric(stored_rubric(store, runs[-1]), f"rubric.md of run {runs[-1].run_id}")
+    return parse_rubric(stored_rubric(store, run), f"rubric.md of run {run.run_id}")

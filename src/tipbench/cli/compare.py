@@ -1,10 +1,7 @@
 """`tipbench compare`: phase C."""
 
-import gc
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,7 @@ from tipbench.bench.compare.scores import all_scores, check_scores_file, write_s
 from tipbench.bench.compare.snapshot import Snapshot, rubric_of
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.cli.against import AGAINST_FORMATS, show_against
-from tipbench.cli.console import bench_of, err, note, out
+from tipbench.cli.console import bench_of, err, gc_disabled, note, out
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.leaderboard import check_factor, show_leaderboard, show_slices
 from tipbench.core.errors import InvalidInput
@@ -130,7 +127,7 @@ def command(
             check_output_file(path)
     if provisional and (against or named):
         raise InvalidInput("--provisional shows one experiment's leaderboard; leave --against and --gate out")
-    with _gc_disabled(), bench_of(options) as bench:
+    with gc_disabled(), bench_of(options) as bench:
         snapshot = bench.snapshot(refresh)
         rubric = bench.rubric_for(snapshot)
         board = leaderboard_of(snapshot, rubric, provisional)
@@ -176,18 +173,6 @@ def _status(check_result: CheckResult | None, require_evidence: bool) -> int:
     if check_result and check_result.outcome == "lost":
         return 1
     return _TOO_LITTLE if check_result and check_result.outcome == "open" and require_evidence else 0
-
-
-@contextmanager
-def _gc_disabled() -> Iterator[None]:
-    """Disable garbage collection, which takes a tenth of the time on tens of thousands of records and frees nothing."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _check_flags(form: str, by: str | None, against: str | None, named: str | None, min_gain: float | None) -> None:

@@ -8,7 +8,6 @@ from rich.table import Table
 from tipbench.bench.bench import Bench
 from tipbench.bench.context import Context
 from tipbench.bench.suites.load import built_in_prefixes
-from tipbench.bench.tracking.runs import stored_runs
 from tipbench.cli.console import Notes, bench_of, note, out, ui_hint
 from tipbench.cli.flags import gather, option_flags
 from tipbench.core.errors import StoredDataDamaged
@@ -44,14 +43,12 @@ def list_(everything: bool = False, **given: Any) -> int:
             if not everything and not experiment.name.startswith(prefixes) and "tipbench.suite" not in experiment.tags:
                 continue
             try:
-                cells = bench.snapshot_of(experiment).cells
+                found = bench.count_cells(experiment)
             except StoredDataDamaged as error:  # list the others all the same
                 note(f"{printable(experiment.name)} can't be read: {error}")
                 continue
-            failed = sum(cell.failure is not None for cell in cells)
-            pending = sum(cell.pending for cell in cells)
             created = utc_minute(experiment.created_ms, zone=False)
-            counts = (len(cells), len(cells) - failed - pending, pending, failed)
+            counts = (found.cells, found.judged, found.pending, found.failed)
             table.add_row(printable(experiment.name), created, *(str(count) for count in counts))
         if table.row_count:
             out.print(table)
@@ -83,7 +80,7 @@ def delete(name: str, yes: bool, **given: Any) -> int:
     options = gather({**given, "experiment": name})
     with bench_of(options) as bench:
         bench.check_own()
-        count = len(stored_runs(bench.store, bench.experiment))
+        count = bench.count_cells(bench.experiment).cells
         question = f"Delete experiment '{printable(name)}' with {count} cells from {bench.store.address}?"
         if not yes and not click.confirm(question, default=False):
             out.print("Nothing was deleted.")

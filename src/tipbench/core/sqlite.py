@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +12,7 @@ from tipbench.core.files import private_file
 from tipbench.core.locks import TimedLock
 
 BUSY_S = 5.0  # how long to wait for a locked file
+_COARSEST_TICK_NS = 2_000_000_000  # of a file's times: FAT has two seconds
 
 
 def connect(path: Path, busy_s: float = BUSY_S) -> sqlite3.Connection:
@@ -33,6 +34,30 @@ def enable_wal(connection: sqlite3.Connection, busy_s: float = BUSY_S) -> None:
             if not _is_busy(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+
+
+def file_stamp(path: Path, now_ns: Callable[[], int] = time.time_ns) -> str | None:
+    """Return a value that is different after every write to the database, by any process; None if it can't tell.
+
+    It consists of the files' identities, sizes and times, so another process can compare it long after. Times are
+    coarse: of two writes in one tick, the second would not show. So there is no stamp within two seconds of a write.
+    The write-ahead log comes first: what was committed before, and is not in the log any more, is in the database file.
+    """
+    found: list[int] = []
+    for file in (path.with_name(f"{path.name}-wal"), path):
+        try:
+            status = file.stat()
+        except OSError:
+            if file is path:
+                return None
+            continue
+        if status.st_size == 0 and file is not path:  # as a connection creates it before its first write
+            continue
+        last_ns = max(status.st_mtime_ns, status.st_ctime_ns)
+        if now_ns() - last_ns < _COARSEST_TICK_NS:
+            return None
+        found += [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+    return "/".join(map(str, found))
 
 
 @contextmanager

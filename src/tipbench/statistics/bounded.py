@@ -62,10 +62,10 @@ def bounded_intervals(
     scaled = scaled.clip(0, 1)
     weights = np.ones_like(scaled)
     if groups is not None:
-        names = list(groups)
-        sizes = np.bincount(_group_indices(names, rows.shape[1]))
+        indices = _group_indices(groups, rows.shape[1])
+        sizes = np.bincount(indices)
         typical_size = (sizes**2).sum() / rows.shape[1]  # the mean over values of the size of their group
-        dependence = [intraclass_correlation(row, names) for row in scaled.round(12)]
+        dependence = [_intraclass_correlation(row, indices, sizes) for row in scaled.round(12)]
         weights /= 1 + np.array(dependence)[:, np.newaxis] * (typical_size - 1)
     tail = (1 - level) / 2
     lowers, uppers = 1 - _upper_ends(1 - scaled, weights, tail), _upper_ends(scaled, weights, tail)
@@ -82,7 +82,10 @@ def intraclass_correlation(values: ArrayLike, groups: Iterable[Hashable]) -> flo
     """
     scores = np.asarray(values, dtype=np.float64)
     indices = _group_indices(groups, len(scores))
-    sizes = np.bincount(indices)
+    return _intraclass_correlation(scores, indices, np.bincount(indices))
+
+
+def _intraclass_correlation(scores: Floats, indices: NDArray[np.intp], sizes: NDArray[np.intp]) -> float:
     count = len(sizes)
     if count == len(scores):
         return 0.0

@@ -1,8 +1,11 @@
 """A look is the truth: whatever order runs come in, whoever writes meanwhile, whatever was kept before."""
 
 import random
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +21,7 @@ from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import KIND, SUPERSEDED, stored_cell, stored_runs, supersede_duplicates
 from tipbench.bench.tracking.store import RunChange, RunStore
 from tipbench.bench.tracking.write_markers import ABANDONED_S, WriteMarkers, writers
+from tipbench.core import sqlite
 from tipbench.core.errors import StoredDataDamaged, TrackingUnreachable
 
 TIME = 1_000_000.0
@@ -67,12 +71,61 @@ def test_what_has_not_changed_is_not_read_again(api: SharedMlflow, store: RunSto
     assert api.searches > 0
 
 
-@pytest.mark.usefixtures("experiment")
-def test_a_database_file_is_always_read(api: SharedMlflow, tmp_path: Path) -> None:
-    store = RunStore(EmbeddedMlflow(api.address))
-    assert snapshot(store, tmp_path / "looks") == snapshot(store, tmp_path / "looks")
-    assert not (tmp_path / "looks").exists()
-    store.close()
+class CountingMlflow(EmbeddedMlflow):
+    """A database file that counts how often runs are searched in it."""
+
+    searches = 0
+
+    def search_runs(self, *given: Any, **named: Any) -> Iterator[StoredRun]:
+        self.searches += 1
+        return super().search_runs(*given, **named)
+
+
+@pytest.fixture
+def file(api: SharedMlflow, experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingMlflow]:
+    """The same database, as a file that was last written long ago."""
+    assert experiment
+    monkeypatch.setattr(sqlite, "_COARSEST_TICK_NS", 0)
+    file = CountingMlflow(api.address)
+    yield file
+    file.close()
+
+
+def test_a_database_file_that_has_not_changed_is_not_read_again(file: CountingMlflow, tmp_path: Path) -> None:
+    store = RunStore(file)
+    first = snapshot(store, tmp_path)
+    file.searches = 0
+    assert snapshot(store, tmp_path) == first
+    assert file.searches == 0
+    assert snapshot(store, tmp_path, refresh=True) == first
+    assert file.searches > 0
+
+
+def test_what_others_write_to_a_database_file_without_a_marker_is_seen_at_once(
+    file: CountingMlflow, tmp_path: Path
+) -> None:
+    store = RunStore(file)
+    *others, gone = snapshot(store, tmp_path).cells
+    with closing(sqlite3.connect(file.path)) as pages, pages:  # as MLflow's pages delete a run
+        pages.execute("UPDATE runs SET lifecycle_stage = 'deleted' WHERE run_uuid = ?", (gone.run_id,))
+    assert snapshot(store, tmp_path).cells == tuple(others)
+
+
+def test_a_database_file_that_was_written_just_now_is_not_cached(
+    file: CountingMlflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_COARSEST_TICK_NS", 3_600 * 10**9)
+    snapshot(RunStore(file), tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_who_writes_while_a_database_file_is_read_keeps_it_out_of_the_cache(
+    file: CountingMlflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, stamps = RunStore(file), iter(["before", "after"])
+    monkeypatch.setattr(file, "stamp", lambda: next(stamps))
+    snapshot(store, tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
 
 
 def first(store: RunStore, experiment: Experiment) -> StoredRun:

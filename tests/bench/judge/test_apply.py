@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -309,9 +310,9 @@ def test_a_run_that_is_gone_is_found_before_anything_is_written(
     work: Bench, experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = filled(_export(work, experiment))
-    runs = RunStore.runs
+    iter_runs = RunStore.iter_runs
     with monkeypatch.context() as patched:
-        patched.setattr(RunStore, "runs", lambda *given: runs(*given)[:5])
+        patched.setattr(RunStore, "iter_runs", lambda *given, **named: islice(iter_runs(*given, **named), 5))
         with pytest.raises(StoredDataDamaged, match="gone from MLflow"):
             _apply(work, experiment, file)
     file["items"][0]["scores"]["tone"] = 3  # still free to change: nothing was kept

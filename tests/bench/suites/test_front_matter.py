@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.bench.suites.templates import split_front_matter
+from tipbench.bench.suites.front_matter import split_front_matter
 
 LINES = st.lists(st.text(alphabet="ab: -", max_size=5).filter(lambda line: line.strip() != "---"), max_size=5)
 

@@ -27,10 +27,15 @@ class SharedMlflow(EmbeddedMlflow):
         self.shuffle: random.Random | None = None
 
     def search_runs(
-        self, experiment_id: str, tags: Mapping[str, str], brief: bool = False, run_ids: Sequence[str] = ()
+        self,
+        experiment_id: str,
+        tags: Mapping[str, str],
+        brief: bool = False,
+        run_ids: Sequence[str] = (),
+        only_tags: Sequence[str] = (),
     ) -> Iterator[StoredRun]:
         self.searches += 1
-        found = list(super().search_runs(experiment_id, tags, brief, run_ids))
+        found = list(super().search_runs(experiment_id, tags, brief, run_ids, only_tags))
         if self.shuffle:
             self.shuffle.shuffle(found)
         self.during_search()

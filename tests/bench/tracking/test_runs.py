@@ -9,10 +9,15 @@ from tests.bench.tracking.records_made import MODEL, RUBRIC, SCENARIO, a_failure
 from tipbench.bench.records import BY_RULE, Generation, JudgeNote, Outcome, StoredCell
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import (
+    SUPERSEDED,
+    CellCounts,
     cell_draft,
+    count_cells,
     judge_tag,
+    newest_cell,
     stored_candidates,
     stored_cell,
+    stored_cells,
     stored_rubric,
     stored_runs,
 )
@@ -127,6 +132,27 @@ def test_of_two_runs_of_a_cell_the_oldest_counts(store: RunStore, experiment: Ex
     oldest = write(store, experiment, an_answer(("early",)), started_ms=3_000)
     other = write(store, experiment, an_answer(key="key-2"), started_ms=4_000)
     assert [run.run_id for run in stored_runs(store, experiment)] == [oldest, other]
+
+
+def test_counting_cells_counts_what_reading_them_finds(store: RunStore, experiment: Experiment) -> None:
+    assert count_cells(store, experiment) == (0, 0, 0)
+    assert newest_cell(store, experiment) is None
+    twice = an_answer(key="a")
+    for outcome in (twice, twice, a_failure(key="b"), an_answer((), key="c"), an_answer(key="d")):
+        write(store, experiment, outcome)
+    gone, *_ = [run for run in stored_runs(store, experiment) if run.tags["tipbench.cell_key"] == "d"]
+    store.tag_run(experiment, gone.run_id, {SUPERSEDED: "true"})
+    found = count_cells(store, experiment)
+    assert found == CellCounts.of(stored_cells(store, experiment)) == (3, 1, 1)
+    assert found.judged == 1
+    assert newest_cell(store, experiment) == stored_runs(store, experiment)[-1]
+
+
+def test_a_cell_of_another_schema_is_not_counted_silently(store: RunStore, experiment: Experiment) -> None:
+    run_id = write(store, experiment, an_answer())
+    store.tag_run(experiment, run_id, {"tipbench.schema": "99"})
+    with pytest.raises(StoredDataDamaged, match="schema '99'"):
+        count_cells(store, experiment)
 
 
 def test_judges_are_remembered_each_by_name(store: RunStore, experiment: Experiment) -> None:

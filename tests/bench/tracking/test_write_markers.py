@@ -84,6 +84,7 @@ def test_nothing_that_writes_to_runs_is_missing_from_the_table() -> None:
         "under_prefix",
         "is_shared",
         "version",
+        "stamp",
     }
     others |= {"delete_experiment", "restore_experiment"}  # these have a test of their own
     others |= {"describe_experiment", "tag_experiment", "rest"}  # what they write, no reader takes for a result

@@ -1,6 +1,6 @@
 """The panel over made-up data: everything behind the pages is a small stand-in, and every text in it can be chosen."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from tipbench.server.ui.static_files import PanelFiles
 from tipbench.server.views.boards import (
     Boards,
     CandidateScores,
+    Encoded,
     ExperimentLine,
     RunDetail,
     RunFilter,
@@ -96,14 +97,15 @@ class MadeBoards(Boards):
     def leaderboard(self, experiment: str) -> Leaderboard:
         return board(self._cells(experiment), experiment)
 
-    def leaderboard_json(self, experiment: str) -> bytes:
-        return as_json(self.leaderboard(experiment)).encode()
+    def leaderboard_json(self, experiment: str) -> Encoded:
+        return Encoded(as_json(self.leaderboard(experiment)).encode(), "digest")
 
     def report(self, experiment: str) -> Report:
         return report(self.leaderboard(experiment), self._written, self.batches)
 
-    def overview(self, experiment: str) -> Report:
-        return replace(self.report(experiment), texts=self.texts(experiment).overview())
+    def overview(self, experiment: str, render: Callable[[Report], str]) -> tuple[Report, str]:
+        found = replace(self.report(experiment), texts=self.texts(experiment).overview())
+        return found, render(found)
 
     def texts(self, experiment: str) -> Texts:
         return texts(self.leaderboard(experiment), self._written)
@@ -126,9 +128,9 @@ class MadeBoards(Boards):
                 for want, has in zip(named, (cell.model, cell.prompt, cell.scenario, state_of(cell)), strict=True)
             )
         ]
-        return RunPage(found[offset : offset + limit], len(found), offset, limit)
+        return RunPage(found[offset : offset + limit], len(found), offset, limit, self._levels(experiment))
 
-    def levels(self, experiment: str) -> RunLevels:
+    def _levels(self, experiment: str) -> RunLevels:
         cells = self._cells(experiment)
         by_name = [
             tuple(dict.fromkeys(names)) for names in zip(*((c.model, c.prompt, c.scenario) for c in cells), strict=True)

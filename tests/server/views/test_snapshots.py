@@ -12,10 +12,15 @@ import pytest
 
 from tests.integration.filling import filled
 from tests.server.views.conftest import EXPERIMENT
+from tipbench.bench.compare.html.page import Report
 from tipbench.bench.compare.snapshot import Snapshot, load_snapshot
+from tipbench.bench.judge.calibration import Calibration, save_calibration
+from tipbench.bench.judge.drift import Drift
+from tipbench.bench.tracking.embedded import EmbeddedMlflow
+from tipbench.bench.tracking.store import RunStore
 from tipbench.core.untrusted import json_text
 from tipbench.server.views import snapshots as looks_module
-from tipbench.server.views.boards import Boards
+from tipbench.server.views.boards import Boards, RunFilter
 from tipbench.server.views.judging import JudgingDesk
 from tipbench.server.views.snapshots import SnapshotMemoryCache
 from tipbench.server.views.store_provider import StoreProvider
@@ -75,6 +80,58 @@ def test_an_experiment_that_was_renamed_without_a_mark_is_read_again(
 ) -> None:
     found = snapshots.find(EXPERIMENT)
     renamed = replace(found.snapshot.experiment, name="tip-bench-second")
-    assert snapshots.get(stores.store(), found.snapshot.experiment) is found
+    version = stores.store().version()
+    assert snapshots.get(stores.store(), found.snapshot.experiment, version) is found
     found.version = None  # as from a server, which does not tell
-    assert snapshots.get(stores.store(), renamed).snapshot.experiment.name == "tip-bench-second"
+    assert snapshots.get(stores.store(), renamed, version).snapshot.experiment.name == "tip-bench-second"
+
+
+@pytest.fixture
+def statements(stores: StoreProvider) -> list[str]:
+    """What the store's database is asked."""
+    found: list[str] = []
+    stores.store()._api._tables()._connection.set_trace_callback(found.append)  # type: ignore[attr-defined]
+    return found
+
+
+def test_what_is_in_memory_takes_one_question_to_the_database(boards: Boards, statements: list[str]) -> None:
+    def ask() -> None:
+        boards.leaderboard_json(EXPERIMENT)
+        boards.runs(EXPERIMENT, RunFilter(), 0, 50)
+        boards.overview(EXPERIMENT, lambda report: report.board.experiment)
+        boards.experiments()
+
+    ask()
+    statements.clear()
+    ask()
+    assert statements == ["PRAGMA data_version"] * 4
+
+
+def test_a_page_is_rendered_once_for_all_and_again_when_something_has_changed(
+    boards: Boards, desk: JudgingDesk, stores: StoreProvider
+) -> None:
+    rendered: list[int] = []
+
+    def render(report: Report) -> str:
+        rendered.append(report.board.judged)
+        return f"{report.board.judged} judged"
+
+    opened = desk.next_batch("anna")
+    assert opened
+    assert {boards.overview(EXPERIMENT, render)[1] for _ in range(3)} == {"0 judged"}
+    desk.submit_file(opened.batch, "anna", json_text(filled(desk.file(opened.batch, "anna"))).encode())
+    assert {boards.overview(EXPERIMENT, render)[1] for _ in range(3)} == {"16 judged"}
+    assert rendered == [0, 16]
+    report, _ = boards.overview(EXPERIMENT, render)
+    found = Calibration("lexical", report.board.rubric, report.board.rubric_digest, 1, Drift(40, 0, {}), {})
+    save_calibration(stores.settings.home, found)
+    boards.overview(EXPERIMENT, render)
+    assert rendered == [0, 16, 16]
+
+
+def test_the_list_of_experiments_shows_a_new_one_at_once(boards: Boards, stores: StoreProvider) -> None:
+    before = len(boards.experiments())
+    other = RunStore(EmbeddedMlflow(stores.address))  # as another process
+    other.ensure_experiment("tip-bench-new", {"tipbench.suite": "tip"})
+    other.close()
+    assert [line.name for line in boards.experiments()][: len(boards.experiments()) - before] == ["tip-bench-new"]

@@ -192,9 +192,9 @@ def _leaderboard_row(
 def _intervals(rows: Rows) -> list[dict[str, Interval]]:
     """Return the intervals of every score, row by row."""
     requests = [
-        (index, IntervalRequest(row, name, _scored(rows, row)))
+        (index, IntervalRequest(row, name, scenarios))
         for index, row in enumerate(rows.rows)
-        if row.scores
+        if (scenarios := _scored(rows, row))
         for name in rows.scales
     ]
     found: list[dict[str, Interval]] = [{} for _ in rows.rows]
@@ -237,13 +237,8 @@ def _extremes(rows: Rows, row: Row) -> Interval:
     cells = dict.fromkeys(rows.scenarios, 0)
     for cell in row.cells:
         cells[cell.scenario] += 1
-    ends = []
-    for filled in scale:
-        means = []
-        for scenario, asked in cells.items():
-            known = row.scored_per_scenario.get(scenario, 0)
-            total = known * row.scores[scenario]["composite"] if known else 0.0
-            count = max(asked, 1)
-            means.append((total + (count - known) * filled) / count)
-        ends.append(fmean(means))
-    return Interval(*ends)
+    totals = []
+    for scenario, asked in cells.items():
+        known, count = row.scored_per_scenario.get(scenario, 0), max(asked, 1)
+        totals.append((known * row.scores[scenario]["composite"] if known else 0.0, count - known, count))
+    return Interval(*(fmean((total + unknown * end) / count for total, unknown, count in totals) for end in scale))

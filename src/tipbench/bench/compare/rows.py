@@ -183,14 +183,15 @@ def _mean_scores(repeats: Sequence[Scores]) -> Scores:
 
 
 def _counted_scores(rubric: Rubric) -> ScoresOf:
-    lowest = rubric.lowest()
+    lowest, digest, names = rubric.lowest(), rubric.digest, rubric.score_names
 
     def scores(cell: StoredCell) -> Scores | None:
         if cell.is_empty:
             return lowest
-        if not cell.is_counted(rubric.digest):
+        if not cell.is_counted(digest):
             return None
-        return {name: cell.metrics[name] for name in rubric.score_names}
+        metrics = cell.metrics
+        return {name: metrics[name] for name in names}
 
     return scores
 
@@ -215,6 +216,8 @@ def _scale_checked(scores_of: ScoresOf, scales: Mapping[str, Interval]) -> Score
     Somebody may have edited a run by hand, and such a score would make every interval wrong.
     """
 
+    ends = {name: (low - _TOLERANCE, high + _TOLERANCE) for name, (low, high) in scales.items()}
+
     def scores(cell: StoredCell) -> Scores | None:
         try:
             found = scores_of(cell)
@@ -223,8 +226,9 @@ def _scale_checked(scores_of: ScoresOf, scales: Mapping[str, Interval]) -> Score
                 f"run {cell.run_id} is marked as judged but has no metric {missing}; apply its scores again"
             ) from None
         for name, value in (found or {}).items():
-            low, high = scales[name]
-            if not low - _TOLERANCE <= value <= high + _TOLERANCE:
+            lowest, highest = ends[name]
+            if not lowest <= value <= highest:
+                low, high = scales[name]
                 raise StoredDataDamaged(
                     f"run {cell.run_id} has {name} = {value:g}, off the rubric's scale of {low:g} to {high:g}; "
                     f"apply its scores again"
@@ -247,9 +251,10 @@ class IntervalRequest(NamedTuple):
 
 def intervals_of(rows: Rows, requests: Sequence[IntervalRequest]) -> list[Interval]:
     """Return the intervals in the order of the requests; those with the same pattern of units are computed together."""
+    patterns = {scenarios: _pattern(rows.units_of(scenarios)) for scenarios in {one.scenarios for one in requests}}
     by_pattern: dict[tuple[int, ...], list[int]] = {}
     for index, one in enumerate(requests):
-        by_pattern.setdefault(_pattern(rows.units_of(one.scenarios)), []).append(index)
+        by_pattern.setdefault(patterns[one.scenarios], []).append(index)
     found: dict[int, Interval] = {}
     for pattern, members in by_pattern.items():
         ends = [rows.scales[requests[index].score] for index in members]
@@ -270,4 +275,5 @@ def _pattern(units: Sequence[str]) -> tuple[int, ...]:
 
 
 def _values(request: IntervalRequest) -> list[float]:
-    return [request.row.scores[scenario][request.score] for scenario in request.scenarios]
+    scores, name = request.row.scores, request.score
+    return [scores[scenario][name] for scenario in request.scenarios]

@@ -1,6 +1,5 @@
 """A snapshot of an experiment: everything that a comparison reads, and how it is loaded and cached."""
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,6 @@ from tipbench.core.version import __version__
 
 MAX_FILES = 50
 _CELL_FIELDS = tuple(field.name for field in fields(StoredCell))
-_INTERNED = ("factors", "settings", "judges", "metrics")  # few distinct values: each is stored once, in a table
 _log = logging.getLogger(__name__)
 Finish = Callable[[RunStore, Experiment, int], object]  # completes interrupted writes of scores; gets the time in ms
 
@@ -72,7 +70,7 @@ def no_cells(experiment: Experiment) -> InvalidInput:
 
 
 _KINDS = (StoredCell, JudgeNote, BatchSummary, RubricSeen, DecisionSummary)
-_FORMAT = data_digest([1, *([kind.__name__, *(field.name for field in fields(kind))] for kind in _KINDS)])
+_FORMAT = data_digest([2, *([kind.__name__, *(field.name for field in fields(kind))] for kind in _KINDS)])
 
 
 # The disk cache of snapshots.
@@ -150,21 +148,27 @@ def _decision(data: Any) -> DecisionSummary | None:
 def _columns(cells: tuple[StoredCell, ...]) -> dict[str, Any]:
     columns: dict[str, list[Any]] = {name: [getattr(cell, name) for cell in cells] for name in _CELL_FIELDS}
     values = [list(metrics.values()) for metrics in columns["metrics"]]
-    columns["metrics"] = [list(metrics) for metrics in columns["metrics"]]  # their names
-    columns["judges"] = [[astuple(note) for note in notes] for notes in columns["judges"]]
+    interned: dict[str, list[Any]] = {
+        "factors": [tuple(factors.items()) for factors in columns["factors"]],
+        "settings": [tuple(settings.items()) for settings in columns["settings"]],
+        "judges": columns["judges"],
+        "metrics": [tuple(metrics) for metrics in columns["metrics"]],  # their names
+    }
     tables: dict[str, list[Any]] = {}
-    for name in _INTERNED:
-        found: dict[str, int] = {}
-        texts = [json.dumps(value, allow_nan=False) for value in columns[name]]
-        columns[name] = [found.setdefault(text, len(found)) for text in texts]
-        tables[name] = [json.loads(text) for text in found]
+    for name, keys in interned.items():
+        found: dict[Any, int] = {}
+        columns[name] = [found.setdefault(key, len(found)) for key in keys]
+        tables[name] = list(found)
+    tables["judges"] = [[astuple(note) for note in notes] for notes in tables["judges"]]
     return {"columns": columns, "tables": tables, "values": values}
 
 
 def _cells(data: dict[str, Any]) -> tuple[StoredCell, ...]:
     columns, tables = data["columns"], data["tables"]
     tables["judges"] = [tuple(JudgeNote(*note) for note in notes) for notes in tables["judges"]]
-    for name in _INTERNED:
+    for name in ("factors", "settings"):
+        tables[name] = [dict(pairs) for pairs in tables[name]]
+    for name in tables:
         table = tables[name]
         columns[name] = [table[number] for number in columns[name]]
     pairs = zip(columns["metrics"], data["values"], strict=True)
@@ -175,8 +179,8 @@ def _cells(data: dict[str, Any]) -> tuple[StoredCell, ...]:
 # Loading a snapshot: the runs are read once, or not at all if nothing has changed.
 #
 # A snapshot read from a server is cached, and trusted as long as the experiment's write markers
-# (`tracking.write_markers`) say that nothing was written since. A database file is read again each time: that takes
-# less than a second for 10,000 runs, and MLflow's own pages may have written to it.
+# (`tracking.write_markers`) say that nothing was written since. One read from a database file is trusted as long as the
+# file is the same to the byte, by its stamp: so not even a change in MLflow's own pages is missed.
 
 
 def load_snapshot(
@@ -187,15 +191,22 @@ def load_snapshot(
     clock: Callable[[], float] = time.time,
     finish: Finish = lambda *_: None,
 ) -> Snapshot:
-    """Return a snapshot of the experiment, from the cache where its write markers allow that.
+    """Return a snapshot of the experiment, from the cache where nothing was written since.
 
     The markers in `experiment` are trusted, so it must have been fetched just now. `snapshots` is the cache folder;
     `refresh` reads everything again, whatever the markers say. `finish` is called before reading where scores have not
     reached all of their runs.
     """
-    if not store.is_shared:
-        return _read(store, experiment, finish, clock)
     cache = SnapshotDiskCache(snapshots, store.address, experiment.id)
+    if not store.is_shared:
+        stamp = store.stamp()
+        known = cache.load(experiment, stamp) if stamp and not refresh else None
+        if known:
+            return known
+        snapshot = _read(store, experiment, finish, clock)
+        if stamp and store.stamp() == stamp:
+            cache.save(snapshot, stamp)
+        return snapshot
     abandoned = _abandoned(cache, experiment, clock())
     if abandoned:
         # A marker that was set again meanwhile has an active writer; the window between this check and the removal is

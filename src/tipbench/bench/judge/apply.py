@@ -25,7 +25,7 @@ from tipbench.bench.tracking.batches import (
 )
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import CELL, KIND, stored_rubric
-from tipbench.bench.tracking.store import RunStore
+from tipbench.bench.tracking.store import DONE, RunStore
 from tipbench.core.errors import InvalidInput, StoredDataDamaged
 from tipbench.core.untrusted import shown
 
@@ -181,7 +181,8 @@ def _with_existing_runs(
     store: RunStore, experiment: Experiment, verdicts: list[Verdict], partial: bool
 ) -> list[Verdict]:
     """Return the verdicts whose runs exist; raise StoredDataDamaged if one is gone; with `partial`, if all are."""
-    existing = {run.run_id for run in store.runs(experiment, {KIND: CELL})}
+    found = store.iter_runs(experiment, {KIND: CELL}, only_tags=(KIND,))
+    existing = {run.run_id for run in found if run.status in DONE}
     judged = {verdict.slot.run_id for verdict in verdicts if verdict.slot.run_id}
     gone = judged - existing
     if gone and (not partial or gone == judged):

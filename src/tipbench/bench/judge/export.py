@@ -148,27 +148,31 @@ def export_batch(
     if size.only:
         wanted = {run_id for run_id, _ in size.only}
         offered = [run for run in runs if run.run_id in wanted]
-    pending = _pending_items(store, offered, rubric, redactor)
+    pending = {run.tags["tipbench.cell_key"]: _PendingCell(store, run, rubric, redactor) for run in offered}
     if not pending:
         raise NothingPending(_nothing_pending(experiment.name, judge.name, runs, judged, size.sample), judge.name)
     usable = [anchor for anchor in gold if is_blind(anchor.candidate) and judge.name not in anchor.by]
     new = is_new(before)
     chosen = {
         key: [
-            (layer, items[number])
-            for layer, number in enumerate(sample_candidates(key, seed, len(items), size.sample))
-            if (items[number].slot.run_id, number) not in judged
+            (layer, cell.item(number))
+            for layer, number in enumerate(sample_candidates(key, seed, cell.candidates, size.sample))
+            if (cell.run_id, number) not in judged
         ]
-        for key, items in pending.items()
+        for key, cell in pending.items()
     }
     mix = _mix(size, sum(map(len, chosen.values())), new, len(usable))
     if size.only:
         candidates = [
-            item for items in pending.values() for item in items if (item.slot.run_id, item.slot.candidate) in size.only
+            cell.item(number)
+            for cell in pending.values()
+            for number in range(cell.candidates)
+            if (cell.run_id, number) in size.only
         ]
     else:
-        unjudged = {run.tags["tipbench.cell_key"] for run in offered if stored_cell(run).awaits_judge(rubric.digest)}
-        candidates = take_layers(rng, chosen, mix.candidates if mix else size.limit, unjudged if mix else ())
+        unjudged = [run for run in offered if stored_cell(run).awaits_judge(rubric.digest)] if mix else []
+        first = {run.tags["tipbench.cell_key"] for run in unjudged}
+        candidates = take_layers(rng, chosen, mix.candidates if mix else size.limit, first)
     mix = mix or Mix(len(candidates), anchors_for(len(candidates)), repeats_for(len(candidates)))
     scored = {slot.of for batch in before for slot in batch.batch.slots if slot.kind == "anchor"}
     anchors = _anchors(rng, rubric, candidates, _by_preference(rng, usable, candidates, scored)[: mix.anchors])
@@ -199,7 +203,7 @@ def export_batch(
     kept = file if stored_for != "program" else None
     exported = stored_for if stored_for in (FILE, JOB) else ""
     write_batch(store, experiment, batch, rubric.name, rubric.text, kept, exported, size.decision)
-    left_out = sum(len(items) for items in pending.values()) - len(candidates)
+    left_out = sum(cell.candidates for cell in pending.values()) - len(candidates)
     notes = _open_file_notes(open_files, offered_again=offered is waiting)
     return Exported(file, len(candidates), len(anchors), len(repeats), size.sample, left_out, notes)
 
@@ -267,21 +271,26 @@ def _open_file_notes(files: Sequence[Batch], offered_again: bool) -> tuple[str, 
     )
 
 
-def _pending_items(
-    store: RunStore, runs: Sequence[StoredRun], rubric: Rubric, redactor: Redactor
-) -> dict[str, list[BatchItem]]:
-    """Return all candidates of the pending cells, by the cell's key."""
-    found = {}
-    for run in runs:
-        stored = stored_candidates(store, run)
-        items = []
-        for number, written in enumerate(stored.texts):
-            text = redactor.redact(written)
-            flags = rubric.checked_flags(written, stored.format_ok, stored.scenario_id)
-            slot = Slot("", run.run_id, number, text_digest(text), text_digest(stored.scenario), flags)
-            items.append(BatchItem(slot, stored.scenario, text))
-        found[run.tags["tipbench.cell_key"]] = items
-    return found
+class _PendingCell:
+    """A pending cell's candidates, each made an item of a batch only when it is wanted."""
+
+    def __init__(self, store: RunStore, run: StoredRun, rubric: Rubric, redactor: Redactor) -> None:
+        self.run_id = run.run_id
+        self._stored = stored_candidates(store, run)
+        self._rubric = rubric
+        self._redactor = redactor
+
+    @property
+    def candidates(self) -> int:
+        return len(self._stored.texts)
+
+    def item(self, number: int) -> BatchItem:
+        stored = self._stored
+        written = stored.texts[number]
+        text = self._redactor.redact(written)
+        flags = self._rubric.checked_flags(written, stored.format_ok, stored.scenario_id)
+        slot = Slot("", self.run_id, number, text_digest(text), text_digest(stored.scenario), flags)
+        return BatchItem(slot, stored.scenario, text)
 
 
 def _by_preference(

@@ -312,7 +312,10 @@ def _on_scale(scores: Sequence[Mapping[str, float]], rubric: Rubric) -> list[dic
 def _means(scores: Sequence[Mapping[str, float]], rubric: Rubric) -> dict[str, float]:
     """Average over a run's candidates, including the composite."""
     names = (*rubric.criteria, *rubric.flags)
-    means = {name: fmean(one[name] for one in scores) for name in names}
+    if len(scores) == 1:  # as most judges score one candidate of each cell
+        means = {name: float(scores[0][name]) for name in names}
+    else:
+        means = {name: fmean(one[name] for one in scores) for name in names}
     return {**means, "composite": rubric.composite(means, means)}
 
 

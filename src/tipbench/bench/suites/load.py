@@ -18,11 +18,12 @@ from tipbench.bench.records import GoldItem, Scenario
 from tipbench.bench.suites.anchors import NAME as ANCHORS
 from tipbench.bench.suites.anchors import read_anchors
 from tipbench.bench.suites.checks import BY_SCENARIO, Check
+from tipbench.bench.suites.front_matter import split_front_matter
 from tipbench.bench.suites.registered import add_registered, registered_suites
 from tipbench.bench.suites.rendering import GuardedTemplate, TemplateTooCostly, start_rendering
 from tipbench.bench.suites.rubric import Rubric, check_problems, read_rubric, with_scenario_checks
 from tipbench.bench.suites.suite import Prompt, Suite
-from tipbench.bench.suites.templates import Template, TemplateProblem, TextTemplate, split_front_matter
+from tipbench.bench.suites.templates import Template, TemplateProblem, TextTemplate
 from tipbench.bench.suites.validation import PromptFront, ScenarioEntry, SuiteFile, validated
 from tipbench.core.errors import InvalidInput, SuiteError
 from tipbench.core.files import read_regular, read_text

@@ -8,7 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from tipbench.bench.suites.checks import BY_SCENARIO, Check, checked
-from tipbench.bench.suites.templates import split_front_matter
+from tipbench.bench.suites.front_matter import split_front_matter
 from tipbench.bench.suites.validation import validated
 from tipbench.core.errors import SuiteError
 from tipbench.core.identity import text_digest

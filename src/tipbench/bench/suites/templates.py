@@ -3,7 +3,7 @@
 import traceback
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -80,24 +80,3 @@ class TextTemplate:
             frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<template>"]
             line = (frames[-1].lineno or 1) if frames else 1
             raise TemplateProblem(line, f"template error: {str(error) or type(error).__name__}") from None
-
-
-# Front matter: YAML between two `---` lines at the top of a Markdown file.
-
-
-class FrontMatter(NamedTuple):
-    yaml: str
-    yaml_line: int
-    body: str
-    body_line: int
-
-
-def split_front_matter(text: str) -> FrontMatter | None:
-    """Split a text into its YAML and body, with their first lines; None if there is no closed front matter."""
-    lines = text.splitlines(keepends=True)
-    if not lines or lines[0].strip() != "---":
-        return None
-    for index, line in enumerate(lines[1:], start=1):
-        if line.strip() == "---":
-            return FrontMatter("".join(lines[1:index]), 2, "".join(lines[index + 1 :]), index + 2)
-    return None

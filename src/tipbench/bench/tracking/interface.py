@@ -133,12 +133,18 @@ class MlflowApi(Protocol):
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None: ...
 
     def search_runs(
-        self, experiment_id: str, tags: Mapping[str, str], brief: bool = False, run_ids: Sequence[str] = ()
+        self,
+        experiment_id: str,
+        tags: Mapping[str, str],
+        brief: bool = False,
+        run_ids: Sequence[str] = (),
+        only_tags: Sequence[str] = (),
     ) -> Iterator[StoredRun]:
         """Yield the runs with these tags lazily, oldest first, each run once.
 
         `brief` is for callers that neither read texts nor write: keys that start with NOT_IN_BRIEF, and steps, may be
-        omitted. With `run_ids`, at most some hundreds, only these runs are read.
+        omitted. With `run_ids`, at most some hundreds, only these runs are read. With `only_tags`, everything but
+        these tags may be omitted.
         """
         ...
 
@@ -154,6 +160,13 @@ class MlflowApi(Protocol):
 
     def version(self) -> str | None:
         """Return a value that changes with every write, by any writer; None if finding out is not cheap."""
+        ...
+
+    def stamp(self) -> str | None:
+        """Return a value that later processes can compare to see whether anything was written since.
+
+        None if there is none, or if a write right now might not change it.
+        """
         ...
 
     def rest(self) -> AbstractContextManager[RestApi]:

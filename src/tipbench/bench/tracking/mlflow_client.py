@@ -133,7 +133,12 @@ class MlflowClient:
         self._post("runs/update", {"run_id": run_id, "status": status, "end_time": ended_ms})
 
     def search_runs(
-        self, experiment_id: str, tags: Mapping[str, str], brief: bool = False, run_ids: Sequence[str] = ()
+        self,
+        experiment_id: str,
+        tags: Mapping[str, str],
+        brief: bool = False,
+        run_ids: Sequence[str] = (),
+        only_tags: Sequence[str] = (),
     ) -> Iterator[StoredRun]:
         # Oldest first: runs added meanwhile come last and don't shift the pages that are still to be read.
         query = {
@@ -143,7 +148,7 @@ class MlflowClient:
             "order_by": ["attributes.start_time ASC"],
         }
         seen: set[str] = set()
-        omitted = NOT_IN_BRIEF if brief else ()
+        omitted = NOT_IN_BRIEF if brief or only_tags else ()
         for entry in self.pages(f"{_API}/runs/search", "runs", query):
             with self._parsing():
                 run = _stored_run(entry, omitted)
@@ -171,6 +176,9 @@ class MlflowClient:
 
     def version(self) -> str | None:
         return None  # a server has no such call
+
+    def stamp(self) -> str | None:
+        return None
 
     def rest(self) -> AbstractContextManager["MlflowClient"]:
         return nullcontext(self)

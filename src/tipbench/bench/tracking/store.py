@@ -76,6 +76,13 @@ class RunStore:
         """Return a value that changes with every write, by any writer; None if finding out is not cheap."""
         return self._api.version()
 
+    def stamp(self) -> str | None:
+        """Return a value that changes with every write, by any writer, and that later processes can compare.
+
+        None if there is no such value, or if a write right now might not change it.
+        """
+        return self._api.stamp()
+
     def rest(self) -> AbstractContextManager[RestApi]:
         """Yield MLflow's REST API; for a database file, MLflow's server is started for the block, in some seconds."""
         return self._api.rest()
@@ -251,9 +258,14 @@ class RunStore:
         """Return all runs with these tags, oldest first, including those still or only partly written."""
         return sorted(self.iter_runs(experiment, tags), key=lambda run: (run.started_ms, run.run_id))
 
-    def iter_runs(self, experiment: Experiment, tags: Mapping[str, str], brief: bool = False) -> Iterator[StoredRun]:
-        """Yield the runs with these tags as they are read; `brief` is for callers that don't read their texts."""
-        return self._api.search_runs(experiment.id, tags, brief)
+    def iter_runs(
+        self, experiment: Experiment, tags: Mapping[str, str], brief: bool = False, only_tags: Sequence[str] = ()
+    ) -> Iterator[StoredRun]:
+        """Yield the runs with these tags as they are read.
+
+        `brief` is for callers that don't read their texts, `only_tags` for those that read nothing but these tags.
+        """
+        return self._api.search_runs(experiment.id, tags, brief, only_tags=only_tags)
 
     def runs_by_id(self, experiment: Experiment, run_ids: Sequence[str]) -> dict[str, StoredRun]:
         """Return the runs with these ids, by id; those that are gone are left out."""
@@ -330,7 +342,11 @@ def _checked_values(values: Mapping[str, str]) -> dict[str, str]:
     return dict(values)
 
 
-def _chunks(items: Iterable[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], ...]]:
+def _chunks(items: Collection[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], ...]]:
+    if len(items) <= _TAGS_PER_BATCH and sum(len(key) + 6 * len(value) + 40 for key, value in items) < _BYTES_PER_BATCH:
+        if items:  # however they are escaped, they fit
+            yield tuple(items)
+        return
     chunk: list[tuple[str, str]] = []
     size = 0
     for key, value in items:

@@ -18,6 +18,7 @@ from tipbench.server.api.parts import Parts
 from tipbench.server.jobs.interface import Job
 from tipbench.server.jobs.progress import Progress
 from tipbench.server.views.run_requests import Choices, Estimate
+from tipbench.web.errors import JsonAnswer
 
 _POLL_S = 0.5  # how often the event stream checks a job
 _KEEP_ALIVE_S = 15.0
@@ -132,9 +133,9 @@ def _add_publishing(api: APIRouter, parts: Parts) -> None:
 def _add_watching(api: APIRouter, parts: Parts) -> None:
     runner = parts.runner
 
-    @api.get("/api/jobs", tags=["jobs"], summary="List jobs, newest first")
-    def jobs(limit: Annotated[int, Query(ge=1, le=200)] = 50) -> Jobs:
-        return Jobs(jobs=[_job_out(job) for job in runner.jobs(limit)])
+    @api.get("/api/jobs", tags=["jobs"], summary="List jobs, newest first", response_model=Jobs)
+    def jobs(limit: Annotated[int, Query(ge=1, le=200)] = 50) -> Response:
+        return JsonAnswer(Jobs(jobs=[_job_out(job) for job in runner.jobs(limit)]).model_dump())
 
     @api.get("/api/jobs/{job_id}", tags=["jobs"], summary="Get a job with its progress and the end of its log")
     def job(job_id: str) -> JobDetail:

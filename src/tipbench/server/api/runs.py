@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
 from tipbench.bench.records import StoredCell
 from tipbench.server.api.experiments import ExperimentName
 from tipbench.server.api.parts import Parts
 from tipbench.server.views.boards import MAX_RUNS_PER_PAGE, CandidateScores, RunDetail, RunFilter, state_of
+from tipbench.web.errors import JsonAnswer
 
 State = Literal["judged", "pending", "failed", "empty"]
 
@@ -53,7 +54,7 @@ class RunTexts(Run):
 def router(parts: Parts) -> APIRouter:
     bench = APIRouter(prefix="/api/bench", tags=["bench"])
 
-    @bench.get("/runs/{experiment:path}", summary="List an experiment's runs, oldest first")
+    @bench.get("/runs/{experiment:path}", summary="List an experiment's runs, oldest first", response_model=Runs)
     def runs(
         experiment: ExperimentName,
         model: Annotated[str | None, Query(max_length=500)] = None,
@@ -62,14 +63,11 @@ def router(parts: Parts) -> APIRouter:
         state: State | None = None,
         offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
         limit: Annotated[int, Query(ge=1, le=MAX_RUNS_PER_PAGE)] = 100,
-    ) -> Runs:
+    ) -> Response:
         page = parts.boards.runs(experiment, RunFilter(model, prompt, scenario, state), offset, limit)
-        return Runs(
-            runs=[Run(**_run_fields(cell)) for cell in page.cells],
-            total=page.total,
-            offset=page.offset,
-            limit=page.limit,
-        )
+        found = {"total": page.total, "offset": page.offset, "limit": page.limit}
+        # Written directly: having 50 runs validated as `Run` took three times as long as all the rest.
+        return JsonAnswer({"runs": [_run_fields(cell) for cell in page.cells], **found})
 
     @bench.get("/run/{run_id}", summary="Get a run with its texts and scores")
     def run(run_id: str, experiment: Annotated[str, Query(max_length=500)]) -> RunTexts:

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
+from markupsafe import Markup
 from pydantic import BaseModel, Field
 
-from tipbench.bench.compare.html.page import as_html, report_values, row_values
+from tipbench.bench.compare.html.page import Report, as_html, report_values, row_values
 from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.compare.messages import as_csv
@@ -17,7 +18,7 @@ from tipbench.core.errors import InvalidInput, TipbenchError
 from tipbench.core.untrusted import printable, shown
 from tipbench.server.ui import urls
 from tipbench.server.ui.forms import Form, only
-from tipbench.server.ui.pages import Parts, page
+from tipbench.server.ui.pages import Parts, environment, page
 from tipbench.server.ui.static_files import attachment
 from tipbench.server.views import rewards_report
 from tipbench.web.authentication import SignedIn
@@ -64,12 +65,18 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.get(urls.LEADERBOARD)
     def leaderboard(request: Request, experiment: str) -> Response:
-        report = parts.boards.overview(experiment)
-        values = report_values(report, *_links(experiment)) | _form_values(
-            report.board, TextQuery(experiment=experiment)
-        )
+        report, rendered = parts.boards.overview(experiment, _rendered)
         invited = [one.name for one in parts.tokens.judges()]
-        return page(request, parts, "leaderboard.html", invited=invited, automatic=parts.requests.judges(), **values)
+        return page(
+            request,
+            parts,
+            "leaderboard.html",
+            report=report,
+            board=report.board,
+            rendered_report=Markup(rendered),  # safe: its template escapes
+            invited=invited,
+            automatic=parts.requests.judges(),
+        )
 
     @pages.get(urls.TEXTS)
     def texts(request: Request, query: Annotated[TextQuery, Query()]) -> Response:
@@ -141,7 +148,7 @@ def router(parts: Parts) -> APIRouter:
 
     @pages.get(urls.JSON)
     def json_file(experiment: str) -> Response:
-        found = parts.boards.leaderboard_json(experiment)
+        found = parts.boards.leaderboard_json(experiment).content
         return Response(found, media_type="application/json", headers=attachment(experiment, "json"))
 
     @pages.get(urls.CSV)
@@ -150,6 +157,13 @@ def router(parts: Parts) -> APIRouter:
         return Response(found, media_type="text/csv; charset=utf-8", headers=attachment(experiment, "csv"))
 
     return pages
+
+
+def _rendered(report: Report) -> str:
+    """Render what is the same for every visitor: the report and the forms for its texts."""
+    experiment = report.board.experiment
+    values = report_values(report, *_links(experiment)) | _form_values(report.board, TextQuery(experiment=experiment))
+    return environment().get_template("leaderboard_report.html").render(values)
 
 
 def _score(text: str) -> float | None:

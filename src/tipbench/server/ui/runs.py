@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from markupsafe import Markup
 
+from tipbench.bench.compare.html.drawing import shortened
 from tipbench.core.errors import InvalidInput
 from tipbench.server.ui import urls
-from tipbench.server.ui.pages import Parts, page
+from tipbench.server.ui.pages import Parts, exact, page
 from tipbench.server.ui.static_files import attachment
 from tipbench.server.views.boards import STATES, CandidateScores, RunDetail, RunFilter, RunPage, state_of
 
@@ -22,7 +25,7 @@ class FilterField:
     """A list to choose from; it includes the requested value even if no run has it."""
 
     name: str
-    choices: Sequence[str]
+    options: Markup
     chosen: str | None
 
 
@@ -57,14 +60,13 @@ def router(parts: Parts) -> APIRouter:
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
     ) -> Response:
         wanted = RunFilter(model or None, prompt or None, scenario or None, state or None)
-        levels = parts.boards.levels(experiment)
+        found = parts.boards.runs(experiment, wanted, offset, PAGE_SIZE)
         fields = (
-            _field("model", levels.models, wanted.model),
-            _field("prompt", levels.prompts, wanted.prompt),
-            _field("scenario", levels.scenarios, wanted.scenario),
+            _field("model", found.levels.models, wanted.model),
+            _field("prompt", found.levels.prompts, wanted.prompt),
+            _field("scenario", found.levels.scenarios, wanted.scenario),
             _field("state", STATES, wanted.state),
         )
-        found = parts.boards.runs(experiment, wanted, offset, PAGE_SIZE)
         chosen = {field.name: field.chosen for field in fields}
         return page(
             request,
@@ -108,7 +110,20 @@ def router(parts: Parts) -> APIRouter:
 
 
 def _field(name: str, levels: Sequence[str], chosen: str | None) -> FilterField:
-    return FilterField(name, [*levels, *([chosen] if chosen and chosen not in levels else [])], chosen)
+    choices = (*levels, *([chosen] if chosen and chosen not in levels else []))
+    return FilterField(name, _options(choices, chosen) if chosen else _unselected_options(choices), chosen)
+
+
+def _options(choices: Sequence[str], chosen: str | None = None) -> Markup:
+    return Markup("").join(
+        Markup('<option value="{}"{}>{}</option>\n').format(
+            exact(choice), Markup(" selected") if choice == chosen else "", shortened(choice, 60)
+        )
+        for choice in choices
+    )
+
+
+_unselected_options = lru_cache(maxsize=16)(_options)  # hundreds of scenarios are half of the time of a page
 
 
 def _neighbours(experiment: str, found: RunPage, chosen: Mapping[str, str | None]) -> Neighbours:

@@ -1,7 +1,9 @@
 """Experiments, leaderboards and runs for API and pages, cached in memory until the store changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import NamedTuple
 
 from tipbench.bench.compare.html.page import Report
 from tipbench.bench.compare.leaderboard import Leaderboard, leaderboard_of
@@ -17,7 +19,7 @@ from tipbench.bench.suites.load import built_in_prefixes
 from tipbench.bench.tracking.batches import OF_DECISION, applied_batches, batch_runs
 from tipbench.bench.tracking.descriptions import DESCRIPTION
 from tipbench.bench.tracking.interface import Experiment, StoredRun
-from tipbench.bench.tracking.runs import CELL, KIND, stored_candidates
+from tipbench.bench.tracking.runs import CELL, KIND, CellCounts, stored_candidates
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import InvalidInput, NotFound, StoredDataDamaged, TrackingUnreachable
 from tipbench.core.paths import decisions_folder
@@ -60,6 +62,15 @@ class RunFilter:
 
 
 @dataclass(frozen=True)
+class RunLevels:
+    """The values that an experiment's runs can be filtered by."""
+
+    models: Sequence[str]
+    prompts: Sequence[str]
+    scenarios: Sequence[str]
+
+
+@dataclass(frozen=True)
 class RunPage:
     """A page of an experiment's runs, oldest first."""
 
@@ -67,15 +78,7 @@ class RunPage:
     total: int  # runs that match the filter
     offset: int
     limit: int
-
-
-@dataclass(frozen=True)
-class RunLevels:
-    """The values that an experiment's runs can be filtered by."""
-
-    models: Sequence[str]
-    prompts: Sequence[str]
-    scenarios: Sequence[str]
+    levels: RunLevels
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,13 @@ class CandidateScores:
     note: str  # untrusted
 
 
+class Encoded(NamedTuple):
+    """A response's body, and a digest of it."""
+
+    content: bytes
+    digest: str
+
+
 class Boards:
     """Read access for API and pages. Raises NotFound for an experiment or run that does not exist."""
 
@@ -117,18 +127,24 @@ class Boards:
 
     def experiments(self) -> list[ExperimentLine]:
         """Return experiments with a built-in suite's prefix or of another tipbench suite, newest first."""
-        store = self._stores.store_if_any()
-        found = store.experiments("") if store else []
-        ours = [one for one in found if one.name.startswith(self._prefixes) or "tipbench.suite" in one.tags]
-        return [self._line(store, experiment) for experiment in reversed(ours) if store]
+        return [
+            self._line(store, experiment, version)
+            for store, experiment, version in reversed(self._snapshots.all())
+            if experiment.name.startswith(self._prefixes) or "tipbench.suite" in experiment.tags
+        ]
 
     def leaderboard(self, experiment: str) -> Leaderboard:
         return self._board(self._snapshots.find(experiment))
 
-    def leaderboard_json(self, experiment: str) -> bytes:
+    def leaderboard_json(self, experiment: str) -> Encoded:
         """Return the leaderboard as `tipbench compare --format json` writes it."""
         entry = self._snapshots.find(experiment)
-        return entry.cached("json", lambda: json_text(as_data(self._board(entry))).encode())
+
+        def encode() -> Encoded:
+            content = json_text(as_data(self._board(entry))).encode()
+            return Encoded(content, sha256(content).hexdigest()[:32])
+
+        return entry.cached("json", encode)
 
     def report(self, experiment: str) -> Report:
         """Return the leaderboard with judges and texts, as a file holds it."""
@@ -138,13 +154,17 @@ class Boards:
             entry.cached("report", lambda: evidence.report(evidence.texts.in_file(), made_at))
         )
 
-    def overview(self, experiment: str) -> Report:
-        """Return the leaderboard with judges and the first page of texts."""
+    def overview(self, experiment: str, render: Callable[[Report], str]) -> tuple[Report, str]:
+        """Return the leaderboard with judges and the first page of texts, and what `render` makes of it.
+
+        That is done once for all who ask, until the experiment or the judges' calibrations change.
+        """
         entry = self._snapshots.find(experiment)
         evidence, made_at = self._evidence(entry), utc_minute(self._stores.clock() * 1000)
-        return self._with_calibrations(
+        report = self._with_calibrations(
             entry.cached("overview", lambda: evidence.report(evidence.texts.overview(), made_at))
         )
+        return report, entry.cached("rendered overview", lambda: render(report), dict(report.calibrations))
 
     def _with_calibrations(self, report: Report) -> Report:
         """Add the calibrations of this moment, which may be newer than what is cached."""
@@ -161,12 +181,10 @@ class Boards:
     def runs(self, experiment: str, wanted: RunFilter, offset: int, limit: int) -> RunPage:
         if wanted.state is not None and wanted.state not in STATES:
             raise InvalidInput(f"unknown state '{wanted.state}'; use one of {', '.join(STATES)}")
-        cells = _matching(self._snapshots.find(experiment).snapshot.cells, wanted)
-        return RunPage(cells[offset : offset + limit], len(cells), offset, limit)
-
-    def levels(self, experiment: str) -> RunLevels:
         entry = self._snapshots.find(experiment)
-        return entry.cached("levels", lambda: _levels(entry.snapshot.cells))
+        cells = _matching(entry.snapshot.cells, wanted)
+        levels = entry.cached("levels", lambda: _levels(entry.snapshot.cells))
+        return RunPage(cells[offset : offset + limit], len(cells), offset, limit, levels)
 
     def run(self, experiment: str, run_id: str) -> RunDetail:
         entry = self._snapshots.find(experiment)
@@ -191,10 +209,10 @@ class Boards:
 
         return entry.cached("evidence", load)
 
-    def _line(self, store: RunStore, experiment: Experiment) -> ExperimentLine:
+    def _line(self, store: RunStore, experiment: Experiment, version: str | None) -> ExperimentLine:
         about = (experiment.name, experiment.created_ms, experiment.tags.get("tipbench.suite", ""))
         try:
-            entry = self._snapshots.get(store, experiment)
+            entry = self._snapshots.get(store, experiment, version)
         except TrackingUnreachable:
             raise
         except StoredDataDamaged as error:  # list the other experiments anyway
@@ -212,9 +230,8 @@ def state_of(cell: StoredCell) -> str:
 
 
 def _counted(about: tuple[str, int, str], cells: Sequence[StoredCell]) -> ExperimentLine:
-    failed = sum(cell.failure is not None for cell in cells)
-    pending = sum(cell.pending for cell in cells)
-    return ExperimentLine(*about, len(cells), len(cells) - failed - pending, pending, failed)
+    found = CellCounts.of(cells)
+    return ExperimentLine(*about, found.cells, found.judged, found.pending, found.failed)
 
 
 def _matching(cells: Sequence[StoredCell], wanted: RunFilter) -> Sequence[StoredCell]:

@@ -264,11 +264,12 @@ class JudgingDesk:
         Unless it was named, an experiment that can't be read is logged and skipped.
         """
         store = self._stores.store_if_any()
+        version = store.version() if store else None
         found = []
         for one in our_experiments(store) if store else ():
             if store and name in (None, one.name):
                 try:
-                    entry = self._snapshots.get(store, one)
+                    entry = self._snapshots.get(store, one, version)
                     found.append(_JudgeExperiment(one, entry, self._batches.open_for(judge, one, entry)))
                 except (StoredDataDamaged, InvalidInput) as error:
                     if name is not None:

@@ -234,6 +234,7 @@ class RunRequests:
     def _stored(self, options: Options, suite: Suite) -> Sequence[StoredCell]:
         """Return the experiment's stored cells; raise InvalidInput if it doesn't belong to this suite."""
         store = self._stores.store_if_any()
+        version = store.version() if store else None
         experiment = store.find_experiment(options.experiment) if store else None
         if store is None or experiment is None:
             return ()
@@ -248,7 +249,7 @@ class RunRequests:
                 f"experiment '{options.experiment}' belongs to suite '{suite_name}', not '{suite.name}'; choose "
                 f"another name, such as {suite.experiment_prefix}1"
             )
-        return self._snapshots.get(store, experiment).snapshot.cells
+        return self._snapshots.get(store, experiment, version).snapshot.cells
 
 
 class _ProblemCollector:

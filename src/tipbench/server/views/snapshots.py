@@ -37,18 +37,21 @@ class SnapshotEntry:
     taken_at: float
     cost_s: float
     _locks: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
-    _values: dict[str, object] = field(default_factory=dict)
+    _values: dict[str, tuple[object, object]] = field(default_factory=dict)
 
-    def cached(self, name: str, make: Callable[[], _Value]) -> _Value:
-        """Return the value of this name, making it on first use.
+    def cached(self, name: str, make: Callable[[], _Value], state: object = None) -> _Value:
+        """Return the value of this name, made once for all who ask, and again when `state` is another one.
 
-        Each name has its own lock, so that a quick value doesn't wait for a slow one.
+        Each name has its own lock, so that a quick value doesn't wait for a slow one. Only the last value of a name is
+        kept, so names must be few: what a visitor asks for is no part of one.
         """
-        if name not in self._values:
+        found = self._values.get(name)
+        if found is None or found[0] != state:
             with self._locks[name]:
-                if name not in self._values:
-                    self._values[name] = make()
-        return self._values[name]  # type: ignore[return-value]  # the type that `make` returned for this name
+                found = self._values.get(name)
+                if found is None or found[0] != state:
+                    found = self._values[name] = (state, make())
+        return found[1]  # type: ignore[return-value]  # the type that `make` returned for this name
 
 
 class SnapshotMemoryCache:
@@ -61,23 +64,39 @@ class SnapshotMemoryCache:
         self._entries: OrderedDict[str, SnapshotEntry] = OrderedDict()
         self._read_locks: dict[str, threading.Lock] = {}
         self._invalidations: Counter[str] = Counter()
+        self._listed: tuple[RunStore, str | None, list[Experiment]] | None = None
 
     def find(self, name: str) -> SnapshotEntry:
         """Return the entry of the experiment of this name; raise NotFound if there is none."""
         store = self._stores.store_if_any()
+        version = store.version() if store else None
+        if store and version is not None:
+            entry = self._unchanged(store, name, version)
+            if entry:
+                return entry
         experiment = store.find_experiment(name) if store else None
         if store is None or experiment is None:
             raise NotFound(
                 f"there is no experiment '{name}' here; see the list of experiments, or GET /api/bench/experiments"
             )
-        return self.get(store, experiment)
+        return self.get(store, experiment, version)
 
-    def get(self, store: RunStore, experiment: Experiment) -> SnapshotEntry:
-        """Return the entry of an experiment that was just read from the store.
+    def all(self) -> list[tuple[RunStore, Experiment, str | None]]:
+        """Return every experiment of the store, oldest first, as arguments of `get`; listed again after a write."""
+        store = self._stores.store_if_any()
+        if store is None:
+            return []
+        version = store.version()
+        listed = self._listed
+        if version is None or listed is None or listed[:2] != (store, version):
+            listed = self._listed = (store, version, store.experiments(""))
+        return [(store, experiment, version) for experiment in listed[2]]
+
+    def get(self, store: RunStore, experiment: Experiment, version: str | None) -> SnapshotEntry:
+        """Return the entry of an experiment that was read from the store when it had this version, or later.
 
         It may be outdated while another thread is reading it again.
         """
-        version = store.version()
         entry = self._lookup(store, experiment.id)
         if entry and self._is_current(entry, store, experiment, version):
             return entry
@@ -99,6 +118,15 @@ class SnapshotMemoryCache:
         with self._lock:
             self._entries.pop(experiment_id, None)
             self._invalidations[experiment_id] += 1
+
+    def _unchanged(self, store: RunStore, name: str, version: str) -> SnapshotEntry | None:
+        """Return the entry of this name if nothing at all was written since it was read: no query is needed then."""
+        with self._lock:
+            for experiment_id, entry in self._entries.items():
+                if entry.store is store and entry.version == version and entry.snapshot.experiment.name == name:
+                    self._entries.move_to_end(experiment_id)
+                    return entry
+        return None
 
     def _lookup(self, store: RunStore, experiment_id: str) -> SnapshotEntry | None:
         with self._lock:

@@ -1,0 +1,121 @@
+"""What it costs to read, judge and compare a large experiment, in readings of its rows by SQLite alone, in one run.
+
+Processor time, the best of several goes; each limit is about twice what was measured, so that twice the cost fails.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.bench.tracking.records_made import an_answer
+from tests.integration.filling import filled
+from tipbench.bench.compare.leaderboard import leaderboard_of
+from tipbench.bench.compare.snapshot import load_snapshot
+from tipbench.bench.judge.apply import ApplyOptions, apply_file
+from tipbench.bench.judge.export import export_batch
+from tipbench.bench.judge.judges.catalog import person
+from tipbench.bench.records import RubricText
+from tipbench.bench.suites.load import load_suite
+from tipbench.bench.tracking.embedded import SCHEME, EmbeddedMlflow
+from tipbench.bench.tracking.interface import Experiment
+from tipbench.bench.tracking.runs import cell_draft, count_cells
+from tipbench.bench.tracking.store import RunStore
+from tipbench.core import sqlite
+
+SCENARIOS, MODELS = 250, 6
+SUITE = load_suite("tip")
+RUBRIC = SUITE.rubric
+
+
+class Large(NamedTuple):
+    store: RunStore
+    experiment: Experiment
+    path: Path
+    unit_s: float  # one reading of all rows by SQLite
+
+
+def best(work: Callable[[], object], goes: int = 5) -> float:
+    seconds = []
+    for _ in range(goes):
+        started = time.process_time()
+        work()
+        seconds.append(time.process_time() - started)
+    return min(seconds)
+
+
+def _read_rows(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        for table in ("tags", "params", "latest_metrics"):
+            database.execute(f"SELECT * FROM {table}").fetchall()
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
+    path = tmp_path_factory.mktemp("large") / "mlflow.db"
+    store = RunStore(EmbeddedMlflow(f"{SCHEME}{path}"))
+    text = RubricText(RUBRIC.name, RUBRIC.digest, RUBRIC.text, RUBRIC.lowest())
+    made = store.ensure_experiment("tip-bench-large", {"tipbench.suite": "tip"})
+    drafts = []
+    for number in range(SCENARIOS * MODELS):
+        scenario, model = divmod(number, MODELS)
+        draft = cell_draft(an_answer(key=str(number)), text, "tip", "0.1.0", (number, number + 10))
+        params = {"model": f"scripted/{model}", "scenario": f"s{scenario}", "factor.persona": f"p{scenario // 2}"}
+        drafts.append(
+            replace(draft, params={**draft.params, **params}, tags={**draft.tags, "tipbench.cluster": "persona"})
+        )
+    store.write_runs(made, drafts)
+    yield Large(store, store.experiment("tip-bench-large"), path, best(lambda: _read_rows(path)))
+    store.close()
+
+
+def _judge(large: Large, name: str) -> tuple[float, float]:
+    """Processor seconds of an export for another judge, and of its apply."""
+    ids = count()
+    started = time.process_time()
+    exported = export_batch(
+        large.store,
+        large.experiment,
+        RUBRIC,
+        person(name),
+        0,
+        lambda: f"{name}{next(ids)}",
+        1_000,
+        gold=SUITE.anchors,
+    )
+    exported_s = time.process_time() - started
+    file = filled(exported.file)
+    started = time.process_time()
+    applied = apply_file(large.store, large.experiment, file, 2_000, ApplyOptions(accept_drift="drawn at random"))
+    assert applied.runs == SCENARIOS * MODELS
+    return exported_s, time.process_time() - started
+
+
+def test_costs_in_readings(large: Large, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_COARSEST_TICK_NS", 0)
+    exported_s, applied_s = _judge(large, "first")
+
+    def load(refresh: bool) -> object:
+        return load_snapshot(large.store, large.store.experiment(large.experiment.name), tmp_path, refresh)
+
+    first_s = best(lambda: load(refresh=True))
+    again_s = best(lambda: load(refresh=False))
+    snapshot = load_snapshot(large.store, large.experiment, tmp_path)
+    board_s = best(lambda: leaderboard_of(snapshot, RUBRIC))
+    counting_s = best(lambda: count_cells(large.store, large.experiment))
+    costs = {  # processor seconds, and the most readings that they may be
+        "snapshot, first sight": (first_s, 6.0),
+        "snapshot, nothing changed": (again_s, 0.75),
+        "leaderboard": (board_s, 6.0),
+        "count, as for the list of experiments": (counting_s, 0.95),
+        "export": (exported_s, 11.5),
+        "apply": (applied_s, 30.0),
+    }
+    readings = {name: round(seconds / large.unit_s, 2) for name, (seconds, _) in costs.items()}
+    assert [name for name, (_, most) in costs.items() if readings[name] > most] == [], readings
