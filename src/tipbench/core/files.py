@@ -44,6 +44,8 @@ def atomic_write(
 def write_new(path: str, content: bytes, *, mode: int = _PUBLIC) -> None:
     """Write a file that does not exist yet, where nobody looks before it is complete: a third of the system calls."""
     _write_file(path, content, mode, durable=False, exclusive=True)
+
+
 def write_temporary(path: str, content: bytes, mode: int = PRIVATE) -> str:
     """Write the temporary file that `swap_in` puts in place of `path`; return its path. For a sole writer.
 
