@@ -173,6 +173,11 @@ def test_values_in_a_file_are_texts_numbers_and_switches(files: Callable[..., tu
     assert settings.is_true("MLFLOW_TRACKING_INSECURE_TLS")
 
 
+def test_an_empty_text_in_a_file_sets_nothing(files: Callable[..., tuple[Path, Path]]) -> None:
+    files(user="state = ''")
+    assert (Settings().get("TIPBENCH_STATE"), Settings().source("TIPBENCH_STATE")) == ("files", "default")
+
+
 def test_an_environment_that_is_passed_in_stands_alone(files: Callable[..., tuple[Path, Path]]) -> None:
     files(user="judge_model = 'u'")
     assert Settings({}).get("TIPBENCH_JUDGE_MODEL") == ""

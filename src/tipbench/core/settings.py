@@ -162,9 +162,11 @@ class Settings:
         """Return where a setting's value comes from: "environment", the path of a file, or "default"."""
         if self.in_environment(name):
             return "environment"
+        if not self._in_files.get(name):  # an empty text in a file sets nothing
+            return "default"
         from tipbench.core.config_files import file_key
 
-        return next((file.path for file in reversed(self.files) if file_key(name) in file.settings), "default")
+        return [file.path for file in self.files if file_key(name) in file.settings][-1]
 
     @property
     def file_paths(self) -> tuple[str, str]:
