@@ -6,10 +6,7 @@ that somebody has begun.
 """
 
 import json
-import os
-import sqlite3
 import tarfile
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ import pytest
 from tests.integration.command import tipbench_process as tipbench
 from tests.integration.recommending import recommending
 from tests.integration.serving import serving
+from tipbench.maintenance.relocation import relocate
 
 ARCHIVE = Path(__file__).with_name("data_of_0_1.tar.xz")
 MADE_AT = "/tmp/tipbench-home"  # paths in it begin so
@@ -33,21 +31,7 @@ class Before:
         self.files = folder / "files"
         self.url = f"sqlite:///{self.home / 'mlflow.db'}"
         self.settings = {"TIPBENCH_HOME": str(self.home), "MLFLOW_TRACKING_URI": self.url}
-        with closing(sqlite3.connect(self.home / "mlflow.db")) as database:
-            for table, column in (("experiments", "artifact_location"), ("runs", "artifact_uri")):
-                database.execute(f"UPDATE {table} SET {column} = replace({column}, ?, ?)", (MADE_AT, str(self.home)))
-            database.commit()
-        for path in (*self.home.glob("experiments/*.json"), *self.home.glob("server/jobs/*/config.json")):
-            path.write_text(path.read_text().replace(MADE_AT, str(self.home)))
-        (journal,) = self.home.glob("journal/*.jsonl")
-        self._move(journal)
-
-    def _move(self, journal: Path) -> None:
-        """Its first line says how far it is delivered, in bytes; the second names the store."""
-        mark, head, *entries = journal.read_bytes().splitlines(keepends=True)
-        moved = head.replace(MADE_AT.encode(), os.fsencode(self.home))
-        delivered = int(mark.split()[1]) + len(moved) - len(head)
-        journal.write_bytes(b"".join([b"done %020d\n" % delivered, moved, *entries]))
+        relocate(self.home, Path(MADE_AT), self.home)
 
     def told(self, name: str) -> Any:
         return json.loads((self.files / name).read_text())
@@ -56,6 +40,11 @@ class Before:
 @pytest.fixture
 def before(tmp_path: Path) -> Before:
     return Before(tmp_path)
+
+
+def test_nothing_but_a_log_names_the_place_where_it_was(before: Before) -> None:
+    found = {path.name for path in before.home.rglob("*") if path.is_file() and MADE_AT.encode() in path.read_bytes()}
+    assert found == {"log.txt"}
 
 
 def board(before: Before) -> Any:

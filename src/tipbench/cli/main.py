@@ -29,6 +29,8 @@ COMMANDS = {
     "suite": ("suite", "Check a suite of your own, start a new one, register it, propose anchors for it."),
     "config": ("config", "Show which options and settings are in force, and where each comes from."),
     "doctor": ("doctor", "Check what is reachable, which models fit, and what to install."),
+    "backup": ("backup", "Copy all that tipbench stores on this machine to one file, while it runs."),
+    "restore": ("restore", "Put a backup in place of what is gone."),
     "pull": ("pull", "Install weights for the embedded engine."),
 }
 

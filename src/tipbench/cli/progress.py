@@ -1,7 +1,7 @@
 """The progress of a collection: a bar on a terminal, one line per cell elsewhere."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -164,3 +164,17 @@ def describe(outcome: Outcome) -> str:
     if outcome.format_ok:
         return found
     return f"{found} (invalid format, {f'read as {outcome.read_as}' if outcome.candidates else 'no usable text'})"
+
+
+@contextmanager
+def bytes_bar(label: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Show a bar of bytes on a terminal; nothing elsewhere, where the final message is enough.
+
+    Yields what to call with the number done, and of how many if that is known.
+    """
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(label, markup=False), BarColumn(bar_width=16), DownloadColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda done, of: progress.update(task, completed=done, total=of)

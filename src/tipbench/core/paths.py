@@ -11,7 +11,7 @@ from tipbench.core.untrusted import shown
 
 # The entries of a home, including files that writing them may leave behind.
 _OURS = re.compile(
-    r"cache|calibrations|experiments|journal|judged|locks|mlflow-artifacts|recommender|server|weights|judges\.toml|suites\.json|\.?mlflow\.db([-.].*)?"
+    r"backups\.jsonl|cache|calibrations|experiments|journal|judged|locks|mlflow-artifacts|recommender|server|weights|judges\.toml|suites\.json|\.?mlflow\.db([-.].*)?"
 )
 
 

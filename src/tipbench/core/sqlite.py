@@ -3,21 +3,51 @@
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
+from urllib.parse import quote
 
 from tipbench.core.errors import DatabaseBusy, InvalidInput
 from tipbench.core.files import private_file
 from tipbench.core.locks import TimedLock
 
 BUSY_S = 5.0  # how long to wait for a locked file
+_MAGIC = b"SQLite format 3\0"
 _COARSEST_TICK_NS = 2_000_000_000  # of a file's times: FAT has two seconds
 
 
 def connect(path: Path, busy_s: float = BUSY_S) -> sqlite3.Connection:
     """Open a connection that all threads may use, under a ConnectionLock; the caller begins and ends transactions."""
     return sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
+
+
+def is_database(file: BufferedReader) -> bool:
+    """Return whether this file, opened just now, is a SQLite database, by how it begins."""
+    return file.peek(len(_MAGIC)).startswith(_MAGIC)
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Copy a database that others may be writing to, as it is at one moment, and check the copy.
+
+    In one step, so that no write in between starts it over; with write-ahead logging nobody waits meanwhile. Raises
+    InvalidInput if the database is damaged or can't be copied.
+    """
+    existing = f"file:{quote(str(source))}?mode=rw"
+    try:
+        with closing(sqlite3.connect(existing, uri=True)) as original, closing(connect(target)) as copy:
+            copy.execute("PRAGMA synchronous = OFF")
+            original.backup(copy)
+            (found,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise InvalidInput(f"{source} can't be copied: {error}") from error
+        found = str(error)
+    if found != "ok":
+        raise InvalidInput(
+            f"{source} is damaged ({found.splitlines()[-1]}), so it can't be copied; move it away, or restore a backup"
+        )
 
 
 def enable_wal(connection: sqlite3.Connection, busy_s: float = BUSY_S) -> None:

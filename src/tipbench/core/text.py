@@ -49,6 +49,11 @@ def utc_day(milliseconds: float) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d")
 
 
+def iso_second(milliseconds: float) -> str:
+    """Format a time as "2026-04-27T18:05:12Z"."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def capital(text: object) -> str:
     """Return the text with a capital first letter, to begin a sentence with it."""
     words = str(text)

@@ -1,15 +1,17 @@
 """The journal gives back what was put in, whatever happened to its process."""
 
 import os
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipbench.bench.collect.journal import Entry, Journal, JournalHead, orphaned_journals
+from tipbench.bench.collect.journal import Entry, Journal, JournalHead, copy_journal, orphaned_journals, readdress_copy
 from tipbench.bench.tracking.store import RunDraft
 
 HEAD = JournalHead("http://bench:5000", "tip-bench-x", "tip", {"rubric.md": "# Rubric"})
@@ -147,3 +149,66 @@ def test_other_experiments_journals_are_not_touched(tmp_path: Path) -> None:
     journal.close()
     assert list(orphaned_journals(tmp_path, HEAD.address, "tip-bench-y")) == []
     assert list(orphaned_journals(tmp_path, "http://elsewhere", HEAD.experiment)) == []
+
+
+# Copies of a journal that is in use
+
+
+def adopted(path: Path) -> Journal:
+    found = Journal.adopt(path)
+    assert found
+    return found
+
+
+def test_a_copy_holds_all_entries_again_and_nothing_that_is_cut_off(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, HEAD, "me")
+    copy = tmp_path / "copy"
+    assert not copy_journal(journal.path, copy), "there is nothing in it"
+    for key in "abc":
+        journal.append(entry(key))
+    journal.mark_delivered(journal.pending(2)[-1][1])
+    with journal.path.open("ab") as file:
+        file.write(b'{"key": "torn')
+    assert copy_journal(journal.path, copy)
+    found = adopted(copy)
+    assert (found.head, keys(found)) == (HEAD, ["a", "b", "c"])
+    assert keys(journal) == ["c"]
+
+
+def test_a_copy_is_made_again_if_the_journal_began_anew_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal.create(tmp_path, HEAD, "me")
+    for key in "ab":
+        journal.append(entry(key, raw="before"))
+    copyfile = shutil.copyfile
+
+    def in_pieces(source: Path, target: Path) -> None:
+        """The first half of it is read, then all is delivered and others come, as long as those before."""
+        monkeypatch.setattr(shutil, "copyfile", copyfile)
+        before = source.read_bytes()
+        journal.mark_delivered(journal.pending(9)[-1][1])
+        for key in "cd":
+            journal.append(entry(key, raw="after!"))
+        after = source.read_bytes()
+        assert len(before) == len(after)
+        target.write_bytes(before[:-80] + after[-80:])
+
+    monkeypatch.setattr(shutil, "copyfile", in_pieces)
+    assert copy_journal(journal.path, tmp_path / "copy")
+    found = [entry for entry, _ in adopted(tmp_path / "copy").pending(9)]
+    assert found == [entry("c", raw="after!"), entry("d", raw="after!")]
+
+
+def test_a_copy_for_another_store_is_found_there(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path / "a", HEAD, "me")
+    journal.append(entry("a"))
+    (tmp_path / "b").mkdir()
+    copy = tmp_path / "b" / journal.path.name
+    copy_journal(journal.path, copy)
+    readdress_copy(copy, lambda address: address.replace("bench", "other"))
+    assert not list(orphaned_journals(tmp_path / "b", HEAD.address, HEAD.experiment))
+    (found,) = orphaned_journals(tmp_path / "b", "http://other:5000", HEAD.experiment)
+    assert found.head == replace(HEAD, address="http://other:5000")
+    assert keys(found) == ["a"]
+    assert len(list((tmp_path / "b").iterdir())) == 1

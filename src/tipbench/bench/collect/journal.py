@@ -9,10 +9,11 @@ so that it stays small; at the end it is removed.
 import errno
 import json
 import os
+import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +179,58 @@ def orphaned_journals(folder: Path, address: str | None = None, experiment: str 
 
 def _file_prefix(address: str, experiment: str) -> str:
     return data_digest([address, experiment])[:24]
+
+
+# Copies of journals, whose processes may be at work
+
+
+def copy_journal(source: Path, target: Path) -> bool:
+    """Copy a journal; return False if it holds nothing yet. Raises FileNotFoundError if it is delivered meanwhile.
+
+    In the copy nothing counts as delivered: what is in MLflow by then is found there by whoever adopts it. While a file
+    is read it may be truncated and begun anew, which would join a piece of one entry to a piece of another. A copy is
+    whole if, after it was made, the file still begins with all of it.
+    """
+    while True:
+        shutil.copyfile(source, target)
+        if _begins_with(source, target):
+            break
+    file = os.open(target, os.O_RDWR)
+    try:
+        with os.fdopen(os.dup(file), "rb") as reader:
+            reader.seek(_OFFSET_LINE_SIZE)
+            head = reader.readline()
+        start = _OFFSET_LINE_SIZE + len(head)
+        os.ftruncate(file, _end_of_complete_lines(file, start))
+        os.pwrite(file, _OFFSET_LINE % start, 0)
+        return head.endswith(b"\n") and os.fstat(file).st_size > start
+    finally:
+        os.close(file)
+
+
+def _begins_with(source: Path, copy: Path) -> bool:
+    """Return whether the source begins with the copy, but for the offset line."""
+    with source.open("rb") as now, copy.open("rb") as then:
+        now.seek(_OFFSET_LINE_SIZE)
+        then.seek(_OFFSET_LINE_SIZE)
+        while chunk := then.read(_CHUNK):
+            if now.read(len(chunk)) != chunk:
+                return False
+    return True
+
+
+def readdress_copy(path: Path, address: Callable[[str], str]) -> None:
+    """Change the address of the store in a copied journal, and with it the file's name."""
+    with path.open("rb") as journal:
+        journal.readline()
+        head = JournalHead(**json.loads(journal.readline()))
+        moved = replace(head, address=address(head.address))
+        name = path.name.replace(
+            _file_prefix(head.address, head.experiment), _file_prefix(moved.address, head.experiment)
+        )
+        line = _line(asdict(moved))
+        with path.with_name(f".{name}.part").open("wb") as target:
+            target.write(_OFFSET_LINE % (_OFFSET_LINE_SIZE + len(line)) + line)
+            shutil.copyfileobj(journal, target)
+    path.unlink()
+    path.with_name(f".{name}.part").rename(path.with_name(name))

@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from tipbench.bench.tracking.artifacts import artifacts_folder
 from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, RestApi, RunStatus, StoredRun
 from tipbench.bench.tracking.mlflow_store import MlflowStore, is_mlflow_error
 from tipbench.bench.tracking.new_database import NewDatabase
@@ -248,10 +249,6 @@ class EmbeddedMlflow:
         if "mlflow db upgrade" in str(error):
             message = f"it was made by another version of MLflow; run 'mlflow db upgrade {self.address}' (back it up)"
         return TrackingError(f"the MLflow database {self.path}: {message}")
-
-
-def artifacts_folder(database: Path) -> Path:
-    return database.with_name(database.stem + "-artifacts")
 
 
 def _new_run_id() -> str:

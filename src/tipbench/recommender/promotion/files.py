@@ -44,6 +44,11 @@ class FilePromotions:
         except FileNotFoundError:
             return ()
 
+    def content(self) -> bytes:
+        """Return the file as it is while nobody writes to it, for a backup. Raises FileNotFoundError."""
+        with self._locked(os.O_RDONLY, shared=True) as file:
+            return _content(file)
+
     def append(self, act: Act, known: int) -> None:
         with self._locked(os.O_RDWR | os.O_CREAT) as file:
             content = _content(file)

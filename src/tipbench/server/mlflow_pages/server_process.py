@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from tipbench.bench.tracking.embedded import artifacts_folder
+from tipbench.bench.tracking.artifacts import artifacts_folder
 from tipbench.bench.tracking.mlflow_process import HOST, PROBE, START_S, MlflowProcess
 from tipbench.core.errors import TrackingError
 
