@@ -11,7 +11,7 @@ from tipbench.core.untrusted import shown
 
 # The entries of a home, including files that writing them may leave behind.
 _OURS = re.compile(
-    r"cache|calibrations|experiments|journal|judged|locks|mlflow-artifacts|recommender|server|weights|judges\.toml|suites\.json|\.?mlflow\.db([-.].*)?"
+    r"backups\.jsonl|cache|calibrations|experiments|journal|judged|locks|mlflow-artifacts|recommender|server|weights|judges\.toml|suites\.json|\.?mlflow\.db([-.].*)?"
 )
 
 
@@ -61,6 +61,11 @@ def experiment_note_path(home: Path, experiment: str) -> Path:
 def lock_path(home: Path, *resource: str) -> Path:
     """Path of the lock file for the resource that these words identify."""
     return home / "locks" / f"{data_digest(list(resource))[:24]}.lock"
+
+
+def backups_path(home: Path) -> Path:
+    """Path of the list of finished backups, one JSON line each."""
+    return home / "backups.jsonl"
 
 
 def server_folder(home: Path) -> Path:
