@@ -17,8 +17,8 @@ from tests.recommender.waiting import LONG_S, wait_until
 from tipbench.core.errors import StoreUnreachable
 from tipbench.core.paths import decisions_folder, recommender_folder, signals_folder
 from tipbench.recommender import erasure
-from tipbench.recommender.erasure import Erased, Eraser, Traces, backups, rewriting_logs
-from tipbench.recommender.log.rewriting import remove_lines
+from tipbench.recommender.erasure import Erased, Eraser, Traces, backups
+from tipbench.recommender.log.rewriting import exclusive_logs, remove_lines
 from tipbench.recommender.log.segmented_log import entries
 from tipbench.recommender.recommender import Recommender
 from tipbench.recommender.replay.rounds import load_rounds
@@ -55,7 +55,7 @@ def serving(home: Path) -> Iterator[Recommender]:
 
 def erased(home: Path, user: str = "u1") -> Erased:
     store = FileStore(recommender_folder(home) / "state", with_marker=True)
-    with rewriting_logs(home, lambda _: None):
+    with exclusive_logs(home, lambda _: None):
         result = Eraser(home, [store], Clock()).erase(user)
     store.close()
     return result
@@ -144,7 +144,7 @@ def test_digits_in_numbers_are_no_mention_of_a_user_who_is_a_number(home: Path, 
 
 
 def test_who_is_unknown_is_not_found_and_nothing_is_changed(home: Path, serving: Recommender) -> None:
-    with rewriting_logs(home, lambda _: None):
+    with exclusive_logs(home, lambda _: None):
         eraser = Eraser(home, [], Clock())
         before = sorted(map(str, recommender_folder(home).rglob("*")))
         assert not eraser.find("u")
@@ -226,8 +226,8 @@ def test_two_at_once_wait_for_each_other_and_finish_what_a_killed_one_began(home
     signals_folder(home).mkdir(parents=True)
     (signals_folder(home) / ".x.jsonl.part").write_text("u1")
     told: list[str] = []
-    second = threading.Thread(target=lambda: rewriting_logs(home, told.append).__enter__())
-    with rewriting_logs(home, told.append):
+    second = threading.Thread(target=lambda: exclusive_logs(home, told.append).__enter__())
+    with exclusive_logs(home, told.append):
         assert not list(signals_folder(home).iterdir())
         second.start()
         wait_until(lambda: bool(told))

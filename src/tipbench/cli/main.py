@@ -29,6 +29,7 @@ COMMANDS = {
     "suite": ("suite", "Check a suite of your own, start a new one, register it, propose anchors for it."),
     "config": ("config", "Show which options and settings are in force, and where each comes from."),
     "doctor": ("doctor", "Check what is reachable, which models fit, and what to install."),
+    "prune": ("prune", "Remove old decision log lines, shadow signals and job logs."),
     "pull": ("pull", "Install weights for the embedded engine."),
 }
 

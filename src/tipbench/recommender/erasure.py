@@ -5,26 +5,23 @@ next prior, and something for the next run to find, which then does all of it ag
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic_core import from_json
 
 from tipbench.core.errors import StateDamaged
-from tipbench.core.locks import exclusive
 from tipbench.core.paths import (
     backups_path,
     decisions_folder,
-    lock_path,
     recommender_folder,
     server_folder,
     signals_folder,
 )
 from tipbench.core.text import counted
 from tipbench.recommender.log.decisions import DecisionLog
-from tipbench.recommender.log.rewriting import count_lines, remove_leftovers, remove_lines
+from tipbench.recommender.log.rewriting import count_lines, remove_lines
 from tipbench.recommender.policies.catalog import POLICIES
 from tipbench.recommender.shadows.background import TIMEOUT_S
 from tipbench.recommender.shadows.runner import SHADOWS
@@ -73,18 +70,8 @@ class Erased:
         return not (self.left or self.search.theirs or self.search.unreadable)
 
 
-@contextmanager
-def rewriting_logs(home: Path, notify: Callable[[str], None]) -> Iterator[None]:
-    """Be the only process that takes lines out of this home's logs; finish what a killed one began."""
-    activity = "another 'tipbench recommend erase' or 'tipbench prune' is at work"
-    with exclusive(lock_path(home, "recommender", "logs"), activity, wait=True, notify=notify):
-        for folder in (decisions_folder(home), signals_folder(home)):
-            remove_leftovers(folder)
-        yield
-
-
 class Eraser:
-    """Erases users from one home and the stores that it uses. The caller holds `rewriting_logs`."""
+    """Erases users from one home and the stores that it uses. The caller holds `exclusive_logs`."""
 
     def __init__(self, home: Path, stores: Sequence[Movable], clock: Callable[[], float]) -> None:
         self._home = home

@@ -11,9 +11,10 @@ import pytest
 from tests.recommender.making import Clock
 from tests.recommender.served_events import Clock as Seconds
 from tests.recommender.served_events import Serving, source, tip
+from tipbench.core.paths import signals_folder
 from tipbench.recommender.log import rewriting
 from tipbench.recommender.log.reward_statistics import RewardStatisticsReader
-from tipbench.recommender.log.rewriting import count_lines, remove_leftovers, remove_lines
+from tipbench.recommender.log.rewriting import count_lines, exclusive_logs, remove_lines
 from tipbench.recommender.log.segmented_log import SegmentLog, entries, segments
 from tipbench.recommender.replay.rounds import load_rounds
 from tipbench.recommender.user_traces import lines_of
@@ -78,23 +79,24 @@ def test_no_line_is_lost_or_doubled_while_processes_write(tmp_path: Path) -> Non
 
 
 def test_as_soon_as_the_next_version_is_there_it_counts_and_before_it_does_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log_of(tmp_path, 1, 3).close()
-    [path] = segments(tmp_path)
+    folder = signals_folder(home)
+    log_of(folder, 1, 3).close()
+    [path] = segments(folder)
     with monkeypatch.context() as killed:
         killed.setattr(os, "replace", lambda *_: 1 / 0)
         killed.setattr("tipbench.core.files._remove", lambda _: None)
         with pytest.raises(ZeroDivisionError):
-            remove_lines(tmp_path, has_3)
-    assert (numbers(tmp_path), len(list(tmp_path.iterdir()))) == ([1, 3], 2)
+            remove_lines(folder, has_3)
+    assert (numbers(folder), len(list(folder.iterdir()))) == ([1, 3], 2)
     with monkeypatch.context() as killed:
         killed.setattr(Path, "unlink", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            remove_lines(tmp_path, has_3)
-    assert (numbers(tmp_path), path.exists()) == ([1], True)
-    remove_leftovers(tmp_path)
-    assert (numbers(tmp_path), len(list(tmp_path.iterdir()))) == ([1], 1)
+            remove_lines(folder, has_3)
+    assert (numbers(folder), path.exists()) == ([1], True)
+    with exclusive_logs(home, lambda _: None):
+        assert (numbers(folder), len(list(folder.iterdir()))) == ([1], 1)
 
 
 def test_readers_start_over(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from tipbench.cli.console import note, out
 from tipbench.core.settings import Settings
 from tipbench.core.text import counted
 from tipbench.core.untrusted import printable
-from tipbench.recommender.erasure import Erased, Eraser, backups, rewriting_logs
+from tipbench.recommender.erasure import Erased, Eraser, backups
+from tipbench.recommender.log.rewriting import exclusive_logs
 from tipbench.recommender.store.interface import check_user_id
 from tipbench.recommender.store.moving import open_all
 from tipbench.recommender.user_traces import Search
@@ -34,7 +35,7 @@ def command(users: tuple[str, ...], yes: bool) -> int:
     for user_id in users:
         check_user_id(user_id)
     settings = Settings()
-    with rewriting_logs(settings.home, note), open_all(settings) as stores:
+    with exclusive_logs(settings.home, note), open_all(settings) as stores:
         eraser = Eraser(settings.home, stores, time.time)
         known = [user_id for user_id in dict.fromkeys(users) if _is_known(eraser, user_id)]
         if known and not yes and not click.confirm(f"Erase {' and '.join(known)} for good?", default=False):

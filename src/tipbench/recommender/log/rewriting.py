@@ -7,13 +7,25 @@ removed. Killed in between, nothing is lost or there twice: as soon as a next ve
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tipbench.core.files import PRIVATE, atomic_write, fsync_dir, seal
-from tipbench.core.locks import lock_until
+from tipbench.core.locks import exclusive, lock_until
+from tipbench.core.paths import decisions_folder, lock_path, signals_folder
 from tipbench.recommender.log.segmented_log import LOCK_TIMEOUT_S, lock_error, next_version, segments
 
 Matches = Callable[[bytes], bool]  # of a line, which has its line break unless it is torn, or being written
+
+
+@contextmanager
+def exclusive_logs(home: Path, notify: Callable[[str], None]) -> Iterator[None]:
+    """Be the only process that takes lines out of this home's logs; finish what a killed one began."""
+    activity = "another 'tipbench recommend erase' or 'tipbench prune' is at work"
+    with exclusive(lock_path(home, "recommender", "logs"), activity, wait=True, notify=notify):
+        for folder in (decisions_folder(home), signals_folder(home)):
+            _remove_leftovers(folder)
+        yield
 
 
 def count_lines(folder: Path, matches: Matches) -> int:
@@ -23,7 +35,7 @@ def count_lines(folder: Path, matches: Matches) -> int:
 def remove_lines(folder: Path, matches: Matches) -> int:
     """Remove the lines that match from all segments, so that a power cut does not bring them back; return how many.
 
-    Only one process may do this at a time. What is appended meanwhile may stay.
+    The caller holds `exclusive_logs`. What is appended meanwhile may stay.
     """
     removed = 0
     for path in segments(folder):
@@ -32,15 +44,6 @@ def remove_lines(folder: Path, matches: Matches) -> int:
     if removed:
         fsync_dir(folder)
     return removed
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove what a killed process left: a next version that is incomplete, or a version that no longer counts.
-
-    Only one process may do this at a time.
-    """
-    for path in {*folder.glob("*.jsonl"), *folder.glob(".*.part")}.difference(segments(folder)):
-        path.unlink()
 
 
 def _rewrite(path: Path, matches: Matches) -> int:
@@ -67,3 +70,9 @@ def _seal(path: Path) -> None:
 def _lines(path: Path) -> Iterator[bytes]:
     with path.open("rb") as lines:
         yield from lines
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what a killed process left: a next version that is incomplete, or a version that no longer counts."""
+    for path in {*folder.glob("*.jsonl"), *folder.glob(".*.part")}.difference(segments(folder)):
+        path.unlink()
