@@ -31,6 +31,7 @@ COMMANDS = {
     "doctor": ("doctor", "Check what is reachable, which models fit, and what to install."),
     "backup": ("backup", "Copy all that tipbench stores on this machine to one file, while it runs."),
     "restore": ("restore", "Put a backup in place of what is gone."),
+    "prune": ("prune", "Remove old decision log lines, shadow signals and job logs."),
     "pull": ("pull", "Install weights for the embedded engine."),
 }
 

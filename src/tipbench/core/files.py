@@ -16,6 +16,7 @@ from tipbench.core.errors import InvalidInput
 MAX_BYTES = 10_000_000
 PRIVATE = 0o600
 _PUBLIC = 0o666  # before the umask
+_SEALED = 0o400
 _CHUNK = 1_048_576
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2
 
@@ -167,6 +168,18 @@ def read_start(path: Path) -> bytes:
     """Read the first few hundred bytes of a file."""
     with path.open("rb") as file:
         return file.read(300)
+
+
+def seal(descriptor: int) -> None:
+    """Ask whoever writes to this file to begin another one, by taking its write permission; they look with `is_sealed`.
+
+    It keeps nobody from writing: who has the file open may go on, and so may root.
+    """
+    os.fchmod(descriptor, _SEALED)
+
+
+def is_sealed(status: os.stat_result) -> bool:
+    return not status.st_mode & stat.S_IWUSR
 
 
 def make_private_folder(folder: Path) -> None:

@@ -25,6 +25,10 @@ def try_lock(file: int | IO[str], shared: bool = False) -> bool:
     return True
 
 
+def unlock(file: int) -> None:
+    fcntl.flock(file, fcntl.LOCK_UN)
+
+
 def lock_until(file: int, deadline: float, shared: bool = False) -> bool:
     """Lock an open file whose holder may be frozen; return False at the deadline, which is on the monotonic clock.
 

@@ -28,9 +28,12 @@ def test_what_was_used_and_what_was_left_out() -> None:
     ]
 
 
-def test_where_the_log_is() -> None:
+def test_where_the_log_is_and_how_far_it_goes_back() -> None:
     log = {**_found()["log"], "folder": "/data/\x1b[2Jdecisions"}
     assert basis(_found(log=log))[-1] == "Log: /data/\\u001b[2Jdecisions"
+    times = {"first_ms": 1_800_000_000_000, "last_ms": 1_800_086_400_000}
+    told = ", decisions from 2027-01-15 08:00 UTC to 2027-01-16 08:00 UTC"
+    assert basis(_found(log=log | times))[-1].endswith(told)
 
 
 def test_version_2_without_profiles_is_told() -> None:

@@ -20,8 +20,8 @@ def days(home: Path) -> list[ShadowDay]:
     return ShadowStatisticsReader(signals_folder(home)).read()
 
 
-def dropped(full: int = 0, late: int = 0, failed: int = 0) -> dict[str, Any]:
-    return {"counts": {"dropped": {"full": full, "late": late, "failed": failed}}}
+def dropped(full: int = 0, late: int = 0, failed: int = 0, published: int = 0) -> dict[str, Any]:
+    return {"counts": {"published": published, "dropped": {"full": full, "late": late, "failed": failed}}}
 
 
 def test_no_signals_are_no_days(tmp_path: Path) -> None:
@@ -78,6 +78,12 @@ def test_drops_are_counted_on_from_where_each_process_was(tmp_path: Path) -> Non
     (second,) = set(folder.glob("*.jsonl")) - {first}
     second.rename(first.with_name(first.name.replace("1970", "1971")))  # another process that has the same number
     assert sum(day.dropped["late"] for day in days(tmp_path)) == 2 + 2 + 1
+
+
+def test_drops_from_before_the_log_goes_back_to_are_on_no_day(tmp_path: Path) -> None:
+    signal(tmp_path, a_signal(7, **dropped(late=900, published=7)), a_signal(8, **dropped(late=902, published=8)))
+    (day,) = days(tmp_path)
+    assert dict(day.dropped) == {"full": 0, "late": 2, "failed": 0}
 
 
 def test_it_reads_on_from_where_it_was_and_begins_anew_when_a_file_is_gone(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tipbench.cli.lazy import Subcommands
         "prior": "Fit what is known about new users to the decision log.",
         "promotions": "Show which policy is live, and every promotion.",
         "move": "Move all users' states from files to PostgreSQL, or back.",
+        "erase": "Erase everything about a user.",
         "tips": "Write the tips of the leaderboard's leading row as candidates.",
         "rewards": "Show which row's tips users respond to best.",
     },

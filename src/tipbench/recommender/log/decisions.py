@@ -166,13 +166,19 @@ class LogTailer(ABC):
         self._reset()
 
     def _read_new(self) -> None:
-        """Read everything added since the last call; start over if a file was removed."""
-        found = segments(self._folder)
-        if not self._offsets.keys() <= {path.name for path in found}:  # a file was removed
-            self._offsets = {}
-            self._reset()
-        for path in found:
-            self._read_segment(path)
+        """Read everything added since the last call; start over if a file was removed, or rewritten."""
+        while True:
+            found = segments(self._folder)
+            if not self._offsets.keys() <= {path.name for path in found}:
+                self._offsets = {}
+                self._reset()
+            try:
+                for path in found:
+                    self._read_segment(path)
+                return
+            except FileNotFoundError:
+                if segments(self._folder) == found:
+                    raise
 
     @abstractmethod
     def _reset(self) -> None:

@@ -1,29 +1,36 @@
 """An append-only log of JSON lines in segment files; a full segment is followed by a new one.
 
 Each process writes its own segments, so writers never wait for each other, and only the last line of a segment can be
-torn. A line is written before the request is answered: a kill loses nothing, a power cut at most one second of lines. A
-segment may be moved or deleted at any time: the next line then starts a new one.
+torn. A line is written before the request is answered: a kill loses nothing, a power cut at most one second of lines.
+Once a segment is deleted or sealed, the next line starts a new one. `rewriting.py` takes lines out of sealed segments:
+a rewritten segment has a new name, `NAME~1.jsonl`, so a name never stands for other content than before.
 """
 
 import errno
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
 from tipbench.core.errors import StateDamaged
-from tipbench.core.files import fsync_dir, private_folder
+from tipbench.core.files import fsync_dir, is_sealed, private_folder
+from tipbench.core.locks import lock_until, unlock
 from tipbench.core.untrusted import printable
 
 FULL_BYTES = 64_000_000
+LOCK_TIMEOUT_S = 5.0  # whoever holds the lock of a segment may be frozen
 _SYNC_INTERVAL_S = 1.0
 _WARN_INTERVAL_S = 60.0
 _MAX_CHARS = 300
+_SUFFIX = ".jsonl"
+_REWRITTEN = re.compile(r"(.+)~(\d+)")
 
 
 class SegmentLog:
@@ -41,9 +48,7 @@ class SegmentLog:
 
     def append(self, entry: Mapping[str, Any]) -> None:
         line = to_json(entry, inf_nan_mode="null") + b"\n"
-        with self._lock:
-            if self._file < 0 or self._size + len(line) > self._full_bytes or not os.fstat(self._file).st_nlink:
-                self._open_segment()
+        with self._lock, self._segment_for(len(line)):
             written = os.write(self._file, line)
             if written < len(line):
                 os.ftruncate(self._file, self._size)
@@ -63,16 +68,36 @@ class SegmentLog:
         with self._lock:
             self._close_segment()
 
+    @contextmanager
+    def _segment_for(self, length: int) -> Iterator[None]:
+        """Hold the lock of a segment that is open and has room; it can't be sealed before the line is in it."""
+        if self._size + length > self._full_bytes:
+            self._close_segment()
+        while True:
+            if self._file < 0:
+                self._open_segment()
+            if not lock_until(self._file, time.monotonic() + LOCK_TIMEOUT_S):
+                raise lock_error(self.folder)
+            status = os.fstat(self._file)
+            if status.st_nlink and not is_sealed(status):
+                break
+            self._close_segment()
+        try:
+            yield
+        finally:
+            unlock(self._file)
+
     def _open_segment(self) -> None:
-        self._close_segment()
         private_folder(self.folder)
         opened = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         while self._file < 0:
             self._segment_number += 1
+            name = f"{opened}-{os.getpid()}-{self._segment_number:04d}"
+            if any(self.folder.glob(f"{name}~*{_SUFFIX}")):
+                continue  # it would count as the version before
             try:
-                name = f"{opened}-{os.getpid()}-{self._segment_number:04d}.jsonl"
-                self._file = os.open(self.folder / name, flags, 0o600)
+                self._file = os.open(self.folder / f"{name}{_SUFFIX}", flags, 0o600)
             except FileExistsError:
                 continue  # left by an earlier process with the same pid
         self._size = 0
@@ -93,7 +118,27 @@ def entries(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def segments(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.jsonl"))
+    """Return the segments in the order of their names; of one that was rewritten, the newest version."""
+    newest = {_version(path)[0]: path for path in sorted(folder.glob(f"*{_SUFFIX}"), key=_version)}
+    return list(newest.values())
+
+
+def process_and_number(path: Path) -> tuple[str, str]:
+    """Return the id of the process that wrote a segment, and the segment's number among those of that process."""
+    begun, _, number = _version(path)[0].rpartition("-")
+    return begun.rpartition("-")[2], number
+
+
+def next_version(path: Path) -> Path:
+    """Return the path of a segment's next version, which counts instead of this one as soon as it is there."""
+    name, version = _version(path)
+    return path.with_name(f"{name}~{version + 1}{_SUFFIX}")
+
+
+def _version(path: Path) -> tuple[str, int]:
+    """Return a segment's name as it was begun, and how often it was rewritten."""
+    rewritten = _REWRITTEN.fullmatch(path.stem)
+    return (rewritten[1], int(rewritten[2])) if rewritten else (path.stem, 0)
 
 
 def read_entries(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -117,6 +162,11 @@ def read_entries(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, An
                     "line, or move the file elsewhere"
                 ) from error
             yield end, entry
+
+
+def lock_error(folder: Path) -> OSError:
+    why = f"another process has held the lock of a file for {LOCK_TIMEOUT_S:.0f} s; check whether a process hangs"
+    return OSError(errno.ETIMEDOUT, why, str(folder))
 
 
 def wrong_kind_error(path: Path, error: Exception) -> StateDamaged:

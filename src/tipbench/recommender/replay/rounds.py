@@ -6,7 +6,7 @@ from there one at a time, in the order of time. So memory does not depend on the
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
+from tipbench.core.errors import StateError
 from tipbench.recommender.log.decisions import Events, load_segment
 from tipbench.recommender.log.segmented_log import segments, wrong_kind_error
 from tipbench.recommender.records import Request
@@ -79,8 +80,9 @@ def load_rounds(folder: Path, for_weights: bool = True) -> Rounds:
     index, paths = _Index(), segments(folder)
     for number, path in enumerate(paths):
         index.file, index.start = number, 0
-        for end in load_segment(index, path):
-            index.start = end
+        with _gone_translated(path):
+            for end in load_segment(index, path):
+                index.start = end
     return index.rounds(paths, for_weights)
 
 
@@ -174,7 +176,8 @@ class _RoundReader:
                     if len(files) == _MOST_OPEN:
                         opened.close()
                         files.clear()
-                    files[number] = opened.enter_context(self.paths[number].open("rb"))
+                    with _gone_translated(self.paths[number]):
+                        files[number] = opened.enter_context(self.paths[number].open("rb"))
                 files[number].seek(self.start[row])
                 try:
                     yield self._round(row, from_json(files[number].readline()))
@@ -189,3 +192,11 @@ class _RoundReader:
             raise ValueError(f"a choice with the propensity {propensity}")
         user, reward, at_ms = int(self.users[row]), float(self.rewards[row]), int(self.decided_ms[row])
         return Round(row, user, request, chosen, propensity, reward, at_ms)
+
+
+@contextmanager
+def _gone_translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise StateError(f"{path} was removed or rewritten while the log was read; try again") from error

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, Literal
 
+from tipbench.core.text import utc_minute
 from tipbench.core.untrusted import printable
 from tipbench.recommender.features.v2 import V2
 from tipbench.recommender.features.v3 import V3
@@ -120,7 +121,9 @@ def basis(found: Mapping[str, Any]) -> list[str]:
             f"Largest weight: {found['largest_weight']:,.1f}."
         )
     if found["log"].get("folder"):
-        lines.append(f"Log: {printable(found['log']['folder'])}")
+        first_ms, last_ms = found["log"].get("first_ms"), found["log"].get("last_ms")
+        times = "" if first_ms is None else f", decisions from {utc_minute(first_ms)} to {utc_minute(last_ms)}"
+        lines.append(f"Log: {printable(found['log']['folder'])}{times}")
     return lines
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from tipbench.core.untrusted import shown
 from tipbench.recommender.features import v1
 from tipbench.recommender.log.decisions import LogTailer
-from tipbench.recommender.log.segmented_log import read_entries, wrong_kind_error
+from tipbench.recommender.log.segmented_log import process_and_number, read_entries, wrong_kind_error
 from tipbench.recommender.shadows.runner import SCHEMA
 
 DAY_MS = 86_400_000
@@ -62,8 +62,7 @@ class ShadowStatisticsReader(LogTailer):
         self._dropped: dict[tuple[str, str], dict[str, int]] = {}  # by process and shadow, since the process started
 
     def _read_segment(self, path: Path) -> None:
-        process, _, number = path.stem.rpartition("-")
-        process = process.rpartition("-")[2]
+        process, number = process_and_number(path)
         if path.name not in self._offsets and number == "0001":  # a new process that reuses this pid
             self._dropped = {key: dropped for key, dropped in self._dropped.items() if key[0] != process}
         for end, entry in read_entries(path, self._offsets.get(path.name, 0)):
@@ -81,16 +80,17 @@ class ShadowStatisticsReader(LogTailer):
             return
         shadow = name.removeprefix(_PREFIX).removesuffix(_COUNTS)
         day = self._days.setdefault((shadow, entry["at_ms"] // DAY_MS), _Day())
-        self._count_drops(day, process, shadow, entry["counts"]["dropped"])
+        self._count_drops(day, (process, shadow), entry["counts"])
         if not name.endswith(_COUNTS):
             day.add(entry)
 
-    def _count_drops(self, day: "_Day", process: str, shadow: str, dropped: Mapping[str, int]) -> None:
-        before = self._dropped.get((process, shadow), {})
-        now = {reason: dropped[reason] for reason in _REASONS}
+    def _count_drops(self, day: "_Day", source: tuple[str, str], counts: Mapping[str, Any]) -> None:
+        """Add what was dropped since the process's signal before; if that is gone from the log, nobody knows when."""
+        now = {reason: counts["dropped"][reason] for reason in _REASONS}
+        before = self._dropped.get(source, now if counts["published"] else {})
         for reason in _REASONS:
             day.dropped[reason] += max(0, now[reason] - before.get(reason, 0))
-        self._dropped[process, shadow] = now
+        self._dropped[source] = now
 
 
 @dataclass

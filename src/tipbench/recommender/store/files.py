@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic_core import from_json
 
-from tipbench.core.errors import StateDamaged
+from tipbench.core.errors import StateDamaged, StoreUnreachable
 from tipbench.core.files import (
     PRIVATE,
     atomic_write,
@@ -43,11 +43,12 @@ from tipbench.recommender.store.interface import (
     check_user_id,
     in_use_error,
 )
-from tipbench.recommender.store.journal import Journal, Position, Segment, has_segments, left_segments
+from tipbench.recommender.store.journal import Journal, Position, Segment, has_segments, left_segments, seal_segments
 from tipbench.recommender.store.locks import StoreLocks
 from tipbench.recommender.store.recovery import Removals, is_removed, recovered_documents
 
 NAME = "files"
+_PURGE_TIMEOUT_S = 60.0  # for processes to close their journals
 _MARKER_FILES = ("INCOMPLETE", "MOVED")  # files that say why the store must not be used
 
 
@@ -57,11 +58,12 @@ class FileStore:
     name = NAME
     threads = 4
 
-    def __init__(self, folder: Path, durable: bool = True, exclusive: bool = False) -> None:
+    def __init__(self, folder: Path, durable: bool = True, exclusive: bool = False, with_marker: bool = False) -> None:
         """Open a store, creating its folder if needed.
 
         Without `durable` nothing is synced, and a power cut may lose everything: for simulations and benchmarks.
-        `exclusive` is for moving: nobody else can use the store meanwhile, and a marker does not prevent opening it.
+        `exclusive` is for moving: nobody else can use the store meanwhile. A marker prevents opening it, except with
+        `exclusive` or `with_marker`.
         """
         self.folder = folder
         self.address = str(folder)
@@ -76,7 +78,7 @@ class FileStore:
         self._removals = Removals(journals)
         self._journal = Journal(journals, partial(_sync_files, str(folder)))
         self._release = weakref.finalize(self, _release, self._lock_store(exclusive), self._journal)
-        if not exclusive:
+        if not exclusive and not with_marker:
             check_usable(self.marker, self.name, self.address)
         if journals.exists():
             self._recover(journals)
@@ -127,11 +129,39 @@ class FileStore:
             paths = {policy: self._path(Key(user_id, policy)) for policy in policies}
             if self._durable and any(os.path.lexists(path) for path in paths.values()):
                 # Before anything is removed: a power cut must not leave a part of it to come back.
-                self._removals.add([Key(user_id, policy) for policy in policies], _newer_revision(paths))
+                with self._locks.removals():
+                    self._removals.add([Key(user_id, policy) for policy in policies], _newer_revision(paths))
             known = [policy for policy, path in paths.items() if self._remove(path)]
             if known:
                 self._sync_folder()
         return known
+
+    def policies_of(self, user_id: str) -> list[str]:
+        check_user_id(user_id)
+        found = []
+        for path in self.folder.glob(f"{user_id}_*.json"):
+            with suppress(StateDamaged):  # whose it is can't be told
+                document = read_document(str(path), None)
+                if document and document.key.user_id == user_id:
+                    found.append(document.key.policy)
+        return found
+
+    def purge(self) -> list[str]:
+        """Have all processes close their journals now; forget removals, which name users by digests."""
+        asked_at, deadline = _clock_revision(), time.monotonic() + _PURGE_TIMEOUT_S
+        journals = self.folder / ".journal"
+        asked = seal_segments(journals)
+        while any(segment.exists() for segment in asked):
+            if time.monotonic() > deadline:
+                raise StoreUnreachable(
+                    f"a process has not closed its journal in {journals} for {_PURGE_TIMEOUT_S:.0f} s; check whether a "
+                    "process hangs, and start this again"
+                )
+            time.sleep(0.05)
+            self._recover(journals)  # those whose process has ended
+        with self._locks.removals():
+            self._removals.forget(asked_at)
+        return []
 
     def keys(self) -> Iterator[Key]:
         for path in sorted(self.folder.glob("*.json")):
@@ -190,8 +220,9 @@ class FileStore:
             _sync_files(self.address, documents)
             for segment in left:
                 segment.remove()
-            if not has_segments(journals):
-                self._removals.forget()
+            with self._locks.removals():
+                if not has_segments(journals):
+                    self._removals.forget()
 
     def _recover_document(self, document: Document, removals: Mapping[str, int]) -> None:
         path = self._path(document.key)

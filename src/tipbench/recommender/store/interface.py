@@ -140,7 +140,7 @@ class Marker(NamedTuple):
 
 
 class Movable(Store, Protocol):
-    """A store that can be opened exclusively, to move its content."""
+    """A store as commands open it: exclusively, to move its content, or beside a service, to erase a user."""
 
     @property
     def name(self) -> str:
@@ -159,6 +159,14 @@ class Movable(Store, Protocol):
 
     def write(self, key: Key, user_state: UserState | None, events: Sequence[Event]) -> None:
         """Replace everything stored for this key."""
+        ...
+
+    def policies_of(self, user_id: str) -> list[str]:
+        """Return the policies that have data about a user, known ones or not."""
+        ...
+
+    def purge(self) -> list[str]:
+        """Remove what is left of data that were deleted before; say of what can't be removed where it is, and why."""
         ...
 
 

@@ -4,7 +4,8 @@ A change is appended to the journal before its file is replaced, and acknowledge
 not synced one by one. A kill leaves every file whole and current, because the system has it. A power cut may lose or
 damage files that were replaced shortly before; the journals have what they held. A segment is closed when it is large
 or some seconds old: its files are synced in the background (a checkpoint), then it is removed. Each process writes
-segments of its own, and holds a lock on them, so that the segments of a process that has ended can be told.
+segments of its own, and holds a lock on them, so that the segments of a process that has ended can be told. A segment
+that is sealed is closed within a second.
 """
 
 import errno
@@ -21,13 +22,14 @@ from zlib import crc32
 
 from pydantic_core import from_json
 
-from tipbench.core.files import fsync_dir, make_private_folder
+from tipbench.core.files import fsync_dir, is_sealed, make_private_folder, seal
 from tipbench.core.locks import try_lock
 from tipbench.core.untrusted import printable
 from tipbench.recommender.store.interface import Key
 
 SEGMENT_BYTES = 16_000_000
 SEGMENT_AGE_S = 30.0
+_LOOK_S = 0.5  # how often to look whether a segment was sealed
 _EXTENSION = 1_000_000  # bytes by which a segment is extended: syncing what lies within takes half as long as beyond
 _HEADER = struct.Struct("<II")  # length and CRC-32 of the record that follows
 _SUFFIX, _NEW = ".wal", ".new"
@@ -55,6 +57,13 @@ class Segment:
     @property
     def is_usable(self) -> bool:
         return self._size < SEGMENT_BYTES and self._failure is None
+
+    @property
+    def is_sealed(self) -> bool:
+        try:
+            return is_sealed(os.fstat(self._file))
+        except OSError:  # it was closed just now
+            return True
 
     def append(self, record: bytes) -> int:
         """Append a record and return the segment's new size; nothing is changed if it can't be written."""
@@ -143,7 +152,7 @@ class Journal:
         self._sync_files = sync_files
         self._lock = threading.Lock()
         self._segment: Segment | None = None
-        self._timer: threading.Timer | None = None
+        self._rotated = threading.Event()  # for the thread that watches the segment in use
         self._checkpoints: list[threading.Thread] = []
 
     @contextmanager
@@ -178,8 +187,7 @@ class Journal:
 
     def release(self) -> None:
         """Close the files without a checkpoint, as if the process had ended."""
-        if self._timer:
-            self._timer.cancel()
+        self._rotated.set()
         if self._segment:
             self._segment.release()
 
@@ -187,10 +195,20 @@ class Journal:
         if self._segment is None or not self._segment.is_usable:
             self._rotate()
             self._segment = Segment(self._folder)
-            self._timer = threading.Timer(SEGMENT_AGE_S, self._rotate_when_old, [self._segment])
-            self._timer.daemon = True
-            self._timer.start()
+            self._rotated = threading.Event()
+            watch = threading.Thread(
+                target=self._watch, args=[self._segment, self._rotated], name="journal", daemon=True
+            )
+            watch.start()
         return self._segment
+
+    def _watch(self, segment: Segment, rotated: threading.Event) -> None:
+        """Close a segment once it is old, or sealed."""
+        old_at = time.monotonic() + SEGMENT_AGE_S
+        while (left_s := old_at - time.monotonic()) > 0 and not segment.is_sealed:
+            if rotated.wait(min(left_s, _LOOK_S)):
+                return
+        self._rotate_when_old(segment)
 
     def _rotate_when_old(self, segment: Segment) -> None:
         with self._lock:
@@ -199,13 +217,12 @@ class Journal:
 
     def _rotate(self) -> None:
         """Close the segment in use, if there is one: its checkpoint runs in the background."""
-        if self._timer:
-            self._timer.cancel()
+        self._rotated.set()
         if self._segment:
             thread = threading.Thread(target=self._segment.checkpoint, args=[self._sync_files], name="checkpoint")
             self._checkpoints = [one for one in self._checkpoints if one.is_alive()] + [thread]
             thread.start()
-        self._segment = self._timer = None
+        self._segment = None
 
 
 def _create(folder: Path) -> tuple[int, Path]:
@@ -239,6 +256,11 @@ class LeftSegment(NamedTuple):
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records up to the first that is torn: nothing after it was acknowledged."""
+        for content in self.contents():
+            yield from_json(content)
+
+    def contents(self) -> Iterator[bytes]:
+        """Yield the records as JSON."""
         content = self.path.read_bytes()
         start = _HEADER.size
         while start <= len(content):
@@ -246,7 +268,7 @@ class LeftSegment(NamedTuple):
             record = content[start : start + length]
             if not length or len(record) < length or crc32(record) != checksum:
                 return
-            yield from_json(record)
+            yield record
             start += length + _HEADER.size
 
     def remove(self) -> None:
@@ -269,6 +291,19 @@ def left_segments(folder: Path) -> Iterator[list[LeftSegment]]:
     finally:
         for segment in left:
             os.close(segment.file)
+
+
+def seal_segments(folder: Path) -> list[Path]:
+    """Ask all processes to close the segments that they use now; return those, which are gone once that is done."""
+    found = list(folder.glob(f"*{_SUFFIX}"))
+    for path in found:
+        with suppress(FileNotFoundError):
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                seal(file)
+            finally:
+                os.close(file)
+    return found
 
 
 def has_segments(folder: Path) -> bool:

@@ -59,6 +59,13 @@ class StoreLocks:
             yield
 
     @contextmanager
+    def removals(self) -> Iterator[None]:
+        """Hold the lock of the list of removals; raise StoreUnreachable on a timeout."""
+        until = time.monotonic() + store_interface.LOCK_TIMEOUT_S
+        with self._held("removals", until, locked_error("the list of removals")):
+            yield
+
+    @contextmanager
     def _held(self, name: str, until: float, error: StoreUnreachable) -> Iterator[None]:
         file = self._open(name)
         try:

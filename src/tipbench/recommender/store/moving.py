@@ -5,8 +5,8 @@ source as moved before the destination's marker is removed: after a kill at any 
 opened, and running the same move again resumes it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -141,13 +141,13 @@ def _folder(settings: Settings) -> Path:
     return state_folder(settings.home)
 
 
-def _files(settings: Settings, exclusive: bool) -> Movable:
+def _files(settings: Settings, exclusive: bool, with_marker: bool) -> Movable:
     from tipbench.recommender.store.files import FileStore
 
-    return FileStore(_folder(settings), exclusive=exclusive)
+    return FileStore(_folder(settings), exclusive=exclusive, with_marker=with_marker)
 
 
-def _postgresql(settings: Settings, exclusive: bool) -> Movable:
+def _postgresql(settings: Settings, exclusive: bool, with_marker: bool) -> Movable:
     url = settings.get("TIPBENCH_POSTGRESQL_URL")
     if not url:
         raise InvalidInput(
@@ -159,10 +159,10 @@ def _postgresql(settings: Settings, exclusive: bool) -> Movable:
         raise MissingExtra(
             f"states in PostgreSQL need another package: pip install 'tipbench[postgresql]' ({error})"
         ) from error
-    return PostgresStore(url, exclusive)
+    return PostgresStore(url, exclusive, with_marker)
 
 
-STORES: Mapping[str, Callable[[Settings, bool], Movable]] = {"files": _files, "postgresql": _postgresql}
+STORES: Mapping[str, Callable[[Settings, bool, bool], Movable]] = {"files": _files, "postgresql": _postgresql}
 
 
 def open_store(settings: Settings) -> Movable:
@@ -205,7 +205,17 @@ def open_exclusive(name: str, settings: Settings) -> Movable:
     return _open(name, settings, exclusive=True)
 
 
-def _open(name: str, settings: Settings, exclusive: bool) -> Movable:
+@contextmanager
+def open_all(settings: Settings) -> Iterator[list[Movable]]:
+    """Open every store that has states, or had some before they were moved, beside the services that use them."""
+    in_files = _folder(settings).exists()
+    in_database = settings.get("TIPBENCH_STATE") == "postgresql" or settings.is_set("TIPBENCH_POSTGRESQL_URL")
+    names = [name for name, wanted in (("files", in_files), ("postgresql", in_database)) if wanted]
+    with ExitStack() as stack:
+        yield [stack.enter_context(closing(_open(name, settings, exclusive=False, with_marker=True))) for name in names]
+
+
+def _open(name: str, settings: Settings, exclusive: bool, with_marker: bool = False) -> Movable:
     if name not in STORES:
         raise InvalidInput(f"there is no store {name!r} for states; set TIPBENCH_STATE to {' or '.join(STORES)}")
-    return STORES[name](settings, exclusive)
+    return STORES[name](settings, exclusive, with_marker)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from psycopg.errors import Diagnostic, LockNotAvailable, QueryCanceled
+
 from tipbench.core.errors import InvalidInput, StateRefused, StoreUnreachable
 from tipbench.recommender.prior.postgresql import PostgresPriors
 from tipbench.recommender.promotion.postgresql import PostgresPromotions
@@ -42,11 +44,15 @@ class PostgresStore:
     name = NAME
     threads = MAX_CONNECTIONS
 
-    def __init__(self, url: str, exclusive: bool = False) -> None:
-        """`exclusive` is for moving: nobody else can use the store meanwhile, and a marker is no obstacle."""
+    def __init__(self, url: str, exclusive: bool = False, with_marker: bool = False) -> None:
+        """`exclusive` is for moving: nobody else can use the store meanwhile.
+
+        A marker prevents opening it, except with `exclusive` or `with_marker`.
+        """
         database = DatabaseUrl.parse(url)
         self.address = database.address
         self._exclusive = exclusive
+        self._with_marker = with_marker
         self._connections = Connections(database, self._set_up, 1 if exclusive else MAX_CONNECTIONS)
         self.priors = PostgresPriors(self._connections, self.address)
         self.promotions = PostgresPromotions(self._connections, self.address)
@@ -92,6 +98,46 @@ class PostgresStore:
             ids = list(locked.values())
             cursor.execute(f"{sql.CLEAR_EVENTS}; {sql.CLEAR_STATES}; COMMIT", (ids, user_id, ids))
         return [policy for policy in policies if policy in locked]
+
+    def policies_of(self, user_id: str) -> list[str]:
+        check_user_id(user_id)
+        with self._connections.execute(sql.SELECT_POLICIES, [user_id, user_id]) as cursor:
+            return [policy for (policy,) in cursor.fetchall()]
+
+    def purge(self) -> list[str]:
+        """Rewrite the tables without deleted rows; where requests would have to wait too long for it, vacuum them."""
+        left = [table for table in sql.USER_TABLES if not self._run_alone(sql.REWRITE + table, sql.LIMIT_TIME)]
+        refused = [table for table in left if not self._run_alone(sql.VACUUM + table, sql.DONT_LIMIT_TIME)]
+        sentences = [
+            f"{self.address}: its write-ahead log, standbys and backups, until they are recycled or removed",
+            f"other machines that serve from {self.address}: each has a decision log of its own; run this there too",
+        ]
+        if left:
+            why = f" ({', '.join(refused)}: this user may not even vacuum, autovacuum will)" if refused else ""
+            sentences.append(
+                f"{self.address}: freed space in the files of {', '.join(left)}{why}, until it is written over; "
+                "VACUUM FULL ends that, and locks the table meanwhile"
+            )
+        return sentences
+
+    def _run_alone(self, statement: str, limit: str) -> bool:
+        """Run a statement that takes its time and the owner's rights; return whether it was done."""
+        warnings: list[str | None] = []
+
+        def note(diagnostic: Diagnostic) -> None:
+            warnings.append(diagnostic.message_primary)
+
+        with self._connections.execute(limit) as cursor:
+            cursor.connection.add_notice_handler(note)
+            cursor.connection.deadline = float("inf")  # type: ignore[attr-defined]
+            try:
+                cursor.execute(statement)
+            except (LockNotAvailable, QueryCanceled):
+                return False
+            finally:
+                cursor.connection.remove_notice_handler(note)
+                cursor.execute(sql.DONT_LIMIT_TIME)
+        return not warnings
 
     def keys(self) -> Iterator[Key]:
         last = Key("", "")
@@ -148,7 +194,7 @@ class PostgresStore:
                 f"{sql.SCHEMA}; "
                 "install the version that made them"
             )
-        if not self._exclusive:
+        if not self._exclusive and not self._with_marker:
             check_usable(sql.marker_from_data(marker), self.name, self.address)
 
     def _fetch_one(self, query: str, key: Key) -> tuple[Any, ...] | None:

@@ -119,6 +119,15 @@ CLEAR_EVENTS = "DELETE FROM tipbench_events WHERE state_id = ANY(%s)"
 CLEAR_STATES = "DELETE FROM tipbench_states WHERE user_id = %s AND id = ANY(%s)"
 SELECT_KEYS = "SELECT user_id, policy FROM tipbench_states WHERE (user_id, policy) > (%s, %s) ORDER BY 1, 2 LIMIT 1000"
 
+SELECT_POLICIES = """
+SELECT policy FROM tipbench_states WHERE user_id = %s UNION SELECT policy FROM tipbench_events WHERE user_id = %s
+"""
+USER_TABLES = ("tipbench_states", "tipbench_events", "pg_statistic")  # the last one has samples of columns
+REWRITE = "VACUUM (FULL, ANALYZE) "
+VACUUM = "VACUUM (INDEX_CLEANUP ON, ANALYZE) "
+LIMIT_TIME = "SELECT set_config('statement_timeout', '2s', false)"  # less than requests wait for a lock
+DONT_LIMIT_TIME = "RESET statement_timeout"
+
 
 def state_of_row(row: Sequence[Any], key: Key) -> UserState | None:
     """Return the state in a row; None if the row was only created to be locked.

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic_core import from_json, to_json
 
 from tipbench.core.errors import StateDamaged
-from tipbench.core.files import PRIVATE, fsync_dir, make_private_folder
+from tipbench.core.files import PRIVATE, atomic_write, fsync_dir, make_private_folder
 from tipbench.core.identity import text_digest
 from tipbench.recommender.store.document import Document
 from tipbench.recommender.store.interface import Key
@@ -48,7 +48,7 @@ def _documents(segment: LeftSegment) -> dict[Key, Document]:
 class Removals:
     """Documents that were removed, with their last revision, so that a journal written before doesn't bring them back.
 
-    Users are named by digests. The list is emptied when there are no journals left.
+    Users are named by digests. The list is emptied when there are no journals left. Whoever changes it holds its lock.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -81,8 +81,14 @@ class Removals:
                 revisions[digest] = max(revision, revisions.get(digest, 0))
         return revisions
 
-    def forget(self) -> None:
-        self._path.unlink(missing_ok=True)
+    def forget(self, until: int | None = None) -> None:
+        """Forget removals up to this revision, or all: there are no journals left from before them."""
+        newer = {} if until is None else {key: revision for key, revision in self.read().items() if revision > until}
+        if newer:
+            content = b"".join(to_json([digest, revision]) + b"\n" for digest, revision in newer.items())
+            atomic_write(self._path, content, mode=PRIVATE, durable=True, sole_writer=True)
+        else:
+            self._path.unlink(missing_ok=True)
 
 
 def is_removed(document: Document, removals: Mapping[str, int]) -> bool:

@@ -93,6 +93,10 @@ class JobFolder:
             text = whole_lines if newline else text
         return "\n".join(printable(line) for line in text.decode("utf-8", "replace").split("\n"))
 
+    def logs(self) -> list[Path]:
+        """Return the files of the log that there are."""
+        return [path for path in (self.log, self.path / OLDER_LOG) if path.exists()]
+
     def remove(self) -> None:
         if self.path.exists():
             shutil.rmtree(self.path)

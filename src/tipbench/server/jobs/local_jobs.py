@@ -18,6 +18,7 @@ from tipbench.server.jobs.job_watch import JobWatch
 from tipbench.server.jobs.progress import Progress
 
 GRACE_S = 30.0
+_ALL = 2**31
 
 
 class JobReader:
@@ -54,6 +55,11 @@ class JobReader:
         """Return the end of the job's output, starting at the beginning of a line and made printable."""
         self.job(job_id)
         return self.folder(job_id).log_end(last_bytes)
+
+    def logs_before(self, ended_ms: int) -> list[Path]:
+        """Return the log files of jobs that ended before this moment."""
+        ended = [job.id for job in self.jobs(_ALL) if job.ended_ms is not None and job.ended_ms < ended_ms]
+        return [path for job_id in ended for path in self.folder(job_id).logs()]
 
     def folder(self, job_id: str) -> JobFolder:
         return JobFolder(self._folders / job_id)
