@@ -15,6 +15,7 @@ from tipbench.server.api import parts as api_parts
 from tipbench.server.api.routers import routers
 from tipbench.server.jobs.catalog import open_runner
 from tipbench.server.mcp.http import McpEndpoint
+from tipbench.server.metrics import gauges_of
 from tipbench.server.mlflow_pages.pages import PAGES_POLICY, MlflowPages
 from tipbench.server.ui import pages as ui_parts
 from tipbench.server.ui.entrance import render_error, render_login, render_notice
@@ -27,6 +28,7 @@ from tipbench.web.authentication import Access, csrf_token
 from tipbench.web.errors import ERROR_RESPONSES, JsonAnswer
 from tipbench.web.hosts import allowed_hosts
 from tipbench.web.login import login_router
+from tipbench.web.metrics import METRICS, Metrics, metrics_router
 from tipbench.web.middleware import install_middleware
 from tipbench.web.paths import LOGIN, LOGOUT, MCP, PathRules
 
@@ -34,6 +36,7 @@ RULES = PathRules(
     # A callback is authenticated by a signature made with its batch's key.
     open=("/health", LOGIN, "/static/*", "/api/judging/callback/*"),
     judges=("/", LOGOUT, "/judging/*", "/api/judging/*", MCP),
+    metrics=(METRICS,),
     forms=("/judging", LOGOUT),
     foreign=("/mlflow/*",),
     static=("/static/*", DOCS_FILES, "/mlflow/static-files/*"),
@@ -58,7 +61,8 @@ def admin_server(
     hosts = [host, *_hosts(settings)]
     runner = open_runner(address, home, settings, clock, new_id)
     recommender = open_recommender_views(settings, clock, new_id)
-    bench = open_bench_views(address, settings, runner, clock, new_id)
+    metrics = Metrics("serve", "mlflow")
+    bench = open_bench_views(address, settings, runner, clock, new_id, metrics)
     mlflow = MlflowPages(address, home / "server", settings, render_notice)
 
     @asynccontextmanager
@@ -100,13 +104,14 @@ def admin_server(
         clock=clock,
     )
     app.include_router(docs_router("tipbench", _OPENAPI))
+    app.include_router(metrics_router(metrics, lambda: gauges_of(bench.gauges)))
     app.include_router(login_router(access, render_login))
     for router in page_routers(parts):
         app.include_router(router)
     app.mount("/static", PanelFiles())
     app.mount("/mlflow", mlflow)
     app.router.routes.append(Route(MCP, McpEndpoint(bench), methods=["POST"]))
-    install_middleware(app, access, RULES, render_error, hosts)
+    install_middleware(app, access, RULES, metrics, render_error, hosts)
     return app
 
 
