@@ -20,16 +20,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import Watched, npm_package, opened_browser
+from tests.integration.debian_packages import PackageUnavailable, find_program
 from tests.integration.deployed import (
     BENCH,
     DEPLOY,
     RECOMMEND,
     Command,
     Compose,
-    NginxUnavailable,
     Proxy,
     answers,
-    find_nginx,
     free_port,
     new_secrets,
     read_compose,
@@ -85,8 +84,8 @@ class Site:
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     try:
-        find_nginx()
-    except NginxUnavailable as error:
+        find_program("nginx", "nginx")
+    except PackageUnavailable as error:
         pytest.skip(str(error))
     return Site(tmp_path)
 
