@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message
 
 from tipbench.web.authentication import Access, Admin, SignedIn, csrf_token, open_access
 from tipbench.web.login import CsrfForm, login_router
+from tipbench.web.metrics import Metrics, metrics_router
 from tipbench.web.middleware import install_middleware
 from tipbench.web.paths import LOGIN, LOGOUT, PathRules
 
@@ -25,12 +26,15 @@ RULES = PathRules(
     open=("/health", LOGIN, "/static/*"),
     judges=("/", LOGOUT, "/judging/*", "/api/judging/*", "/api/admin-only-by-dependency"),
     forms=("/judging/begin", LOGOUT),
+    metrics=("/metrics",),
     foreign=("/mlflow/*",),
     static=("/static/*",),
     policies={"/mlflow/*": LOOSE_POLICY},
     body_limits={"/api/large/*": 2_000_000},
 )
+METRICS_TOKEN = "a-metrics-token-for-tests-only"
 HERE = "bench.example:8080"
+ASKED_AS = "a-request-of-a-test"  # answers to the same request are the same
 BROWSER = {"accept": "text/html,application/xhtml+xml", "host": HERE}
 OWN_PAGE = {"host": HERE, "origin": f"http://{HERE}"}
 
@@ -91,8 +95,9 @@ class Caller:
     ) -> Answer:
         raw, _, query = target.encode().partition(b"?")
         pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
-        if "host" not in {name.lower() for name, _ in pairs}:
-            pairs.append(("host", "127.0.0.1:8080"))
+        given = {name.lower() for name, _ in pairs}
+        defaults = {"host": "127.0.0.1:8080", "x-request-id": ASKED_AS}
+        pairs += [(name, value) for name, value in defaults.items() if name not in given]
         chunks = [body] if isinstance(body, bytes) else list(body)
         scope = {
             "type": "http",
@@ -181,11 +186,13 @@ def login_page(request: Request, after: str, problem: str) -> Response:
 
 def make_site(home: Path, given_admin: str = "") -> Site:
     clock = Clock()
-    access = open_access(home, clock, given_admin)
+    access = open_access(home, clock, given_admin, metrics_token=METRICS_TOKEN)
     app = FastAPI()
     _add_routes(app)
     app.include_router(login_router(access, login_page))
-    install_middleware(app, access, RULES, error_page, hosts=["bench.example"])
+    metrics = Metrics("serve", "postgresql")
+    app.include_router(metrics_router(metrics))
+    install_middleware(app, access, RULES, metrics, error_page, hosts=["bench.example"])
     return Site(app, access, clock, access.tokens.ensure_admin() or given_admin, access.tokens.invite("anna"))
 
 

@@ -14,7 +14,7 @@ from starlette.types import Message
 from tests.web.small_app import Caller, Clock
 from tipbench.web.attempts import LIMIT, AttemptLimiter
 from tipbench.web.authentication import KeyAccess
-from tipbench.web.log import is_successful
+from tipbench.web.metrics import Metrics
 from tipbench.web.middleware import install_middleware
 from tipbench.web.paths import PathRules
 from tipbench.web.service_key import ServiceKey
@@ -30,7 +30,8 @@ class Service(NamedTuple):
 
 
 def protect_service(app: FastAPI, key: ServiceKey, clock: Clock) -> None:
-    install_middleware(app, KeyAccess(key, AttemptLimiter(clock)), PathRules(open=("/health",)), quiet=is_successful)
+    rules, metrics = PathRules(open=("/health",)), Metrics("recommend", "files")
+    install_middleware(app, KeyAccess(key, AttemptLimiter(clock)), rules, metrics)
 
 
 @pytest.fixture

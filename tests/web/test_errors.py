@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
-from tests.web.small_app import BROWSER, Caller, Site
+from tests.web.small_app import ASKED_AS, BROWSER, Caller, Site
 from tipbench.core.errors import (
     Conflict,
     EngineBusy,
@@ -112,7 +112,7 @@ def test_what_nobody_foresaw_stands_in_the_log_alone(
     answer = _raising(error, site)("GET", target, site.bearer())
     assert answer.status == 500
     told = re.fullmatch(
-        r"something went wrong here; the server's log has it under ([0-9a-f]{8})", answer.error["message"]
+        r"something went wrong here; the server's log has it under (a-request-of-a-test)", answer.error["message"]
     )
     assert told
     logged = caplog.records[-1] if caplog.records[-1].levelno == logging.ERROR else caplog.records[-2]
@@ -200,7 +200,7 @@ def test_why_states_can_t_be_had_is_for_the_log(site: Site, caplog: pytest.LogCa
     assert (answer.status, answer.error["code"]) == (503, "service_unavailable")
     assert answer.error["message"].startswith("states can't be read or written right now; try again later")
     assert "inner.example" not in answer.text
-    assert [record.getMessage() for record in caplog.records] == [f"GET /api/fails: {error}"]
+    assert [record.getMessage() for record in caplog.records] == [f"{ASKED_AS}: GET /api/fails: {error}"]
 
 
 def test_methods_that_are_not_there_are_named(site: Site) -> None:

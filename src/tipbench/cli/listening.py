@@ -69,12 +69,13 @@ def uvicorn_options(behind_proxy: bool) -> dict[str, Any]:
     from tipbench.web.log import log_config
     from tipbench.web.server import guard_options
 
+    settings = Settings()
     return {
         **guard_options(),
-        "log_config": log_config(),
+        "log_config": log_config(settings.log_format),
         "access_log": False,
         "server_header": False,
         "timeout_graceful_shutdown": GRACE_S,
         "proxy_headers": behind_proxy,
-        "forwarded_allow_ips": trusted_proxies(Settings()) if behind_proxy else [],
+        "forwarded_allow_ips": trusted_proxies(settings) if behind_proxy else [],
     }

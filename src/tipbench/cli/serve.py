@@ -49,14 +49,15 @@ def command(host: str, port: int, behind_proxy: bool, new_token: bool, **given: 
 
         from tipbench.bench.judge.judges.catalog import person
         from tipbench.server.app import admin_server
-        from tipbench.web.authentication import open_access
+        from tipbench.web.authentication import metrics_token, open_access
         from tipbench.web.server import Server
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the server needs more packages: pip install 'tipbench[server]' ({error})") from error
     server_options = uvicorn_options(behind_proxy)
     address = store_address(gather(given).mlflow_url, settings, note)
     with open_listener(host, port) as listener:
-        access = open_access(settings.home, time.time, settings.get("TIPBENCH_ADMIN_TOKEN"), person)
+        admin_token = settings.get("TIPBENCH_ADMIN_TOKEN")
+        access = open_access(settings.home, time.time, admin_token, person, metrics_token(settings))
         if not is_loopback(host) and not new_token and not access.tokens.has_admin():
             raise InvalidInput(
                 "there is no admin token yet, so only this machine may be served; set TIPBENCH_ADMIN_TOKEN, or start "

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from tipbench.core.config_files import ConfigFile
@@ -81,6 +81,13 @@ TABLE: tuple[Setting, ...] = (
         "Key of the recommender service, at least 20 characters. Default: generated at the first start.",
         secret=True,
     ),
+    Setting(
+        "TIPBENCH_METRICS_TOKEN",
+        "",
+        "Token that may read /metrics of both servers and nothing else, at least 20 characters. Default: none.",
+        secret=True,
+    ),
+    Setting("TIPBENCH_LOG_FORMAT", "text", "How both servers write their logs: text; or json, an object on each line."),
     Setting("TIPBENCH_STATE", "files", "Where the recommender keeps its users' states: files, or postgresql."),
     Setting(
         "TIPBENCH_POSTGRESQL_URL",
@@ -120,7 +127,12 @@ TABLE: tuple[Setting, ...] = (
 )
 _UNBLINDING = ("TIPBENCH_HOME", "MLFLOW_TRACKING_URI")  # they lead to the key that tells which slot is what
 # Credentials of the servers and their database, which a run does not need.
-_SERVER_CREDENTIALS = ("TIPBENCH_ADMIN_TOKEN", "TIPBENCH_SERVING_KEY", "TIPBENCH_POSTGRESQL_URL")
+_SERVER_CREDENTIALS = (
+    "TIPBENCH_ADMIN_TOKEN",
+    "TIPBENCH_SERVING_KEY",
+    "TIPBENCH_METRICS_TOKEN",
+    "TIPBENCH_POSTGRESQL_URL",
+)
 _FOR_PROGRAMS = frozenset(  # variables that any program may need; those of proxies also occur in lower case
     (
         *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ"),
@@ -235,6 +247,17 @@ class Settings:
     @property
     def reward_window_s(self) -> float:
         return self._seconds("TIPBENCH_REWARD_WINDOW", limit=_YEAR_S)
+
+    @property
+    def log_format(self) -> Literal["text", "json"]:
+        given = self.get("TIPBENCH_LOG_FORMAT")
+        if given == "text":
+            return "text"
+        if given == "json":
+            return "json"
+        from tipbench.core.errors import InvalidInput
+
+        raise InvalidInput(f"TIPBENCH_LOG_FORMAT must be text or json; it is {given!r}")
 
     def judge_environment(self) -> dict[str, str]:
         """Return the environment for a judge's program: what any program needs, and what TIPBENCH_JUDGE_ENV names."""

@@ -7,22 +7,22 @@ outcome = recommender.reward("egreedy", reward)
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tipbench.core.errors import Conflict, NotFound, StateDamaged, StateError
 from tipbench.recommender.features.interface import Floats
 from tipbench.recommender.log.decisions import DecisionLog
+from tipbench.recommender.observer import Observer, Status
 from tipbench.recommender.policies.catalog import identity_of, name_of, policy_of, prior_of, takes_prior
 from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.policies.interface import Choice, Policy
 from tipbench.recommender.records import Request, Reward
 from tipbench.recommender.shadows.runner import Served, Shadows
-from tipbench.recommender.store.interface import Event, Key, Store, Transaction, UserState, policy_state
+from tipbench.recommender.store.interface import Event, Key, Store, UserState, policy_state
 
 REWARD_WINDOW_S = 7 * 86_400.0
-Status = Literal["applied", "duplicate", "late"]
 
 
 class Ranked(NamedTuple):
@@ -84,6 +84,7 @@ class Recommender:
         shadows: Shadows | None = None,
         reward_window_s: float = REWARD_WINDOW_S,
         identity: Callable[[str], str] = str,
+        observer: Observer | None = None,
     ) -> None:
         """`live` is a policy's identity, or a callable (such as `LivePolicy.current`) that is called for every request.
 
@@ -98,6 +99,7 @@ class Recommender:
         self._shadows = shadows or Shadows()
         self._window_ms = round(reward_window_s * 1000)
         self._identity = identity
+        self._observer = observer or Observer()
         self._with_priors: dict[str, Policy[Any]] = {}
 
     @property
@@ -112,7 +114,8 @@ class Recommender:
         policy = self._policy(policy_name)
         shadowed = self._shadows.any_on and identity_of(policy) == self._live_if_known()
         digest = _digest(request)
-        with self._store.transaction(Key(request.user_id, policy.name), request.event_id) as transaction:
+        opened = self._store.transaction(Key(request.user_id, policy.name), request.event_id)
+        with self._observer.transaction("score", opened) as transaction:
             event = transaction.event(request.event_id)
             if event and event.request != digest:
                 raise Conflict(
@@ -128,6 +131,7 @@ class Recommender:
             policy.show(state, request.candidates[choice.position].category, at_ms)
             transaction.put(_event(request, digest, choice, state.n, at_ms))
             transaction.put_state(replace(user_state, state=state.as_data()))
+        self._observer.decided(policy.name)
         if shadowed:
             self._shadows.offer(Served(request, policy.name, choice, at_ms))
         return _answer(policy, request, choice, state.n)
@@ -138,7 +142,8 @@ class Recommender:
         Raises NotFound for an unknown policy or event, Conflict if the event already has another reward.
         """
         policy = self._known(name_of(policy_name))
-        with self._store.transaction(Key(reward.user_id, policy.name), reward.event_id) as transaction:
+        opened = self._store.transaction(Key(reward.user_id, policy.name), reward.event_id)
+        with self._observer.transaction("reward", opened) as transaction:
             event = transaction.event(reward.event_id)
             if event is None:
                 raise NotFound(
@@ -147,19 +152,25 @@ class Recommender:
                 )
             user_state = transaction.user_state or _initial_state(policy)
             state = policy_state(policy, user_state)
+            status: Status
             if event.reward is not None:
-                return Outcome(self._repeated_reward(transaction, user_state, event, reward), state.n)
-            if event.late or event.features is None or self._now_ms - event.scored_ms > self._window_ms:
+                _check_same_reward(event, reward)
+                status = "duplicate"
+                transaction.put_state(replace(user_state, duplicates=user_state.duplicates + 1))
+            elif event.late or event.features is None or self._now_ms - event.scored_ms > self._window_ms:
+                status = "late"
                 self._decisions.log_reward(policy.name, reward, learned=False)
                 transaction.put(replace(event, reward=reward.reward, late=True, features=None))
                 transaction.put_state(replace(user_state, late=user_state.late + 1))
-                return Outcome("late", state.n)
-            seen = _stored_features(policy, event.features)
-            self._decisions.log_reward(policy.name, reward, learned=True)
-            policy.learn(state, seen, reward.reward, event.scored_ms)
-            transaction.put(replace(event, reward=reward.reward, features=None))
-            transaction.put_state(replace(user_state, state=state.as_data(), updated_ms=self._now_ms))
-        return Outcome("applied", state.n)
+            else:
+                status = "applied"
+                seen = _stored_features(policy, event.features)
+                self._decisions.log_reward(policy.name, reward, learned=True)
+                policy.learn(state, seen, reward.reward, event.scored_ms)
+                transaction.put(replace(event, reward=reward.reward, features=None))
+                transaction.put_state(replace(user_state, state=state.as_data(), updated_ms=self._now_ms))
+        self._observer.rewarded(policy.name, status, None, reward.reward)
+        return Outcome("late" if event.late else status, state.n)
 
     def reward_served(self, reward: Reward) -> tuple[str, Outcome]:
         """Reward an event under the policy that served it, as another may be live by now; also return its name."""
@@ -232,15 +243,6 @@ class Recommender:
             raise NotFound(f"there is no policy {name!r}; there are {', '.join(self._policies)}")
         return self._policies[name]
 
-    def _repeated_reward(self, transaction: Transaction, user_state: UserState, event: Event, reward: Reward) -> Status:
-        if event.reward != reward.reward:
-            raise Conflict(
-                f"the event {event.id!r} already has the reward {event.reward}, not {reward.reward}; the first one "
-                "counts"
-            )
-        transaction.put_state(replace(user_state, duplicates=user_state.duplicates + 1))
-        return "late" if event.late else "duplicate"
-
     @property
     def _now_ms(self) -> int:
         return round(self._clock() * 1000)
@@ -281,6 +283,13 @@ def _stored_features(policy: Policy[Any], features: tuple[float, ...]) -> Floats
     if len(seen) != policy.features.dimensions or not np.isfinite(seen).all():
         raise StateDamaged(f"an event's features can't come from {policy.name}; reset the user")
     return seen
+
+
+def _check_same_reward(event: Event, reward: Reward) -> None:
+    if event.reward != reward.reward:
+        raise Conflict(
+            f"the event {event.id!r} already has the reward {event.reward}, not {reward.reward}; the first one counts"
+        )
 
 
 def _answer(policy: Policy[Any], request: Request, choice: Choice, n: int, repeated: bool = False) -> Answer:

@@ -27,6 +27,7 @@ from tipbench.web.authentication import Access, csrf_token
 from tipbench.web.errors import ERROR_RESPONSES, JsonAnswer
 from tipbench.web.hosts import allowed_hosts
 from tipbench.web.login import login_router
+from tipbench.web.metrics import METRICS, Metrics, metrics_router
 from tipbench.web.middleware import install_middleware
 from tipbench.web.paths import LOGIN, LOGOUT, MCP, PathRules
 
@@ -34,6 +35,7 @@ RULES = PathRules(
     # A callback is authenticated by a signature made with its batch's key.
     open=("/health", LOGIN, "/static/*", "/api/judging/callback/*"),
     judges=("/", LOGOUT, "/judging/*", "/api/judging/*", MCP),
+    metrics=(METRICS,),
     forms=("/judging", LOGOUT),
     foreign=("/mlflow/*",),
     static=("/static/*", DOCS_FILES, "/mlflow/static-files/*"),
@@ -59,6 +61,7 @@ def admin_server(
     runner = open_runner(address, home, settings, clock, new_id)
     recommender = open_recommender_views(settings, clock, new_id)
     bench = open_bench_views(address, settings, runner, clock, new_id)
+    metrics = Metrics("serve", "mlflow")
     mlflow = MlflowPages(address, home / "server", settings, render_notice)
 
     @asynccontextmanager
@@ -100,13 +103,14 @@ def admin_server(
         clock=clock,
     )
     app.include_router(docs_router("tipbench", _OPENAPI))
+    app.include_router(metrics_router(metrics))
     app.include_router(login_router(access, render_login))
     for router in page_routers(parts):
         app.include_router(router)
     app.mount("/static", PanelFiles())
     app.mount("/mlflow", mlflow)
     app.router.routes.append(Route(MCP, McpEndpoint(bench), methods=["POST"]))
-    install_middleware(app, access, RULES, render_error, hosts)
+    install_middleware(app, access, RULES, metrics, render_error, hosts)
     return app
 
 

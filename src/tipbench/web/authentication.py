@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 
 from tipbench.core.errors import InvalidInput
 from tipbench.core.names import check_judge_name
+from tipbench.core.settings import Settings
 from tipbench.web.attempts import AttemptLimiter, TooManyAttempts
 from tipbench.web.errors import Errors
 from tipbench.web.headers import SAFE_METHODS, is_same_origin
@@ -27,7 +28,15 @@ from tipbench.web.hosts import Guard
 from tipbench.web.paths import LOGIN, PROGRAMS, PathRules, is_unambiguous, local_path, matches_any
 from tipbench.web.service_key import ServiceKey
 from tipbench.web.sessions import Sessions, cookie_name
-from tipbench.web.tokens import Grant, NameCheck, Tokens, Visitor, server_secret
+from tipbench.web.tokens import (
+    Grant,
+    NameCheck,
+    Tokens,
+    Visitor,
+    check_configured_token,
+    server_secret,
+    token_digest,
+)
 
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
 TOO_MANY_ATTEMPTS = "too many failed attempts from this address; try again in {} s"
@@ -53,6 +62,11 @@ class Credentials(Protocol):
         """The sessions of browsers; None for a service without any."""
         ...
 
+    @property
+    def metrics_token(self) -> str:
+        """The configured token for metrics; empty if there is none."""
+        ...
+
     def grant_of(self, token: str, address: str) -> Grant | None:
         """Return what the token grants; None if it is invalid. Raises TooManyAttempts, counted by address."""
         ...
@@ -65,6 +79,7 @@ class Access:
     tokens: Tokens
     sessions: Sessions
     attempts: AttemptLimiter
+    metrics_token: str = ""
     name: str = "token"
 
     def grant_of(self, token: str, address: str) -> Grant | None:
@@ -72,11 +87,15 @@ class Access:
 
 
 def open_access(
-    home: Path, clock: Callable[[], float], admin_token: str = "", check_name: NameCheck = check_judge_name
+    home: Path,
+    clock: Callable[[], float],
+    admin_token: str = "",
+    check_name: NameCheck = check_judge_name,
+    metrics_token: str = "",
 ) -> Access:
     """Open the tokens and sessions in the home's server folder, creating missing files."""
     tokens = Tokens(home, clock, admin_token, check_name)
-    return Access(tokens, Sessions(server_secret(home), tokens, clock), AttemptLimiter(clock))
+    return Access(tokens, Sessions(server_secret(home), tokens, clock), AttemptLimiter(clock), metrics_token)
 
 
 @dataclass(frozen=True)
@@ -85,6 +104,7 @@ class KeyAccess:
 
     key: ServiceKey
     attempts: AttemptLimiter
+    metrics_token: str = ""
     name: str = "key"
     sessions: None = None
 
@@ -93,6 +113,15 @@ class KeyAccess:
 
 
 _FULL_GRANT = Grant("", Visitor("admin", ""))
+
+
+def metrics_token(settings: Settings) -> str:
+    """Return the configured token for metrics, or an empty text; raise InvalidInput if it is too short."""
+    name = "TIPBENCH_METRICS_TOKEN"
+    token = settings.get(name)
+    if token:
+        check_configured_token(name, token)
+    return token
 
 
 def client_address(request: Request) -> str:
@@ -119,6 +148,8 @@ class Authentication(Guard):
             if request.method in SAFE_METHODS:  # there is no CSRF check here, so a cookie must not authorize changes
                 self._read_cookie(request)
             return None
+        if self._has_metrics_token(request, path):
+            return None
         if "authorization" in request.headers:
             refusal = self._refuse_bearer(request)
             if refusal:
@@ -140,6 +171,16 @@ class Authentication(Guard):
             request.state.session = session
             request.state.visitor = session.visitor
             request.state.csrf = sessions.csrf_token(session)
+
+    def _has_metrics_token(self, request: Request, path: str) -> bool:
+        """Return whether this asks for metrics with their token, which is no visitor's and means nothing elsewhere."""
+        token = self._credentials.metrics_token
+        if not token or not self._rules.is_for_metrics(request.method, path):
+            return False
+        given = request.headers.getlist("authorization")
+        scheme, _, rest = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        fits = hmac.compare_digest(token_digest(b"", rest.strip()), token_digest(b"", token))
+        return fits and scheme.lower() == "bearer"
 
     def _refuse_bearer(self, request: Request) -> Response | None:
         """Refuse an invalid Authorization header, whatever other credentials come with it."""

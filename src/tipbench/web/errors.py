@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -38,6 +37,8 @@ from tipbench.core.errors import (
     is_about_input,
 )
 from tipbench.core.untrusted import json_text, printable
+from tipbench.web.log import current_request_id
+from tipbench.web.metrics import Metrics
 from tipbench.web.paths import PROGRAMS, matches_any
 from tipbench.web.tokens import Visitor
 from tipbench.web.validation import problems_in
@@ -62,6 +63,13 @@ _STATUSES: Sequence[tuple[type[TipbenchError], int]] = (
     (DatabaseBusy, 503),
     (StateRefused, 409),
     (StoredDataDamaged, 500),
+)
+# The stores whose errors these are; empty for the server's own.
+_STORES: Sequence[tuple[type[TipbenchError], str]] = (
+    (StoreUnreachable, ""),
+    (TrackingUnreachable, "mlflow"),
+    (TrackingRefused, "mlflow"),
+    (DatabaseBusy, "sqlite"),
 )
 _CODES = {413: "too_large", 422: "invalid_input", 429: "too_many_attempts", 500: "internal_error"}
 _HIDDEN_DETAILS = "this is not available right now; try again later, or ask whoever runs the bench"
@@ -109,8 +117,9 @@ ERROR_RESPONSES = error_responses(
 class Errors:
     """Turns errors into responses: JSON for programs, a page for people."""
 
-    def __init__(self, page: ErrorPage | None = None) -> None:
+    def __init__(self, page: ErrorPage | None = None, metrics: Metrics | None = None) -> None:
         self._page = page
+        self._metrics = metrics
 
     def answer(
         self,
@@ -136,12 +145,16 @@ class Errors:
 
     def unexpected_error(self, request: Request, error: Exception) -> Response:
         """Log an unexpected error; the response only says under which number the log has it."""
+        if self._metrics:
+            self._metrics.count_unhandled_error()
         number = _log_error(request, "went wrong", error)
         return self.answer(request, 500, f"something went wrong here; the server's log has it under {number}")
 
     async def storage_error(self, request: Request, error: Exception) -> Response:
         """Report a full or missing disk as such (503). The paths are only in the log."""
         assert isinstance(error, OSError)
+        if self._metrics:
+            self._metrics.count_store_error("files")
         number = _log_error(request, "could not read or write", error)
         why = error.strerror or type(error).__name__
         message = (
@@ -151,17 +164,20 @@ class Errors:
 
     async def tipbench_error(self, request: Request, error: Exception) -> Response:
         status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
+        store = next((store for kind, store in _STORES if isinstance(error, kind)), None)
+        if self._metrics and store is not None:
+            self._metrics.count_store_error(store)
         if isinstance(error, StateDamaged):
             number = _log_error(request, "found damaged data", error)
             message = f"the recommender's data for this request is damaged; the server's log says more under {number}"
             return self.answer(request, 500, message)
         if isinstance(error, StoreUnreachable):  # clients must not learn which database it is, or what it said
-            _log.warning("%s %s: %s", request.method, printable(request.scope["path"], 200), printable(str(error)))
+            _log_warning(request, error)
             return self.answer(request, 503, _STORE_UNREACHABLE)
         if status is None:
             return self.unexpected_error(request, error)
         if _must_hide_details(request, error):
-            _log.warning("%s: %s", printable(request.scope["path"], 200), printable(str(error)))
+            _log_warning(request, error)
             return self.answer(request, status, _HIDDEN_DETAILS)
         headers = {}
         if isinstance(error, EngineBusy) and error.retry_after_s is not None:
@@ -227,9 +243,9 @@ class UnhandledErrors:
             await response(scope, receive, send)
 
 
-def install_errors(app: FastAPI, page: ErrorPage | None = None) -> Errors:
+def install_errors(app: FastAPI, page: ErrorPage | None = None, metrics: Metrics | None = None) -> Errors:
     """Install this app's error handlers. Unhandled exceptions need the middleware `UnhandledErrors` as well."""
-    errors = Errors(page)
+    errors = Errors(page, metrics)
     app.add_exception_handler(TipbenchError, errors.tipbench_error)
     app.add_exception_handler(RequestValidationError, errors.validation_error)
     app.add_exception_handler(HTTPException, errors.http_error)
@@ -255,10 +271,15 @@ def _must_hide_details(request: Request, error: Exception) -> bool:
 
 
 def _log_error(request: Request, what: str, error: Exception) -> str:
-    """Log an error with its traceback; return the number by which an operator finds it in the log."""
-    number = secrets.token_hex(4)
+    """Log an error with its traceback; return the request's id, by which an operator finds it in the log."""
+    number = current_request_id()
     _log.error("%s: %s %s %s", number, request.method, printable(request.scope["path"], 200), what, exc_info=error)
     return number
+
+
+def _log_warning(request: Request, error: Exception) -> None:
+    path = printable(request.scope["path"], 200)
+    _log.warning("%s: %s %s: %s", current_request_id(), request.method, path, printable(str(error)))
 
 
 def _phrase(status: int) -> str:

@@ -1,16 +1,31 @@
-"""Server logging: one line per request, without its query, headers or body."""
+"""Server logging, as text or JSON: one line per request, without its query, headers or body. Requests have ids."""
 
 import logging
+import re
+import secrets
 import time
 from collections.abc import Callable
-from typing import Any
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tipbench.core.untrusted import printable
+from tipbench.core.untrusted import json_text, printable
+from tipbench.web.metrics import UNMATCHED, Metrics
 
+REQUEST_ID = "X-Request-ID"
+_HEADER = REQUEST_ID.lower().encode()
+_WELL_FORMED_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _REPEAT_INTERVAL_S = 60.0
+_FIELDS = "fields"  # attribute of a record: what it says, by name
+_request_id: ContextVar[str] = ContextVar("request_id", default="")
 _log = logging.getLogger("tipbench.access")
+
+
+def current_request_id() -> str:
+    """Return the id of the request that is being answered; empty elsewhere."""
+    return _request_id.get()
 
 
 def is_successful_read(method: str, status: str) -> bool:
@@ -27,6 +42,25 @@ class PrintableFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes a record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        entry: dict[str, Any] = {
+            "time": at.replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if request_id := current_request_id():
+            entry["request_id"] = request_id
+        entry.update(getattr(record, _FIELDS, {}))
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json_text(entry, indent=None)
 
 
 class RateLimitedLogFilter(logging.Filter):
@@ -47,23 +81,31 @@ class RateLimitedLogFilter(logging.Filter):
 
 
 class AccessLog:
-    """Middleware that logs method, path, status and milliseconds. uvicorn's own access log would include the query."""
+    """Middleware that gives each request its id, and counts and logs it: method, path, status and milliseconds.
 
-    def __init__(self, app: ASGIApp, quiet: Callable[[str, str], bool] = is_successful_read) -> None:
+    uvicorn's own access log would include the query.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, quiet: Callable[[str, str], bool] = is_successful_read) -> None:
         """Requests for which `quiet(method, status)` is true are logged at DEBUG instead of INFO."""
         self._app = app
+        self._metrics = metrics
         self._quiet = quiet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        request_id = _given_id(scope) or secrets.token_hex(8)
+        _request_id.set(request_id)  # until the end of this task, which is for this request alone
         status, start = "-", time.perf_counter()
+        answered_s: float | None = None
 
         async def tracked_send(message: Message) -> None:
-            nonlocal status
+            nonlocal status, answered_s
             if message["type"] == "http.response.start":
-                status = str(message["status"])
+                status, answered_s = str(message["status"]), time.perf_counter() - start
+                message["headers"] = [*message["headers"], (_HEADER, request_id.encode())]
             await send(message)
 
         failed = True
@@ -71,18 +113,48 @@ class AccessLog:
             await self._app(scope, receive, tracked_send)
             failed = False
         finally:
+            elapsed_s = time.perf_counter() - start
+            wait_s = elapsed_s if answered_s is None else answered_s
+            self._metrics.count_request(scope["method"], _route(scope), status, wait_s)
             level = logging.DEBUG if not failed and self._quiet(scope["method"], status) else logging.INFO
             if _log.isEnabledFor(level):
-                elapsed_ms = (time.perf_counter() - start) * 1000
-                _log.log(level, "%s %s %s %.0f ms", scope["method"], printable(scope["path"], 200), status, elapsed_ms)
+                _log_request(level, scope, status, elapsed_s * 1000)
 
 
-def log_config() -> dict[str, Any]:
+def _given_id(scope: Scope) -> str:
+    """Return the id that the client or a proxy gave, if it is well-formed; else an empty text."""
+    given = [value for name, value in scope["headers"] if name == _HEADER]
+    return given[0].decode() if len(given) == 1 and _WELL_FORMED_ID.fullmatch(given[0]) else ""
+
+
+def _route(scope: Scope) -> str:
+    """Return the template of the route that the router has found, which never has a value from the request."""
+    path: str | None = getattr(scope.get("route"), "path", None)
+    if path:
+        return path
+    if scope.get("root_path"):  # of what is mounted there
+        return f"{scope['root_path']}/*"
+    return scope["path"] if "endpoint" in scope and not scope.get("path_params") else UNMATCHED
+
+
+def _log_request(level: int, scope: Scope, status: str, elapsed_ms: float) -> None:
+    method, path = scope["method"], printable(scope["path"], 200)
+    fields = {
+        "method": method,
+        "path": path,
+        "status": int(status) if status.isdecimal() else None,
+        "duration_ms": round(elapsed_ms, 3),
+    }
+    _log.log(level, "%s %s %s %.0f ms", method, path, status, elapsed_ms, extra={_FIELDS: fields})
+
+
+def log_config(log_format: Literal["text", "json"] = "text") -> dict[str, Any]:
     """Return the logging configuration for uvicorn's `log_config`."""
+    text = {"()": PrintableFormatter, "fmt": "%(asctime)s %(levelname)s %(message)s"}
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"line": {"()": PrintableFormatter, "fmt": "%(asctime)s %(levelname)s %(message)s"}},
+        "formatters": {"line": {"()": JsonFormatter} if log_format == "json" else text},
         "filters": {"rate_limit": {"()": RateLimitedLogFilter}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}},
         "root": {"handlers": ["stderr"], "level": "WARNING"},

@@ -22,6 +22,7 @@ class PathRules:
 
     open: Sequence[str] = ()  # no authentication: health, the login page's static files, what authenticates by itself
     judges: Sequence[str] = ()  # for judges as well as admins
+    metrics: Sequence[str] = ()  # what the metrics token may GET; it opens nothing else
     forms: Sequence[str] = ()  # plain HTML forms; their handlers check the field `csrf` with the dependency `csrf_form`
     foreign: Sequence[str] = ()  # third-party pages, which can't send our CSRF token; only their origin is checked
     static: Sequence[str] = ()  # files that a browser may cache
@@ -33,6 +34,9 @@ class PathRules:
 
     def is_for_judges(self, path: str) -> bool:
         return matches_any(path, self.judges)
+
+    def is_for_metrics(self, method: str, path: str) -> bool:
+        return method == "GET" and matches_any(path, self.metrics)
 
     def is_form(self, path: str) -> bool:
         return matches_any(path, self.forms)

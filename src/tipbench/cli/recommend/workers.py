@@ -17,11 +17,15 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
+from typing import TYPE_CHECKING
 
 from tipbench.cli.interrupts import handle_interrupts
 from tipbench.cli.listening import GRACE_S, uvicorn_options
 from tipbench.core.errors import TipbenchError
 from tipbench.core.settings import Settings
+
+if TYPE_CHECKING:
+    from tipbench.web.counters import SharedCounters
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STOP_TIMEOUT_S = GRACE_S + 5
@@ -32,12 +36,15 @@ _log = logging.getLogger(__name__)
 def serve_with_workers(count: int, listener: socket.socket, shadows: Sequence[str], behind_proxy: bool) -> None:
     """Serve until Ctrl-C or SIGTERM, which stop all workers once requests in flight are answered."""
     logging.config.dictConfig(uvicorn_options(behind_proxy)["log_config"])
+    from tipbench.web.counters import SharedCounters
+
+    counters = SharedCounters(count)
     workers: list[SpawnProcess] = []
 
     def start(index: int) -> None:
         with _signals_blocked():  # a worker that is started must be in the list, to be stopped
             worker = multiprocessing.get_context("spawn").Process(
-                target=worker_main, args=(listener, shadows, behind_proxy)
+                target=worker_main, args=(listener, shadows, behind_proxy, counters.of_process(index))
             )
             worker.start()
             workers[index : index + 1] = [worker]
@@ -60,7 +67,9 @@ def serve_with_workers(count: int, listener: socket.socket, shadows: Sequence[st
         _stop(workers)
 
 
-def worker_main(listener: socket.socket, shadows: Sequence[str], behind_proxy: bool) -> None:
+def worker_main(
+    listener: socket.socket, shadows: Sequence[str], behind_proxy: bool, counters: "SharedCounters"
+) -> None:
     """Run one worker. The parent has checked that the service can start, so a failure here may be temporary."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent, which stops us
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
@@ -73,7 +82,7 @@ def worker_main(listener: socket.socket, shadows: Sequence[str], behind_proxy: b
     options = uvicorn_options(behind_proxy)
     logging.config.dictConfig(options["log_config"])
     try:
-        app = serving_server(Settings(), shadows)
+        app = serving_server(Settings(), shadows, counters=counters)
     except (TipbenchError, OSError) as error:
         _log.error("a worker can't start: %s", error)
         sys.exit(1)

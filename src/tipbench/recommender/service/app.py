@@ -21,19 +21,21 @@ from tipbench.recommender.recommender import Recommender
 from tipbench.recommender.service import health, reward, score, shadows, users
 from tipbench.recommender.service.answers import Parts
 from tipbench.recommender.service.direct import DirectEndpoint, DirectRoutes, direct_endpoints
+from tipbench.recommender.service.metrics import FAMILIES, CountingObserver
 from tipbench.recommender.service.workers import Workers
 from tipbench.recommender.shadows.runner import check_names, open_shadows
 from tipbench.recommender.store.moving import check_not_left_behind, open_store
 from tipbench.web.api_docs import DOCS, DOCS_FILES, docs_router
 from tipbench.web.attempts import AttemptLimiter
-from tipbench.web.authentication import KeyAccess
+from tipbench.web.authentication import KeyAccess, metrics_token
+from tipbench.web.counters import SharedCounters
 from tipbench.web.errors import JsonAnswer, error_responses
-from tipbench.web.log import is_successful
+from tipbench.web.metrics import METRICS, Metrics, metrics_router
 from tipbench.web.middleware import install_middleware
 from tipbench.web.paths import PathRules
 from tipbench.web.service_key import ServiceKey
 
-RULES = PathRules(open=("/health", f"{DOCS}/*"), static=(DOCS_FILES,))
+RULES = PathRules(open=("/health", f"{DOCS}/*"), metrics=(METRICS,), static=(DOCS_FILES,))
 _KEY = "TIPBENCH_SERVING_KEY"
 # Only for the OpenAPI document; the middleware authenticates.
 _BEARER = HTTPBearer(auto_error=False, description="The service's key.")
@@ -75,6 +77,7 @@ class ServiceCheck(NamedTuple):
 def check_service(settings: Settings, shadows: Sequence[str]) -> ServiceCheck:
     """Check that a service can be started with these settings and shadows; raise what is wrong."""
     _ = settings.reward_window_s  # raises if it is not a duration
+    metrics_token(settings)  # raises if it is too short
     on = wanted_shadows(settings, shadows)
     check_names(on)
     with closing(open_store(settings)) as store:
@@ -87,15 +90,27 @@ def check_service(settings: Settings, shadows: Sequence[str]) -> ServiceCheck:
     )
 
 
-def serving_server(settings: Settings, shadows: Sequence[str] = (), clock: Callable[[], float] = time.time) -> FastAPI:
-    """Build the service over the store that the settings name. The service key must exist by now."""
+def serving_server(
+    settings: Settings,
+    shadows: Sequence[str] = (),
+    clock: Callable[[], float] = time.time,
+    counters: SharedCounters | None = None,
+) -> FastAPI:
+    """Build the service over the store that the settings name. The service key must exist by now.
+
+    `counters` are those of all worker processes, if there are several.
+    """
     folder = folder_of(settings)
     store = open_store(settings)
-    shadow_policies = open_shadows(wanted_shadows(settings, shadows), store, folder / "signals", clock)
+    metrics = Metrics("recommend", store.name, FAMILIES, counters)
+    observer = CountingObserver(metrics)
+    wanted = wanted_shadows(settings, shadows)
+    shadow_policies = open_shadows(wanted, store, folder / "signals", clock, observer=observer)
     decisions = DecisionLog(folder / "decisions", clock)
     live = LivePolicy(store.promotions)
     recommender = Recommender(
-        SERVED, live.current, store, decisions, clock, shadow_policies, settings.reward_window_s, live.identity
+        *(SERVED, live.current, store, decisions, clock, shadow_policies, settings.reward_window_s, live.identity),
+        observer=observer,
     )
     workers = Workers(store.unsynced, store.threads)
 
@@ -118,10 +133,9 @@ def serving_server(settings: Settings, shadows: Sequence[str] = (), clock: Calla
     )
     endpoints = _add_routes(app, Parts(recommender, SERVED, shadow_policies), _ERRORS)
     app.add_middleware(DirectRoutes, fastapi=app, endpoints=endpoints, workers=workers)
-    # Programs send many requests a second, so successful ones are not logged.
-    errors = install_middleware(
-        app, KeyAccess(service_key(settings), AttemptLimiter(clock)), RULES, quiet=is_successful
-    )
+    app.include_router(metrics_router(metrics))
+    access = KeyAccess(service_key(settings), AttemptLimiter(clock), metrics_token(settings))
+    errors = install_middleware(app, access, RULES, metrics)
     app.add_exception_handler(OSError, errors.storage_error)
     return app
 

@@ -6,6 +6,7 @@ error responses come from one place, and so does everything that changes no stat
 
 import re
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from functools import partial
 from typing import Any, NamedTuple, get_type_hints
 
@@ -22,6 +23,7 @@ _JSON = re.compile(rb"application/json(; ?charset=utf-8)?", re.IGNORECASE)
 
 
 class DirectEndpoint(NamedTuple):
+    route: APIRoute
     model: type[BaseModel]
     function: Callable[[Any], Response]
 
@@ -32,7 +34,7 @@ def direct_endpoints(router: APIRouter) -> dict[str, DirectEndpoint]:
     for route in router.routes:
         assert isinstance(route, APIRoute)
         (model,) = (kind for name, kind in get_type_hints(route.endpoint).items() if name != "return")
-        endpoints[route.path] = DirectEndpoint(model, route.endpoint)
+        endpoints[route.path] = DirectEndpoint(route, model, route.endpoint)
     return endpoints
 
 
@@ -63,7 +65,9 @@ class DirectRoutes:
         except ValueError:
             await self._app(scope, _replayed(messages, receive), send)
             return
-        response = await self._respond(scope, partial(endpoint.function, data))
+        scope["route"] = endpoint.route  # as the router does
+        # In this request's context, which tells the log its id.
+        response = await self._respond(scope, partial(copy_context().run, endpoint.function, data))
         await response(scope, receive, send)
 
     async def _respond(self, scope: Scope, call: Callable[[], Response]) -> Response:

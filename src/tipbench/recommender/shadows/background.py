@@ -81,12 +81,14 @@ class BackgroundExecutor(Generic[T, R]):
         on_error: Callable[[Exception], None],
         timeout_s: float = TIMEOUT_S,
         most_waiting: int = MOST_WAITING,
+        on_drop: Callable[[], None] = lambda: None,
     ) -> None:
         self._work = work
         self._publish = publish
         self._on_error = on_error
         self._timeout_s = timeout_s
         self._most_waiting = most_waiting
+        self._on_drop = on_drop
         self._condition = threading.Condition()
         self._waiting: deque[_Task[T]] = deque()
         self._working: list[_Task[T]] = []
@@ -104,7 +106,7 @@ class BackgroundExecutor(Generic[T, R]):
             self._drop_late(now)
             self._counter["offered"] += 1
             if not self._open or len(self._waiting) >= self._most_waiting:
-                self._counter["full"] += 1
+                self._drop("full")
                 return
             self._waiting.append(_Task(item, now + self._timeout_s))
             if len(self._waiting) == 1:
@@ -184,14 +186,22 @@ class BackgroundExecutor(Generic[T, R]):
         with self._condition:
             self._drop_late(time.monotonic())
             self._working.remove(task)
-            if task.stage != "counted":
-                self._counter[outcome] += 1
+            if task.stage == "counted":
+                return
+            if outcome == "published":
+                self._counter["published"] += 1
+            else:
+                self._drop(outcome)
 
     def _drop_late(self, now: float) -> None:
         while self._waiting and self._waiting[0].late_at <= now:
             self._waiting.popleft()
-            self._counter["late"] += 1
+            self._drop("late")
         for task in self._working:
             if task.stage == "working" and task.late_at <= now:
                 task.stage = "counted"
-                self._counter["late"] += 1
+                self._drop("late")
+
+    def _drop(self, reason: Literal["full", "late", "failed"]) -> None:
+        self._counter[reason] += 1
+        self._on_drop()

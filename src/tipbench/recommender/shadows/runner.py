@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from tipbench.core.errors import InvalidInput
 from tipbench.core.untrusted import printable, shown
 from tipbench.recommender.log.segmented_log import RateLimitedLog, SegmentLog
+from tipbench.recommender.observer import Observer
 from tipbench.recommender.policies.catalog import SERVED
 from tipbench.recommender.policies.choosing import EventRng
 from tipbench.recommender.policies.interface import Choice, Policy
@@ -94,6 +95,7 @@ class ShadowRunner:
         signals: Signals,
         clock: Callable[[], float],
         timeout_s: float = TIMEOUT_S,
+        observer: Observer | None = None,
     ) -> None:
         self.name = name
         self._policy = policy
@@ -101,7 +103,15 @@ class ShadowRunner:
         self._signals = signals
         self._clock = clock
         self._rate_limited_log = RateLimitedLog(_log)
-        self._executor = BackgroundExecutor(f"shadow {name}", self._choose, self._publish, self._on_error, timeout_s)
+        self._observer = observer or Observer()
+        self._executor = BackgroundExecutor(
+            f"shadow {name}",
+            self._choose,
+            self._publish,
+            self._on_error,
+            timeout_s,
+            on_drop=lambda: self._observer.shadow_dropped(name),
+        )
         self.offer = self._executor.offer
         self.counts = self._executor.counts
 
@@ -124,6 +134,7 @@ class ShadowRunner:
         request, served_by, served, _ = done.item
         ids = [candidate.id for candidate in request.candidates]
         features = self._policy.features
+        agrees = done.result.position == served.position
         self._signals.publish(
             f"shadow:{self.name}",
             self._clock(),
@@ -138,11 +149,12 @@ class ShadowRunner:
             propensities=done.result.propensities.tolist(),
             chosen=ids[done.result.position],
             served={"policy": served_by, "chosen": ids[served.position], "propensity": served.propensity},
-            agrees=done.result.position == served.position,
+            agrees=agrees,
             latency_ms=round(done.took_s * 1000, 3),
             waited_ms=round(done.waited_s * 1000, 3),
             counts=done.counts.as_data(),
         )
+        self._observer.shadow_chose(self.name, agrees)
 
     def _on_error(self, error: Exception) -> None:
         self._rate_limited_log.warning(f"the shadow {self.name} failed, and nothing was published", error)
@@ -206,6 +218,7 @@ def open_shadows(
     clock: Callable[[], float],
     known: Mapping[str, Shadow] = SHADOWS,
     timeout_s: float = TIMEOUT_S,
+    observer: Observer | None = None,
 ) -> Shadows:
     """Enable the named shadows, besides those that are on by default; call it in the process that serves.
 
@@ -215,5 +228,5 @@ def open_shadows(
     check_names(wanted, known)
     signals = Signals(SegmentLog(signals_folder, clock))
     on = [name for name, shadow in known.items() if shadow.on or name in wanted]
-    runners = [ShadowRunner(name, known[name].policy, store, signals, clock, timeout_s) for name in on]
+    runners = [ShadowRunner(name, known[name].policy, store, signals, clock, timeout_s, observer) for name in on]
     return Shadows(known, runners, signals)
