@@ -1,13 +1,24 @@
-"""Prometheus and promtool from Debian's packages."""
+"""Prometheus and promtool from Debian's packages, and a Prometheus that does in seconds what takes a real one hours."""
 
+import json
+import re
 import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from tests.integration.debian_packages import PackageUnavailable, find_program
+from tests.integration.deployed import DASHBOARD, DEPLOY, Command, free_port
+from tests.integration.serving import until
 
 TOKEN_FILE = "/etc/prometheus/tipbench-token"  # as prometheus.yml names it
+_SHORTER = 2400
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_LEAST_S, _LEAST_RANGE_S = 1.0, 5.0  # a range has to hold some samples
 
 
 def prometheus_program(name: str) -> Path:
@@ -23,3 +34,84 @@ def promtool(*words: str | Path) -> str:
     done = subprocess.run([prometheus_program("promtool"), *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def shortened(text: str) -> str:
+    """Return rules or a configuration with every duration divided by 2400: six hours are nine seconds.
+
+    No duration becomes shorter than a second, and no range than five. Nothing else is changed.
+    """
+
+    def shorter(found: re.Match[str]) -> str:
+        least = _LEAST_RANGE_S if found[1] == "[" else _LEAST_S
+        return f"{found[1]}{max(least, int(found[2]) * _SECONDS[found[3]] / _SHORTER) * 1000:.0f}ms"
+
+    return re.sub(r"(\[|(?<= ))(\d+)([smhd])\b", shorter, text)
+
+
+class PrometheusServer:
+    """A running Prometheus with the files of `deploy/prometheus`, shortened."""
+
+    def __init__(self, url: str) -> None:
+        self._client = httpx.Client(base_url=f"{url}/api/v1", trust_env=False, timeout=30)
+        self.begun_s = self.value("time()")
+
+    @classmethod
+    @contextmanager
+    def running(cls, folder: Path, moved: Mapping[str, str]) -> Iterator["PrometheusServer"]:
+        """Start it in this folder; `moved` has other addresses and files."""
+        for name in ("prometheus.yml", "alerts.yml"):
+            text = shortened((DEPLOY / "prometheus" / name).read_text(encoding="utf-8"))
+            for old, new in moved.items():
+                text = text.replace(old, new)
+            (folder / name).write_text(text, encoding="utf-8")
+        address = f"127.0.0.1:{free_port()}"
+        flags = (f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data")
+        command = Command((str(prometheus_program("prometheus")), *flags, f"--web.listen-address={address}"), {})
+        with command.running(folder / "prometheus.log"):
+            until(lambda: _is_ready(address))
+            yield cls(f"http://{address}")
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        return self._result("query", query=expression)
+
+    def value(self, expression: str) -> float:
+        """Return the value of an expression that has one; 0 if it has none yet."""
+        result = self._get("query", query=expression)["result"]
+        if result and isinstance(result[0], dict):
+            (only,) = result
+            return float(only["value"][1])
+        return float(result[1]) if result else 0.0
+
+    def values_since_start(self, expression: str) -> list[dict[str, Any]]:
+        """Return what a graph of the expression would show."""
+        return self._result("query_range", query=expression, start=self.begun_s, end=self.value("time()"), step=1)
+
+    def firing(self) -> dict[str, dict[str, Any]]:
+        """Return the alerts that fire, by name."""
+        alerts = self._get("alerts")["alerts"]
+        return {alert["labels"]["alertname"]: alert for alert in alerts if alert["state"] == "firing"}
+
+    def _result(self, path: str, **parameters: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._get(path, **parameters)["result"]
+        return found
+
+    def _get(self, path: str, **parameters: Any) -> dict[str, Any]:
+        answer = self._client.get(f"/{path}", params=parameters)
+        assert answer.status_code == 200, answer.text
+        data: dict[str, Any] = answer.json()["data"]
+        return data
+
+
+def _is_ready(address: str) -> bool:
+    try:
+        return httpx.get(f"http://{address}/-/ready", trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def dashboard_queries() -> list[tuple[str, str]]:
+    """Return the title of each panel with each of its expressions, as Grafana would send them."""
+    panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
+    queries = [(panel["title"], target["expr"]) for panel in panels for target in panel.get("targets", ())]
+    return [(title, query.replace("$__rate_interval", "5s")) for title, query in queries]
