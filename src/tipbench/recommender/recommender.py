@@ -160,16 +160,16 @@ class Recommender:
             elif event.late or event.features is None or self._now_ms - event.scored_ms > self._window_ms:
                 status = "late"
                 self._decisions.log_reward(policy.name, reward, learned=False)
-                transaction.put(replace(event, reward=reward.reward, late=True, features=None))
+                transaction.put(replace(event, reward=reward.reward, late=True, features=None, category=None))
                 transaction.put_state(replace(user_state, late=user_state.late + 1))
             else:
                 status = "applied"
                 seen = _stored_features(policy, event.features)
                 self._decisions.log_reward(policy.name, reward, learned=True)
                 policy.learn(state, seen, reward.reward, event.scored_ms)
-                transaction.put(replace(event, reward=reward.reward, features=None))
+                transaction.put(replace(event, reward=reward.reward, features=None, category=None))
                 transaction.put_state(replace(user_state, state=state.as_data(), updated_ms=self._now_ms))
-        self._observer.rewarded(policy.name, status, None, reward.reward)
+        self._observer.rewarded(policy.name, status, event.category, reward.reward)
         return Outcome("late" if event.late else status, state.n)
 
     def reward_served(self, reward: Reward) -> tuple[str, Outcome]:
@@ -261,6 +261,7 @@ def _event(request: Request, digest: str, choice: Choice, n: int, at_ms: int) ->
         n=n,
         features=tuple(choice.seen.tolist()),
         source=chosen.source,
+        category=chosen.category,
     )
 
 

@@ -287,6 +287,16 @@ def test_many_may_open_it_first(url: str) -> None:
         store.close()
 
 
+def test_tables_from_before_categories_get_the_column(url: str) -> None:
+    with closing(PostgresStore(url)) as store:
+        store.write(KEY, KEPT, [replace(EVENT, category=None)])
+    _sql(url, "ALTER TABLE tipbench_events DROP COLUMN category")
+    with closing(PostgresStore(url)) as store:
+        assert store.events(KEY) == [replace(EVENT, category=None)]
+        store.write(KEY, KEPT, [EVENT])
+        assert store.events(KEY) == [EVENT]
+
+
 def test_tables_of_another_version_are_refused(url: str) -> None:
     PostgresStore(url).close()
     _sql(url, "UPDATE tipbench_store SET schema_version = 2")

@@ -17,7 +17,8 @@ from tipbench.recommender.store.interface import Event, Key, UserState
 KEY = Key("u1", "egreedy/v2")
 PATH = Path("u1_egreedy_v2.json")
 KEPT = UserState("v2", {"n": 1, "xx": [0.1, 1e-300]}, duplicates=2, late=3, updated_ms=4)
-EVENT = Event("e1", 5, "d", "t1", 0.1, 0.25, 0.3, 0, (1.0, 1 / 3), Source(run_id="0" * 32, cell="a" * 64))
+SOURCE = Source(run_id="0" * 32, cell="a" * 64)
+EVENT = Event("e1", 5, "d", "t1", 0.1, 0.25, 0.3, 0, (1.0, 1 / 3), SOURCE, category="inbox")
 
 
 def stored(document: Document) -> Document:
@@ -56,7 +57,7 @@ def test_the_oldest_of_too_many_that_wait_are_late_from_now_on() -> None:
         document.put(replace(EVENT, id=f"e{number}"))
     late = [event.id for event in document.events() if event.late]
     assert late == ["e0", "e1", "e2"]
-    assert document.event("e2") == replace(EVENT, id="e2", late=True, features=None)
+    assert document.event("e2") == replace(EVENT, id="e2", late=True, features=None, category=None)
     assert sum(event.waits for event in document.events()) == MOST_WAITING
 
 
@@ -93,6 +94,16 @@ def test_a_file_stays_small() -> None:
         reward = None if number % 2 else 0.123456789
         document.put(replace(EVENT, id=f"{number:064}", features=(1 / 3,) * 12, reward=reward))
     assert len(document.as_bytes()) < 250_000
+
+
+def test_a_file_and_a_change_from_before_categories_are_read() -> None:
+    data = from_json(changed())
+    data["event_columns"].remove("category")
+    data["events"] = [row[:-1] for row in data["events"]]
+    document = Document.read(to_json(data), PATH, KEY)
+    assert stored(document).events() == [replace(EVENT, category=None)]
+    document.apply({"kept": None, "revision": 7, "events": [["e2", *data["events"][0][1:]]]})
+    assert stored(document).event("e2") == replace(EVENT, id="e2", category=None)
 
 
 def changed(**changes: Any) -> bytes:

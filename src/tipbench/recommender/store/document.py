@@ -21,7 +21,8 @@ SCHEMA = 1
 MOST_WAITING = 200
 MOST_SETTLED = 200
 _COLUMNS = tuple(field.name for field in fields(Event))
-_REWARD, _LATE, _FEATURES = (_COLUMNS.index(name) for name in ("reward", "late", "features"))
+_KNOWN_COLUMNS = (list(_COLUMNS), list(_COLUMNS[:-1]))  # files of 0.1 have no category
+_REWARD, _LATE, _FEATURES, _CATEGORY = (_COLUMNS.index(name) for name in ("reward", "late", "features", "category"))
 _EVENT = TypeAdapter(Event)
 _BEFORE_EVENTS = b',"event_columns":' + to_json(_COLUMNS) + b',"events":['
 
@@ -63,12 +64,13 @@ class Document:
             found = Key(data["user_id"], data["policy"])
             if key is not None and found != key:
                 raise ValueError(f"it is about {shown(found.user_id)} with {shown(found.policy)}")
-            if data["event_columns"] != list(_COLUMNS):
+            columns = data["event_columns"]
+            if columns not in _KNOWN_COLUMNS:
                 raise ValueError("its events have other columns")
-            if any(type(row) is not list or len(row) != len(_COLUMNS) for row in data["events"]):
+            if any(type(row) is not list or len(row) != len(columns) for row in data["events"]):
                 raise ValueError("an event has other columns")
             user_state = _user_state(data["kept"]) if data["kept"] else None
-            rows = {row[0]: _row(row) for row in data["events"]}
+            rows = {row[0]: _row(_with_all_columns(row)) for row in data["events"]}
             return cls(found, user_state, rows, _revision(data.get("revision", 0)))
         except (ValueError, KeyError, TypeError, IndexError) as error:
             raise StateDamaged(
@@ -95,7 +97,7 @@ class Document:
         """Change the document as it was changed when this delta was written; raise ValueError if it is malformed."""
         self.user_state, self._kept = _user_state(delta["kept"]) if delta["kept"] else None, None
         for row in delta["events"]:
-            self._put_row(row[0], _row(row))
+            self._put_row(row[0], _row(_with_all_columns(row)))
         self.revision = _revision(delta["revision"])
 
     def event(self, event_id: str) -> Event | None:
@@ -136,7 +138,7 @@ class Document:
         """Enforce the limits: mark the oldest waiting events as late, and delete the oldest settled ones."""
         for event_id in self._oldest(self._waiting - MOST_WAITING, waiting=True):
             values = from_json(self._rows[event_id].content)
-            values[_LATE], values[_FEATURES] = True, None
+            values[_LATE], values[_FEATURES], values[_CATEGORY] = True, None, None
             self._rows[event_id] = _row(values)
             self._waiting -= 1
         for event_id in self._oldest(len(self._rows) - self._waiting - MOST_SETTLED, waiting=False):
@@ -171,6 +173,10 @@ def _revision(value: Any) -> int:
 
 def _values(event: Event) -> list[Any]:
     return [getattr(event, name) for name in _COLUMNS]
+
+
+def _with_all_columns(values: list[Any]) -> list[Any]:
+    return [*values, *[None] * (len(_COLUMNS) - len(values))]
 
 
 def _row(values: list[Any]) -> _Row:

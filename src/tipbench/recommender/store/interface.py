@@ -34,6 +34,7 @@ class Event:
     source: Source | None = None
     reward: float | None = None
     late: bool = False  # past the reward window: a reward is recorded, but not learned
+    category: str | None = None  # of what was chosen, while a reward may be learned; None before it was stored
 
     @property
     def waits(self) -> bool:

@@ -24,7 +24,11 @@ LOCK_CLASS = (
     0x71B8  # first key of our advisory locks; the second is 0 for creating tables, or the oid of tipbench_store
 )
 
-FIND_TABLES = "SELECT to_regclass('tipbench_priors') IS NOT NULL, current_setting('server_encoding')"
+FIND_TABLES = """
+SELECT to_regclass('tipbench_priors') IS NOT NULL
+    AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('tipbench_events') AND attname = 'category'),
+    current_setting('server_encoding')
+"""
 CREATE_TABLES = f"""
 BEGIN;
 SELECT pg_advisory_xact_lock({LOCK_CLASS}, 0);
@@ -66,6 +70,7 @@ CREATE TABLE IF NOT EXISTS tipbench_events (
     late boolean NOT NULL,
     PRIMARY KEY (user_id, policy, event_id)
 ) WITH (fillfactor = 80);
+ALTER TABLE tipbench_events ADD COLUMN IF NOT EXISTS category text;
 CREATE UNIQUE INDEX IF NOT EXISTS tipbench_events_by_age ON tipbench_events (state_id, seq);
 CREATE TABLE IF NOT EXISTS tipbench_promotions (
     number bigint PRIMARY KEY,
