@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,60 +53,55 @@ def shortened(text: str) -> str:
 class PrometheusServer:
     """A running Prometheus with the files of `deploy/prometheus`, shortened."""
 
-    def __init__(self, url: str) -> None:
-        self._client = httpx.Client(base_url=f"{url}/api/v1", trust_env=False, timeout=30)
-        self.begun_s = self.value("time()")
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+        self._begun_s = time.time()
 
     @classmethod
     @contextmanager
-    def running(cls, folder: Path, moved: Mapping[str, str]) -> Iterator["PrometheusServer"]:
-        """Start it in this folder; `moved` has other addresses and files."""
+    def running(cls, folder: Path, token: str, moved: Mapping[str, str]) -> Iterator["PrometheusServer"]:
+        """Start it in this folder; `moved` has other addresses for those in the configuration."""
+        (folder / "token").write_text(token)
         for name in ("prometheus.yml", "alerts.yml"):
             text = shortened((DEPLOY / "prometheus" / name).read_text(encoding="utf-8"))
-            for old, new in moved.items():
+            for old, new in {**moved, TOKEN_FILE: f"{folder}/token"}.items():
                 text = text.replace(old, new)
             (folder / name).write_text(text, encoding="utf-8")
         address = f"127.0.0.1:{free_port()}"
         flags = (f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data")
         command = Command((str(prometheus_program("prometheus")), *flags, f"--web.listen-address={address}"), {})
-        with command.running(folder / "prometheus.log"):
-            until(lambda: _is_ready(address))
-            yield cls(f"http://{address}")
+        with (
+            command.running(folder / "prometheus.log"),
+            httpx.Client(base_url=f"http://{address}", trust_env=False, timeout=30) as client,
+        ):
+            until(lambda: _is_ready(client))
+            yield cls(client)
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         return self._result("query", query=expression)
 
-    def value(self, expression: str) -> float:
-        """Return the value of an expression that has one; 0 if it has none yet."""
-        result = self._get("query", query=expression)["result"]
-        if result and isinstance(result[0], dict):
-            (only,) = result
-            return float(only["value"][1])
-        return float(result[1]) if result else 0.0
-
     def values_since_start(self, expression: str) -> list[dict[str, Any]]:
         """Return what a graph of the expression would show."""
-        return self._result("query_range", query=expression, start=self.begun_s, end=self.value("time()"), step=1)
+        return self._result("query_range", query=expression, start=self._begun_s, end=time.time(), step=1)
 
-    def firing(self) -> dict[str, dict[str, Any]]:
-        """Return the alerts that fire, by name."""
-        alerts = self._get("alerts")["alerts"]
-        return {alert["labels"]["alertname"]: alert for alert in alerts if alert["state"] == "firing"}
+    def firing(self) -> list[dict[str, Any]]:
+        """Return the alerts that fire."""
+        return [alert for alert in self._get("alerts")["alerts"] if alert["state"] == "firing"]
 
     def _result(self, path: str, **parameters: Any) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._get(path, **parameters)["result"]
         return found
 
     def _get(self, path: str, **parameters: Any) -> dict[str, Any]:
-        answer = self._client.get(f"/{path}", params=parameters)
+        answer = self._client.get(f"/api/v1/{path}", params=parameters)
         assert answer.status_code == 200, answer.text
         data: dict[str, Any] = answer.json()["data"]
         return data
 
 
-def _is_ready(address: str) -> bool:
+def _is_ready(client: httpx.Client) -> bool:
     try:
-        return httpx.get(f"http://{address}/-/ready", trust_env=False).status_code == 200
+        return client.get("/-/ready").status_code == 200
     except httpx.TransportError:
         return False
 
