@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import BaseRoute, Mount, Route
 
-from tests.web.small_app import OWN_PAGE, Caller
+from tests.web.small_app import METRICS_TOKEN, OWN_PAGE, Caller
 from tipbench.core.errors import InvalidInput
 from tipbench.core.settings import Settings
 from tipbench.server.app import admin_server
@@ -49,7 +49,7 @@ class Assembled(NamedTuple):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Assembled]:
     home = tmp_path_factory.mktemp("home")
-    access = open_access(home, time.time)
+    access = open_access(home, time.time, metrics_token=METRICS_TOKEN)
     settings = Settings({"TIPBENCH_HOME": str(home), "TIPBENCH_ALLOWED_HOSTS": OWN_PAGE["host"].partition(":")[0]})
     app = admin_server(f"sqlite:///{home / 'm.db'}", settings, access)
     yield Assembled(app, access)
@@ -67,6 +67,16 @@ def test_nothing_is_answered_without_a_token(server: Assembled, there: list[Oper
     call = Caller(server.app)
     answers = {operation: call(*operation).status for operation in there if operation not in WITHOUT_TOKEN}
     assert set(answers.values()) == {401}, answers
+
+
+def test_the_metrics_token_reads_metrics_alone(server: Assembled, there: list[Operation]) -> None:
+    token = {"authorization": f"Bearer {METRICS_TOKEN}"}
+    closed = [one for one in there if one not in WITHOUT_TOKEN and one != ("GET", "/metrics")]
+    callers = (Caller(server.app, address=f"203.0.{number // 250}.{number % 250}") for number in range(1000))
+    answers = {operation: caller(*operation, token).status for operation, caller in zip(closed, callers, strict=False)}
+    assert len(answers) > 50
+    assert set(answers.values()) == {401}, answers
+    assert Caller(server.app)("GET", "/metrics", token).status == 200
 
 
 def test_a_judge_gets_to_judging_alone(server: Assembled, there: list[Operation]) -> None:

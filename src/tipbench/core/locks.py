@@ -16,7 +16,7 @@ from tipbench.core.text import capital
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0002, 0.008
 
 
-def try_lock(file: int | IO[str], shared: bool = False) -> bool:
+def try_lock(file: int | IO[str] | IO[bytes], shared: bool = False) -> bool:
     """Lock an open file without waiting; return False if it is locked. Closing it or ending the process releases it."""
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)

@@ -15,6 +15,7 @@ from tipbench.server.api import parts as api_parts
 from tipbench.server.api.routers import routers
 from tipbench.server.jobs.catalog import open_runner
 from tipbench.server.mcp.http import McpEndpoint
+from tipbench.server.metrics import gauges_of
 from tipbench.server.mlflow_pages.pages import PAGES_POLICY, MlflowPages
 from tipbench.server.ui import pages as ui_parts
 from tipbench.server.ui.entrance import render_error, render_login, render_notice
@@ -60,8 +61,8 @@ def admin_server(
     hosts = [host, *_hosts(settings)]
     runner = open_runner(address, home, settings, clock, new_id)
     recommender = open_recommender_views(settings, clock, new_id)
-    bench = open_bench_views(address, settings, runner, clock, new_id)
     metrics = Metrics("serve", "mlflow")
+    bench = open_bench_views(address, settings, runner, clock, new_id, metrics)
     mlflow = MlflowPages(address, home / "server", settings, render_notice)
 
     @asynccontextmanager
@@ -103,7 +104,7 @@ def admin_server(
         clock=clock,
     )
     app.include_router(docs_router("tipbench", _OPENAPI))
-    app.include_router(metrics_router(metrics))
+    app.include_router(metrics_router(metrics, lambda: gauges_of(bench.gauges)))
     app.include_router(login_router(access, render_login))
     for router in page_routers(parts):
         app.include_router(router)

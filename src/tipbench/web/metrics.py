@@ -53,9 +53,9 @@ _STORE_ERRORS = Family("tipbench_store_errors_total", "Requests that a store cou
 
 
 class Metrics:
-    """The metrics of one server: of its requests and stores, and those of `families` and `gauges`.
+    """What one server counts: requests, errors, stores, and whatever `families` are for.
 
-    `store` is the name of the server's own store. `gauges` is called when somebody asks.
+    `store` is the name of the server's own store.
     """
 
     def __init__(
@@ -64,13 +64,11 @@ class Metrics:
         store: str,
         families: Iterable[Family] = (),
         counters: SharedCounters | None = None,
-        gauges: Callable[[], Iterable[Gauge]] = tuple,
     ) -> None:
         self._server = server
         self._store = store
         self._families = (_REQUESTS, _DURATIONS, _UNHANDLED, _STORE_DURATIONS, _STORE_ERRORS, *families)
         self._counters = counters or SharedCounters()
-        self._gauges = gauges
         self.count(_UNHANDLED, server, amount=0)  # so that there is something to compare the first one with
         self.count_store_error(store, amount=0)
 
@@ -102,14 +100,14 @@ class Metrics:
         text = label(name)
         return text if self._counters.is_member(group, text, limit) else OTHER
 
-    def text(self) -> str:
+    def text(self, gauges: Iterable[Gauge] = ()) -> str:
         """Return all metrics in Prometheus's text format."""
         sums = self._counters.sums()
         lines = _lines(_BUILD, {(__version__, self._server): [1.0]})
         for family in self._families:
             found = {key[1:]: numbers for key, numbers in sums.items() if key[0] == family.name}
             lines += _lines(family, found)
-        for family, values in self._gauges():
+        for family, values in gauges:
             lines += _lines(family, {labels: [value] for labels, value in values.items()})
         return "\n".join((*lines, ""))
 
@@ -119,12 +117,13 @@ def label(text: str) -> str:
     return printable(text, _MAX_LABEL_CHARS)
 
 
-def metrics_router(metrics: Metrics) -> APIRouter:
+def metrics_router(metrics: Metrics, gauges: Callable[[], Iterable[Gauge]] = tuple) -> APIRouter:
+    """`gauges` is called whenever somebody asks."""
     api = APIRouter(include_in_schema=False)
 
     @api.get(METRICS)
     def show() -> Response:
-        return Response(metrics.text(), media_type=_MEDIA_TYPE)
+        return Response(metrics.text(gauges()), media_type=_MEDIA_TYPE)
 
     return api
 
@@ -161,4 +160,4 @@ def _escaped(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(float(value))
+    return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))

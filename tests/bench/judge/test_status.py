@@ -9,7 +9,7 @@ from tipbench.bench.bench import Bench
 from tipbench.bench.judge.apply import ApplyOptions
 from tipbench.bench.judge.judges.interface import JudgeName
 from tipbench.bench.judge.sample import BatchSize
-from tipbench.bench.judge.status import JudgeLine, JudgeStatus, StatusAnswer, status_answer
+from tipbench.bench.judge.status import JudgeLine, JudgeStatus, StatusAnswer, count_on_hold, status_answer
 from tipbench.bench.tracking.interface import Experiment
 
 
@@ -34,6 +34,7 @@ def test_from_the_first_cell_to_judges_that_can_be_trusted(work: Bench, collecte
 
     _judge(work, "ana", tone=2, limit=60)
     status, held = _answer(work)
+    assert count_on_hold(work.store, work.experiment) == 1
     [ana] = status.judges
     assert (ana.batches, ana.candidates, ana.state) == (1, 60, "on hold")
     assert ana.anchors.startswith("mild by 1.")
@@ -45,6 +46,7 @@ def test_from_the_first_cell_to_judges_that_can_be_trusted(work: Bench, collecte
     _judge(work, "ana")
     status, done = _answer(work)
     assert [line.state for line in status.batches] == ["scored again", "counts"]
+    assert count_on_hold(work.store, work.experiment) == 0
     assert [(line.state, line.anchors, line.batches) for line in status.judges] == [("counts", "close", 2)]
     assert done.says == "ana can be trusted: the scores agree with the anchors'."
     assert done.next.command == "tipbench compare --experiment x"

@@ -12,18 +12,20 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tipbench.bench.tracking.store import RunDraft
 from tipbench.core.files import make_private_folder
 from tipbench.core.identity import data_digest
-from tipbench.core.locks import try_lock
+from tipbench.core.locks import lock_until, try_lock
 
 _OFFSET_LINE = b"done %020d\n"
 _OFFSET_LINE_SIZE = len(_OFFSET_LINE % 0)
 _CHUNK = 1 << 20
+_PROBE_S = 0.05  # longer than `undelivered` holds a lock
 _SYNC_EVERY_S = 1.0  # a kill loses nothing; a power cut loses at most one second
 
 
@@ -78,7 +80,7 @@ class Journal:
             file = os.open(path, os.O_RDWR)
         except FileNotFoundError:
             return None
-        if not try_lock(file):
+        if not lock_until(file, time.monotonic() + _PROBE_S):
             os.close(file)
             return None
         with os.fdopen(os.dup(file), "rb") as reader:
@@ -174,6 +176,30 @@ def orphaned_journals(folder: Path, address: str | None = None, experiment: str 
         journal = Journal.adopt(path)
         if journal:
             yield journal
+
+
+class Undelivered(NamedTuple):
+    """A journal with cells that MLflow does not have yet."""
+
+    cells: int
+    written_s: float  # when it was last written to, in seconds since 1970
+    in_use: bool  # its process is alive, or another one delivers it
+
+
+def undelivered(folder: Path) -> list[Undelivered]:
+    """Return all journals in which cells wait, whoever writes them; nothing is changed."""
+    found = [_undelivered(path) for path in folder.glob("*.jsonl")]
+    return [one for one in found if one and one.cells]
+
+
+def _undelivered(path: Path) -> Undelivered | None:
+    """Return what waits in a journal; None if it is gone, because it was delivered meanwhile, or is none of ours."""
+    with suppress(FileNotFoundError, ValueError, IndexError), path.open("rb") as file:
+        start = int(file.readline().split()[1])
+        status = os.fstat(file.fileno())
+        cells = sum(chunk.count(b"\n") for chunk in _chunks(file.fileno(), start, status.st_size))
+        return Undelivered(cells, status.st_mtime, in_use=not try_lock(file, shared=True))
+    return None
 
 
 def _file_prefix(address: str, experiment: str) -> str:

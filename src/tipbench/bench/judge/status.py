@@ -10,7 +10,17 @@ from tipbench.bench.judge.settle import effective_verdicts
 from tipbench.bench.records import LEAST_AGREEMENT, SECONDS_A_JUDGEMENT, NextStep, Verdict, experiment_command
 from tipbench.bench.suites.anchors import ENOUGH_ANCHORS
 from tipbench.bench.suites.rubric import Rubric
-from tipbench.bench.tracking.batches import AppliedBatch
+from tipbench.bench.tracking.batches import (
+    BATCH,
+    AppliedBatch,
+    applied_batches,
+    batch_runs,
+    deciding_batch,
+    is_in_quarantine,
+)
+from tipbench.bench.tracking.interface import Experiment
+from tipbench.bench.tracking.runs import KIND
+from tipbench.bench.tracking.store import RunStore
 from tipbench.core.text import counted, duration
 from tipbench.statistics.agreement import krippendorff_alpha, weighted_kappa
 
@@ -80,7 +90,7 @@ class JudgeStatus:
 def judge_status(batches: Sequence[AppliedBatch], rubric: Rubric, pending: int = 0) -> JudgeStatus:
     verdicts = effective_verdicts(batches)
     several = len(verdicts) > 1
-    counting = {judge: verdicts[judge] for judge in {batch.batch.judge for batch in batches if batch.counted}}
+    counting = _counting(batches, verdicts)
     lines = tuple(_line(batch, counting.get(batch.batch.judge, {})) for batch in batches)
     return JudgeStatus(
         judges=tuple(
@@ -94,6 +104,24 @@ def judge_status(batches: Sequence[AppliedBatch], rubric: Rubric, pending: int =
         disputed=_most_disputed(verdicts, rubric) if several else (),
         overruled=_overruled(verdicts, rubric),
     )
+
+
+def count_on_hold(store: RunStore, experiment: Experiment) -> int:
+    """Count the batches on hold. Scores are read only if a batch may be."""
+    if not any(is_in_quarantine(run) for run in store.iter_runs(experiment, {KIND: BATCH}, brief=True)):
+        return 0
+    runs = batch_runs(store, experiment)
+    deciding = deciding_batch(runs)
+    batches = applied_batches(store, runs, deciding.tags["tipbench.rubric_digest"]) if deciding else []
+    counting = _counting(batches, effective_verdicts(batches))
+    return sum(_line(batch, counting.get(batch.batch.judge, {})).state == "on hold" for batch in batches)
+
+
+def _counting(
+    batches: Sequence[AppliedBatch], verdicts: Mapping[str, Mapping[Item, Verdict]]
+) -> dict[str, Mapping[Item, Verdict]]:
+    """Return the verdicts that count, by judge."""
+    return {judge: verdicts[judge] for judge in {batch.batch.judge for batch in batches if batch.counted}}
 
 
 def _line(batch: AppliedBatch, counting: Mapping[Item, Verdict]) -> BatchLine:

@@ -138,8 +138,11 @@ def batch_runs(store: RunStore, experiment: Experiment) -> list[StoredRun]:
 
 def counts(run: StoredRun) -> bool:
     """Return whether a batch's scores count: not provisional, and not in quarantine unless somebody accepted them."""
-    in_quarantine = run.tags.get(_QUARANTINE) and not run.tags.get(_ACCEPTED)
-    return run.tags.get("tipbench.provisional") == "false" and not in_quarantine
+    return run.tags.get("tipbench.provisional") == "false" and not is_in_quarantine(run)
+
+
+def is_in_quarantine(run: StoredRun) -> bool:
+    return bool(run.tags.get(_QUARANTINE) and not run.tags.get(_ACCEPTED))
 
 
 def summaries(store: RunStore, runs: Iterable[StoredRun]) -> tuple[BatchSummary, ...]:

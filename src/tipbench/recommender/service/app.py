@@ -112,7 +112,9 @@ def serving_server(
         *(SERVED, live.current, store, decisions, clock, shadow_policies, settings.reward_window_s, live.identity),
         observer=observer,
     )
-    workers = Workers(store.unsynced, store.threads)
+    # PostgreSQL's transactions are durable as they end.
+    on_sync = observer.synced if store.name == "files" else lambda _: None
+    workers = Workers(store.unsynced, store.threads, on_sync)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

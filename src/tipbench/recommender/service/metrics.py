@@ -41,6 +41,9 @@ class CountingObserver(Observer):
     ) -> AbstractContextManager[_Opened]:
         return _Timed(operation, opened, self._metrics)
 
+    def synced(self, seconds: float) -> None:
+        self._metrics.observe_store("sync", seconds)
+
     def decided(self, policy: str) -> None:
         self._metrics.count(_DECISIONS, policy)
 

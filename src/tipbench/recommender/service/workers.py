@@ -7,6 +7,7 @@ loop itself never waits for a lock or a disk. Whatever has to wait for another p
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -44,9 +45,15 @@ class _Ended(NamedTuple):
 class Workers:
     """A pool of threads, which are started by the first call."""
 
-    def __init__(self, unsynced: Callable[[], AbstractContextManager[Sync]], threads: int) -> None:
-        """`unsynced` is a store's."""
+    def __init__(
+        self,
+        unsynced: Callable[[], AbstractContextManager[Sync]],
+        threads: int,
+        on_sync: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        """`unsynced` is a store's; `on_sync` is told how many seconds the disk took for those that waited together."""
         self._unsynced = unsynced
+        self._on_sync = on_sync
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._ended: deque[_Ended] = deque()
         self._syncing = threading.Lock()
@@ -88,7 +95,10 @@ class Workers:
         while self._ended and self._syncing.acquire(blocking=False):
             try:
                 group = [self._ended.popleft() for _ in range(len(self._ended))]
-                _deliver([_synced(one) for one in reversed(group)])  # the last sync is for all that came before
+                start = time.perf_counter()
+                ended = [_synced(one) for one in reversed(group)]  # the last sync is for all that came before
+                self._on_sync(time.perf_counter() - start)
+                _deliver(ended)
             finally:
                 self._syncing.release()
 

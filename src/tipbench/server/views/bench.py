@@ -10,10 +10,11 @@ from tipbench.server.jobs.interface import Runner
 from tipbench.server.views.batches import Drafts
 from tipbench.server.views.boards import Boards
 from tipbench.server.views.decisions import Decisions
+from tipbench.server.views.gauges import Gauges
 from tipbench.server.views.judging import JudgingDesk
 from tipbench.server.views.run_requests import RunRequests
 from tipbench.server.views.snapshots import SnapshotMemoryCache
-from tipbench.server.views.store_provider import StoreProvider
+from tipbench.server.views.store_provider import StoreObserver, StoreProvider
 from tipbench.server.views.suites import Suites
 
 
@@ -25,6 +26,7 @@ class BenchViews:
     desk: JudgingDesk
     decisions: Decisions
     suites: Suites
+    gauges: Gauges
     resources: ExitStack
 
     def close(self) -> None:
@@ -33,16 +35,22 @@ class BenchViews:
 
 
 def open_bench_views(
-    address: str, settings: Settings, runner: Runner, clock: Callable[[], float], new_id: Callable[[], str]
+    address: str,
+    settings: Settings,
+    runner: Runner,
+    clock: Callable[[], float],
+    new_id: Callable[[], str],
+    observer: StoreObserver | None = None,
 ) -> BenchViews:
     """Open the views of the store at `address`; the runner is closed with them."""
-    stores = StoreProvider(address, settings, clock, new_id)
+    stores = StoreProvider(address, settings, clock, new_id, observer)
+    gauges = Gauges(stores, runner)
     snapshots = SnapshotMemoryCache(stores)
     drafts = Drafts(settings.home / "server" / "drafts.db")
     requests = RunRequests(stores, snapshots, runner.is_local)
     decisions = Decisions(stores, snapshots, requests, runner)
     resources = ExitStack()
-    for close in (stores.close, drafts.close, runner.close):  # in reverse order
+    for close in (stores.close, drafts.close, runner.close, gauges.close):  # in reverse order
         resources.callback(close)
     return BenchViews(
         boards=Boards(stores, snapshots),
@@ -51,6 +59,7 @@ def open_bench_views(
         desk=JudgingDesk(stores, snapshots, drafts, decisions.generate_ahead),
         decisions=decisions,
         suites=Suites(stores),
+        gauges=gauges,
         resources=resources,
     )
 

@@ -151,7 +151,8 @@ class SnapshotMemoryCache:
         with self._lock:
             invalidations = self._invalidations[experiment.id]
         started = self._clock()
-        snapshot = load_snapshot(store, experiment, self._stores.snapshots, finish=finish_applying)
+        with self._stores.timed("snapshot"):
+            snapshot = load_snapshot(store, experiment, self._stores.snapshots, finish=finish_applying)
         ended = self._clock()
         entry = SnapshotEntry(snapshot, store, version, marker_state(snapshot.experiment), ended, ended - started)
         with self._lock:

@@ -1,9 +1,11 @@
 """The server's store: chosen once at startup, opened on first use."""
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tipbench.bench.bench import Bench
 from tipbench.bench.context import Context
@@ -16,14 +18,32 @@ from tipbench.core.settings import Settings
 from tipbench.core.sqlite import BUSY_S
 
 
+class StoreObserver(Protocol):
+    """Is told how long the store takes."""
+
+    def observe_store(self, operation: str, seconds: float) -> None: ...
+
+    def count_store_error(self) -> None:
+        """Count an error of what nobody asked for: those of requests are counted where they are answered."""
+        ...
+
+
 class StoreProvider:
     """Provides one store to all threads. A database file that doesn't exist yet means that nothing is stored."""
 
-    def __init__(self, address: str, settings: Settings, clock: Callable[[], float], new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        address: str,
+        settings: Settings,
+        clock: Callable[[], float],
+        new_id: Callable[[], str],
+        observer: StoreObserver | None = None,
+    ) -> None:
         self.address = address
         self.settings = settings
         self.clock = clock
         self.new_id = new_id
+        self._observer = observer
         self._lock = threading.Lock()
         self._store: RunStore | None = None
         self._file_id: tuple[int, int] | None = None
@@ -45,6 +65,20 @@ class StoreProvider:
             return self.store()
         except NothingStored:
             return None
+
+    @contextmanager
+    def timed(self, operation: str) -> Iterator[None]:
+        """Tell the observer how long the block takes, whether or not it raises."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            if self._observer:
+                self._observer.observe_store(operation, time.perf_counter() - start)
+
+    def count_error(self) -> None:
+        if self._observer:
+            self._observer.count_store_error()
 
     def bench(self, experiment: str, **options: Any) -> Bench:
         """Return the bench of one experiment on this store."""
