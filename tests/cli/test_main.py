@@ -1,8 +1,8 @@
 """The command itself: quick to start, and honest with its exit status."""
 
+import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -21,13 +21,14 @@ def test_help_imports_nothing_heavy() -> None:
     assert "collect" in done.stdout
 
 
-def test_help_is_there_in_under_300_ms() -> None:
-    """The best of five, because other work on the machine is not ours to measure."""
+def test_help_takes_less_than_300_ms_of_the_processor() -> None:
+    """The best of five, and not by the clock: other work on the machine is not ours to measure."""
     times = []
     for _ in range(5):
-        started = time.perf_counter()
+        before = os.times()
         subprocess.run([sys.executable, "-m", "tipbench", "--help"], capture_output=True, check=True)
-        times.append(time.perf_counter() - started)
+        after = os.times()
+        times.append(after.children_user + after.children_system - before.children_user - before.children_system)
     assert min(times) < 0.3
 
 
