@@ -68,6 +68,7 @@ class Readings:
     scores: list[float] = field(default_factory=list)  # seconds
     rewards: list[float] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    asked: int = 0  # with those that are not measured yet
 
     def columns(self) -> tuple[str, ...]:
         return *Waits.of(self.scores).columns(), *Waits.of(self.rewards).columns()
@@ -90,6 +91,7 @@ async def asked_together(address: str, clients: int, seconds: float, users: int 
             reward = {"user_id": _user(number), "event_id": event, "reward": drawn.choice((-0.5, 0.0, 1.0))}
             rewarded = await client.post(f"/reward/{POLICY}", json.dumps(reward).encode())
             ended = time.perf_counter()
+            readings.asked += 2
             readings.refused.extend(
                 f"{said.status}: {said.body!r}" for said in (scored, rewarded) if said.status != 200
             )
@@ -113,11 +115,12 @@ def _score_body(number: int) -> bytes:
 class Round(NamedTuple):
     a_second: float
     waits: Waits  # of scores and rewards together
+    processor_ms: float  # of the service, for each request
 
     @classmethod
-    def of(cls, readings: Readings, seconds: float) -> "Round":
+    def of(cls, readings: Readings, seconds: float, processor_s: float) -> "Round":
         both = [*readings.scores, *readings.rewards]
-        return cls(len(both) / seconds, Waits.of(both))
+        return cls(len(both) / seconds, Waits.of(both), processor_s * 1000 / readings.asked)
 
 
 @dataclass
@@ -132,25 +135,34 @@ class Service:
     refused: list[str] = field(default_factory=list)
 
     def ask(self, clients: int, seconds: float) -> None:
+        before = self._processor_s
         readings = asyncio.run(asked_together(self.address, clients, seconds, self.users))
         self.refused += readings.refused
-        self.rounds.setdefault(clients, []).append(Round.of(readings, seconds))
+        self.rounds.setdefault(clients, []).append(Round.of(readings, seconds, self._processor_s - before))
 
     def middle(self, clients: int) -> Round:
         rounds = self.rounds[clients]
         p50, p99 = (median(one.waits[at] for one in rounds) for at in (0, 1))
-        return Round(median(one.a_second for one in rounds), Waits(p50, p99))
+        processor_ms = median(one.processor_ms for one in rounds)
+        return Round(median(one.a_second for one in rounds), Waits(p50, p99), processor_ms)
 
     @property
     def mb(self) -> float:
         """The memory that it takes, with its workers."""
-        processes = [self.process, *self.process.children(recursive=True)]
-        return sum(one.memory_info().rss for one in processes) / 1e6
+        return sum(one.memory_info().rss for one in self._processes) / 1e6
 
     def row(self) -> tuple[str, ...]:
         rounds = [self.middle(clients) for clients in CLIENTS]
         figures = ((f"{one.a_second:.0f}", *one.waits.columns()) for one in rounds)
-        return self.name, *chain(*figures), f"{self.mb:.0f}"
+        return self.name, *chain(*figures), f"{rounds[-1].processor_ms:.2f}", f"{self.mb:.0f}"
+
+    @property
+    def _processes(self) -> list[psutil.Process]:
+        return [self.process, *self.process.children(recursive=True)]
+
+    @property
+    def _processor_s(self) -> float:
+        return sum(sum(one.cpu_times()[:2]) for one in self._processes)
 
 
 def started_services(new_folder: Callable[[], Path], before: Path | None, running: ExitStack) -> list[Service]:
@@ -168,11 +180,17 @@ def started_services(new_folder: Callable[[], Path], before: Path | None, runnin
         command = (sys.executable, "-m", "tipbench", "recommend", "serve", "--port", "0", "--workers", str(workers))
         start(name, command)
         if before:
-            start(f"before: {name}", command, PYTHONPATH=str(before / "src"))
+            start(f"before: {name}", (_interpreter_of(before), *command[1:]), PYTHONPATH=str(before / "src"))
     start("FastAPI handler that does nothing", (sys.executable, small, "empty"))
     start("plain ASGI that does nothing", (sys.executable, small, "bare"))
     start("Vowpal Wabbit, nothing stored", (str(with_peer), small, "vowpal-wabbit"))
     return services
+
+
+def _interpreter_of(checkout: Path) -> str:
+    """Return that of its own environment, if it has one: an earlier state may not use all that is installed here."""
+    own = checkout / ".venv" / "bin" / "python"
+    return str(own) if own.exists() else sys.executable
 
 
 def over_http(new_folder: Callable[[], Path], seconds: float, rounds: int, before: Path | None) -> bool:
@@ -184,7 +202,7 @@ def over_http(new_folder: Callable[[], Path], seconds: float, rounds: int, befor
                     service.ask(clients, seconds)
         rows = [service.row() for service in services]
     each = ("requests/s", "p50 ms", "p99")
-    columns = ("service", *(f"{clients}: {one}" for clients in CLIENTS for one in each), "MB")
+    columns = ("service", *(f"{clients}: {one}" for clients in CLIENTS for one in each), "processor ms", "MB")
     show(f"Over HTTP, {USERS:,} users, 1 and 16 clients, medians of {rounds} rounds of {seconds:g} s", columns, rows)
     ours, many = services[0], services[0].middle(16)
     reached = [

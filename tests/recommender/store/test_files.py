@@ -203,19 +203,18 @@ def test_the_journal_is_synced_before_the_block_ends_and_files_when_the_store_is
 ) -> None:
     synced: list[str] = []
     for name in ("fsync", "fdatasync"):
-        monkeypatch.setattr(
-            f"os.{name}", lambda file: synced.append(Path(f"/proc/self/fd/{file}").readlink().suffix or "a folder")
-        )
+        monkeypatch.setattr(f"os.{name}", lambda file: synced.append(Path(f"/proc/self/fd/{file}").readlink().name))
     store = FileStore(tmp_path / "durable")
     for _ in range(2):
         with store.transaction(KEY) as transaction:
             transaction.put_state(KEPT)
-    assert synced == ["a folder", ".wal", ".wal"]
+    (segment,) = (tmp_path / "durable" / ".journal").iterdir()
+    assert synced == ["durable", ".journal", segment.name, segment.name]
     store.close()
-    assert synced[3:] == [".json", "a folder"]
+    assert synced[4:] == ["u1_egreedy_v2.json", "durable"]
     with FileStore(tmp_path / "not", durable=False).transaction(KEY) as transaction:
         transaction.put_state(KEPT)
-    assert len(synced) == 5
+    assert len(synced) == 6
 
 
 def test_a_user_with_many_events_takes_little_longer_than_one_with_few(tmp_path: Path) -> None:

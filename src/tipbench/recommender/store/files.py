@@ -1,9 +1,9 @@
 """A store with one file for each user and policy, replaced atomically.
 
-A killed process leaves either the old file or the new one. A change is also in a journal, which is synced before the
-change is reported as done, so the same holds for a power cut: the next start recovers what files have lost. Locks are
-on 1,024 empty files, which users share by their digest; they hold across processes, and end with the process that holds
-them. Waiting for a lock times out, because its holder may be frozen.
+A killed process leaves either the old file or the new one. A change is written to a journal first, and replaces its
+file only when the journal is synced, so the same holds for a power cut: the next start recovers what files have lost.
+Locks are on 1,024 empty files, which users share by their digest; they hold across processes, and end with the process
+that holds them. Waiting for a lock times out, because its holder may be frozen.
 """
 
 import os
@@ -11,9 +11,10 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic_core import from_json
 
@@ -43,13 +44,24 @@ from tipbench.recommender.store.interface import (
     check_user_id,
     in_use_error,
 )
-from tipbench.recommender.store.journal import Journal, Position, Segment, has_segments, left_segments, seal_segments
+from tipbench.recommender.store.journal import Journal, Position, has_segments, left_segments, seal_segments
 from tipbench.recommender.store.locks import StoreLocks
 from tipbench.recommender.store.recovery import Removals, is_removed, recovered_documents
 
 NAME = "files"
 _PURGE_TIMEOUT_S = 60.0  # for processes to close their journals
 _MARKER_FILES = ("INCOMPLETE", "MOVED")  # files that say why the store must not be used
+
+
+class _Change(NamedTuple):
+    """A changed document, written beside its file."""
+
+    path: str
+    temporary: str
+    document: Document
+    version: Version
+    position: Position | None  # in the journal; None without durability
+    held: ExitStack  # the user's lock
 
 
 class FileStore:
@@ -85,28 +97,24 @@ class FileStore:
 
     @contextmanager
     def transaction(self, key: Key, event_id: str | None = None) -> Iterator[Transaction]:  # noqa: ARG002
-        path = self._path(key)
-        with self._locks.user(key.user_id, briefly=self._pending is not None):
+        path, pending = self._path(key), self._pending
+        with ExitStack() as held:
+            held.enter_context(self._locks.user(key.user_id, briefly=pending is not None))
             found = self._cache.read(path, key)
             document = found.copy() if found else Document.new(key)
             yield document
-            position = self._replace(path, document) if document.changed else None
-        if position:
-            self._sync(position)
-        elif found and self._durable and not document.changed:
-            self._sync_found(path, found)
+            change = self._write_ahead(path, document, held) if document.changed else None
+        if change and pending is None:
+            self._install(change)
+        elif change and pending is not None:
+            pending.callback(self._install, change)
 
     @contextmanager
     def unsynced(self) -> Iterator[Callable[[], None]]:
-        pending: dict[Segment, int] = {}
-
-        def sync() -> None:
-            for segment, size in pending.items():
-                segment.sync(size)
-
+        pending = ExitStack()
         self._local.pending = pending
         try:
-            yield sync
+            yield pending.close
         finally:
             self._local.pending = None
 
@@ -125,7 +133,8 @@ class FileStore:
     def clear(self, user_id: str, policies: Iterable[str]) -> list[str]:
         check_user_id(user_id)
         policies = list(policies)
-        with self._locks.user(user_id):
+        # Nobody recovers meanwhile, who would forget the removal: that lock comes first, as in `_recover`.
+        with self._locks.recovery(shared=True), self._locks.user(user_id):
             paths = {policy: self._path(Key(user_id, policy)) for policy in policies}
             if self._durable and any(os.path.lexists(path) for path in paths.values()):
                 # Before anything is removed: a power cut must not leave a part of it to come back.
@@ -213,6 +222,8 @@ class FileStore:
     def _recover(self, journals: Path) -> None:
         """Bring back what a power cut took from files, before anybody is served; other processes wait meanwhile."""
         with self._locks.recovery(), left_segments(journals) as left:
+            for segment in left:
+                segment.sync()
             removals, documents = self._removals.read(), recovered_documents(left)
             for key, document in documents.items():
                 with self._locks.user(key.user_id):
@@ -240,49 +251,49 @@ class FileStore:
         check_user_id(key.user_id)
         return f"{self.address}/{_file_name(key)}"
 
-    def _replace(self, path: str, document: Document) -> Position | None:
-        """Store a changed document, and return what to sync before that is acknowledged. The caller holds the lock."""
+    @property
+    def _pending(self) -> ExitStack | None:
+        """What to do later, within `unsynced`; None elsewhere."""
+        return getattr(self._local, "pending", None)
+
+    def _write_ahead(self, path: str, document: Document, held: ExitStack) -> _Change:
+        """Write a changed document beside its file, and the change to the journal. Takes over the lock that is held."""
         base = document.revision
         document.revision = max(base + 1, _clock_revision())
         content = document.as_bytes()
         temporary = write_temporary(path, content)
-        position = None
         try:
             version = Version.of(os.stat(temporary), content)  # noqa: PTH116 - called for every request
-            if self._durable:
-                # The first record of a document in a segment is all of it, so that a segment needs no other one.
-                with self._journal.append(
+            # The first record of a document in a segment is all of it, so that a segment needs no other one.
+            position = (
+                self._journal.append(
                     document.key, document.revision, lambda last: document.delta(base) if last == base else content
-                ) as position:
-                    swap_in(temporary, path)
-            else:
-                swap_in(temporary, path)
+                )
+                if self._durable
+                else None
+            )
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
-            self._cache.drop(path)
             raise
-        self._cache.add(path, document, version)
-        return position
+        return _Change(path, temporary, document, version, position, held.pop_all())
 
-    def _sync(self, position: Position) -> None:
-        if self._pending is None:
-            position.segment.sync(position.size)
-        else:
-            self._pending[position.segment] = position.size
+    def _install(self, change: _Change) -> None:
+        """Sync the journal, then replace the file, and release the user's lock.
 
-    @property
-    def _pending(self) -> dict[Segment, int] | None:
-        """What is to be synced later, within `unsynced`; None elsewhere."""
-        return getattr(self._local, "pending", None)
-
-    def _sync_found(self, path: str, document: Document) -> None:
-        """Sync a document that was only read: its writer may not have done so yet, and now it is acknowledged."""
-        position = self._journal.position(document.key, document.revision)
-        if position:
-            self._sync(position)
-        else:
-            fsync_file(path)
-            self._sync_folder()
+        Before the sync, nobody may see the change, and the file must stay: if power is cut, it may be all that is left.
+        """
+        with change.held:
+            try:
+                if change.position:
+                    change.position.sync()
+                swap_in(change.temporary, change.path)
+            except BaseException:
+                Path(change.temporary).unlink(missing_ok=True)
+                raise
+            finally:
+                if change.position:
+                    change.position.segment.installed()
+            self._cache.add(change.path, change.document, change.version)
 
     def _write(self, path: str, content: bytes) -> None:
         """Replace a file without the journal. The caller holds its lock, so it is the only writer."""

@@ -105,8 +105,9 @@ class Store(Protocol):
     def unsynced(self) -> AbstractContextManager[Callable[[], None]]:
         """Let this thread's transactions in the block end before they are durable; yield a function that waits for it.
 
-        Nothing may be acknowledged before that has returned; any thread may call it, after the block. If it raises,
-        none of them counts as stored. A transaction that would have to wait for its lock may raise LockedForNow.
+        It has to be called after the block, by any thread: nothing counts as stored, nobody else sees it, and the lock
+        of its user is held until that returns. If it raises, none of it counts as stored. A transaction that would have
+        to wait for its lock may raise LockedForNow.
         """
         ...
 
@@ -178,9 +179,9 @@ class LockedForNow(StoreUnreachable):
     """A transaction did not get its lock at once, on a thread that others wait for. Nothing was done."""
 
 
-def locked_error(what: str) -> StoreUnreachable:
+def locked_error(what: str, timeout_s: float = LOCK_TIMEOUT_S) -> StoreUnreachable:
     return StoreUnreachable(
-        f"another process has held the lock of {what} for {LOCK_TIMEOUT_S:.0f} s; try again, and check whether a "
+        f"another process has held the lock of {what} for {timeout_s:.0f} s; try again, and check whether a "
         "process hangs"
     )
 

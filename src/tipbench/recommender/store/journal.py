@@ -1,8 +1,8 @@
 """A write-ahead journal with group commit: many changes share one sync, and survive a power cut.
 
-A change is appended to the journal before its file is replaced, and acknowledged once the journal is synced; files are
-not synced one by one. A kill leaves every file whole and current, because the system has it. A power cut may lose or
-damage files that were replaced shortly before; the journals have what they held. A segment is closed when it is large
+A change is appended to the journal, which is synced before the change's file is replaced; files are not synced one by
+one. A kill leaves every file whole and current, because the system has it. A power cut may lose or damage files that
+were replaced shortly before; the journals have what they held. A segment is closed when it is large
 or some seconds old: its files are synced in the background (a checkpoint), then it is removed. Each process writes
 segments of its own, and holds a lock on them, so that the segments of a process that has ended can be told. A segment
 that is sealed is closed within a second.
@@ -22,7 +22,7 @@ from zlib import crc32
 
 from pydantic_core import from_json
 
-from tipbench.core.files import fsync_dir, is_sealed, make_private_folder, seal
+from tipbench.core.files import fsync_dir, is_sealed, make_private_folder, read_open, seal
 from tipbench.core.locks import try_lock
 from tipbench.core.untrusted import printable
 from tipbench.recommender.store.interface import Key
@@ -32,6 +32,7 @@ SEGMENT_AGE_S = 30.0
 _LOOK_S = 0.5  # how often to look whether a segment was sealed
 _EXTENSION = 1_000_000  # bytes by which a segment is extended: syncing what lies within takes half as long as beyond
 _HEADER = struct.Struct("<II")  # length and CRC-32 of the record that follows
+_LARGEST = 1_000_000_000
 _SUFFIX, _NEW = ".wal", ".new"
 _log = logging.getLogger(__name__)
 
@@ -81,19 +82,15 @@ class Segment:
             os.pwrite(self._file, bytes(len(content)), start)  # zeros end the segment
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
-    @contextmanager
-    def installing(self) -> Iterator[None]:
-        """Hold off the checkpoint while a change's file is being replaced."""
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._installing -= 1
-                self._changed.notify_all()
-
-    def reserve(self) -> None:
+    def installing(self) -> None:
+        """Hold off the checkpoint until a change's file is replaced, which `installed` tells."""
         with self._changed:
             self._installing += 1
+
+    def installed(self) -> None:
+        with self._changed:
+            self._installing -= 1
+            self._changed.notify_all()
 
     def sync(self, size: int) -> None:
         """Return when so many bytes are on disk. Whoever comes while another one syncs shares the next sync.
@@ -142,6 +139,9 @@ class Position(NamedTuple):
     segment: Segment
     size: int
 
+    def sync(self) -> None:
+        self.segment.sync(self.size)
+
 
 class Journal:
     """The journal of one process. Thread-safe."""
@@ -155,9 +155,8 @@ class Journal:
         self._rotated = threading.Event()  # for the thread that watches the segment in use
         self._checkpoints: list[threading.Thread] = []
 
-    @contextmanager
-    def append(self, key: Key, revision: int, make_record: Callable[[int | None], bytes]) -> Iterator[Position]:
-        """Append a record, then run the block, which replaces the key's file; yield what to sync before acknowledging.
+    def append(self, key: Key, revision: int, make_record: Callable[[int | None], bytes]) -> Position:
+        """Append a record and return what to sync; afterwards, `installed` has to be called on its segment.
 
         `make_record` gets the last revision of this key in the same segment, on which a delta can be based.
         """
@@ -165,17 +164,8 @@ class Journal:
             segment = self._usable_segment()
             position = Position(segment, segment.append(make_record(segment.revisions.get(key))))
             segment.revisions[key] = revision
-            segment.reserve()
-        with segment.installing():
-            yield position
-
-    def position(self, key: Key, revision: int) -> Position | None:
-        """Return what to sync before this revision is on disk; None if the segment in use does not have it."""
-        with self._lock:
-            segment = self._segment
-            if segment is None or segment.revisions.get(key) != revision:
-                return None
-            return Position(segment, segment.size)
+            segment.installing()
+        return position
 
     def close(self) -> None:
         """Sync all files, and leave no segment behind."""
@@ -227,7 +217,9 @@ class Journal:
 
 def _create(folder: Path) -> tuple[int, Path]:
     """Create a segment's file and lock it before it gets its name, so that nobody takes it for one that was left."""
-    make_private_folder(folder)
+    if not folder.exists():
+        make_private_folder(folder)
+        fsync_dir(folder.parent)
     while True:
         name = f"{time.time_ns():020d}-{os.urandom(4).hex()}"
         unlocked, path = folder / f"{name}{_NEW}", folder / f"{name}{_SUFFIX}"
@@ -261,7 +253,7 @@ class LeftSegment(NamedTuple):
 
     def contents(self) -> Iterator[bytes]:
         """Yield the records as JSON."""
-        content = self.path.read_bytes()
+        content = read_open(self.file, self.path, _LARGEST)  # its name may be gone by now
         start = _HEADER.size
         while start <= len(content):
             length, checksum = _HEADER.unpack_from(content, start - _HEADER.size)
@@ -270,6 +262,10 @@ class LeftSegment(NamedTuple):
                 return
             yield record
             start += length + _HEADER.size
+
+    def sync(self) -> None:
+        """Make its records survive a power cut: files may be written from ones that never were synced."""
+        os.fsync(self.file)
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)

@@ -53,9 +53,10 @@ class StoreLocks:
             self._thread_locks[number].release()
 
     @contextmanager
-    def recovery(self) -> Iterator[None]:
-        """Hold the lock of recovering; raise StoreUnreachable on a timeout."""
-        with self._held("recovery", time.monotonic() + _RECOVERY_TIMEOUT_S, locked_error("the journals")):
+    def recovery(self, shared: bool = False) -> Iterator[None]:
+        """Hold the lock of recovering, shared to keep it off; raise StoreUnreachable on a timeout."""
+        until, error = time.monotonic() + _RECOVERY_TIMEOUT_S, locked_error("the journals", _RECOVERY_TIMEOUT_S)
+        with self._held("recovery", until, error, shared):
             yield
 
     @contextmanager
@@ -66,10 +67,10 @@ class StoreLocks:
             yield
 
     @contextmanager
-    def _held(self, name: str, until: float, error: StoreUnreachable) -> Iterator[None]:
+    def _held(self, name: str, until: float, error: StoreUnreachable, shared: bool = False) -> Iterator[None]:
         file = self._open(name)
         try:
-            if not lock_until(file, until):
+            if not lock_until(file, until, shared):
                 raise error
             yield
         finally:

@@ -1,5 +1,6 @@
 """What journals that were left behind say about users' documents, and a list of removals, which they don't outlive."""
 
+import errno
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -61,7 +62,8 @@ class Removals:
         lines = b"\n" + b"".join(to_json([_digest(key), revision]) + b"\n" for key in keys)
         file = os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
         try:
-            os.write(file, lines)
+            if os.write(file, lines) < len(lines):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
             os.fsync(file)
         finally:
             os.close(file)
