@@ -10,15 +10,17 @@ from tests.integration.deployed import DEPLOY, ROOT, read_compose, read_unit, un
 from tipbench.core.settings import TABLE
 
 SERVE, RECOMMEND = (DEPLOY / "systemd" / f"{name}.service" for name in ("tipbench", "tipbench-recommend"))
+METRICS = "TIPBENCH_METRICS_TOKEN"
 OURS = ("mlflow", "serve", "recommend")
-FILE = {"TIPBENCH_ADMIN_TOKEN": "a", "TIPBENCH_SERVING_KEY": "s", "POSTGRES_PASSWORD": "p", "TIPBENCH_SHADOWS": "x"}
+SECRETS = {name: "x" for name in ("TIPBENCH_ADMIN_TOKEN", "TIPBENCH_SERVING_KEY", METRICS, "POSTGRES_PASSWORD")}
+FILE = {**SECRETS, "TIPBENCH_SHADOWS": "x"}
 IS_SECRET = {setting.name for setting in TABLE if setting.secret} | {"POSTGRES_PASSWORD", "MLFLOW_BACKEND_STORE_URI"}
 
 
 def test_each_unit_gets_its_own_secrets_alone() -> None:
     found = [unit_command(path, FILE).environment for path in (SERVE, RECOMMEND)]
     secrets = [{name for name in environment if name in IS_SECRET} for environment in found]
-    assert secrets == [{"TIPBENCH_ADMIN_TOKEN"}, {"TIPBENCH_SERVING_KEY"}]
+    assert secrets == [{"TIPBENCH_ADMIN_TOKEN", METRICS}, {"TIPBENCH_SERVING_KEY", METRICS}]
     assert all(environment["TIPBENCH_SHADOWS"] == "x" for environment in found)
 
 
@@ -32,8 +34,8 @@ def test_each_service_gets_its_own_secrets_alone_and_none_is_written_down() -> N
         "postgres": {"POSTGRES_PASSWORD"},
         "ollama": set(),
         "mlflow": {"POSTGRES_PASSWORD"},
-        "serve": {"POSTGRES_PASSWORD", "TIPBENCH_ALLOWED_HOSTS", "TIPBENCH_ADMIN_TOKEN"},
-        "recommend": {"POSTGRES_PASSWORD", "TIPBENCH_SERVING_KEY"},
+        "serve": {"POSTGRES_PASSWORD", "TIPBENCH_ALLOWED_HOSTS", "TIPBENCH_ADMIN_TOKEN", METRICS},
+        "recommend": {"POSTGRES_PASSWORD", "TIPBENCH_SERVING_KEY", METRICS},
     }
     assert ".env" in (ROOT / ".gitignore").read_text().splitlines()
 
