@@ -15,7 +15,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from tipbench.core.files import read_regular
-from tipbench.recommender.store.journal import LeftSegment
+from tipbench.recommender.store.journal import records_in
 
 _LARGEST = 10_000_000_000
 _Word = re.Pattern[bytes]
@@ -77,7 +77,7 @@ def _look_into(path: Path, content: bytes, user_id: str, search: Search) -> None
 def _parts(path: Path, content: bytes, word: _Word) -> Iterator[tuple[str, bytes]]:
     """Yield the JSON texts that a file consists of, as far as they have the word, and where each of them is."""
     if path.suffix == ".wal":
-        for record in LeftSegment(-1, path).contents():
+        for record in records_in(content):
             yield str(path), record
     elif ".jsonl" in path.name:
         for number, line in enumerate(content.split(b"\n"), 1):

@@ -171,6 +171,7 @@ def test_at_no_moment_may_a_power_cut_take_what_was_acknowledged(
             assert events <= found <= events | under_way[key]
         after.close()
 
+    monkeypatch.setattr("tipbench.recommender.store.journal.SEGMENT_AGE_S", 3600)  # segments close when the test says
     workers = [FileStore(tmp_path / "state") for _ in range(2)]
     disk, chance = Disk(monkeypatch, check), random.Random(7)
     for turn in range(8):

@@ -237,6 +237,18 @@ def _create(folder: Path) -> tuple[int, Path]:
         os.close(file)
 
 
+def records_in(content: bytes) -> Iterator[bytes]:
+    """Yield a segment's records, as JSON, up to the first that is torn."""
+    start = _HEADER.size
+    while start <= len(content):
+        length, checksum = _HEADER.unpack_from(content, start - _HEADER.size)
+        record = content[start : start + length]
+        if not length or len(record) < length or crc32(record) != checksum:
+            return
+        yield record
+        start += length + _HEADER.size
+
+
 # Segments that processes left behind.
 
 
@@ -248,20 +260,8 @@ class LeftSegment(NamedTuple):
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records up to the first that is torn: nothing after it was acknowledged."""
-        for content in self.contents():
-            yield from_json(content)
-
-    def contents(self) -> Iterator[bytes]:
-        """Yield the records as JSON."""
-        content = read_open(self.file, self.path, _LARGEST)  # its name may be gone by now
-        start = _HEADER.size
-        while start <= len(content):
-            length, checksum = _HEADER.unpack_from(content, start - _HEADER.size)
-            record = content[start : start + length]
-            if not length or len(record) < length or crc32(record) != checksum:
-                return
-            yield record
-            start += length + _HEADER.size
+        for record in records_in(read_open(self.file, self.path, _LARGEST)):  # its name may be gone by now
+            yield from_json(record)
 
     def sync(self) -> None:
         """Make its records survive a power cut: files may be written from ones that never were synced."""
