@@ -12,7 +12,7 @@ from tipbench.core.settings import TABLE
 SERVE, RECOMMEND = (DEPLOY / "systemd" / f"{name}.service" for name in ("tipbench", "tipbench-recommend"))
 METRICS = "TIPBENCH_METRICS_TOKEN"
 OURS = ("mlflow", "serve", "recommend")
-SECRETS = {name: "x" for name in ("TIPBENCH_ADMIN_TOKEN", "TIPBENCH_SERVING_KEY", METRICS, "POSTGRES_PASSWORD")}
+SECRETS = dict.fromkeys(("TIPBENCH_ADMIN_TOKEN", "TIPBENCH_SERVING_KEY", METRICS, "POSTGRES_PASSWORD"), "x")
 FILE = {**SECRETS, "TIPBENCH_SHADOWS": "x"}
 IS_SECRET = {setting.name for setting in TABLE if setting.secret} | {"POSTGRES_PASSWORD", "MLFLOW_BACKEND_STORE_URI"}
 
