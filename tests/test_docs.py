@@ -28,6 +28,17 @@ def test_every_setting_is_documented() -> None:
     assert [s.name for s in TABLE if f"| `{s.name}` | {f'`{s.default}`' if s.default else ''} |" not in text] == []
 
 
+def test_every_metric_is_documented_with_its_labels() -> None:
+    """In the code they are written as `Family(name, help, labels, kind)`."""
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("metrics.py"))
+    written = re.findall(r'Family\(\s*"(\w+)",\s*".*?",\s*\((.*?)\)(?:,\s*"(\w+)")?,?\s*\)', sources, re.DOTALL)
+    families = {name: (kind or "counter", re.findall(r'"(\w+)"', labels)) for name, labels, kind in written}
+    docs = _read("docs/server-reference.md") + _read("docs/recommender-reference.md")
+    rows = re.findall(r"^\| `(tipbench_\w+)` \| (counter|gauge|histogram) \| ([\w, ]*?) ?\|", docs, re.MULTILINE)
+    assert len(families) > 15
+    assert {name: (kind, labels.split(", ") if labels else []) for name, kind, labels in rows} == families
+
+
 def test_every_decision_is_in_the_index() -> None:
     index = _read("docs/decisions/README.md")
     folder = ROOT / "docs" / "decisions"

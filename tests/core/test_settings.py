@@ -87,7 +87,8 @@ def test_a_home_of_somebody_who_does_not_exist_is_a_folder_like_any_other() -> N
 
 
 def test_a_job_gets_the_servers_environment_without_the_way_into_the_server(tmp_path: Path) -> None:
-    given = {"TIPBENCH_ADMIN_TOKEN": "opens", "TIPBENCH_OPENAI_KEY": "k", "PATH": "/bin", "TIPBENCH_HOME": "~/x"}
+    opens = dict.fromkeys(("TIPBENCH_ADMIN_TOKEN", "TIPBENCH_SERVING_KEY", "TIPBENCH_METRICS_TOKEN"), "opens")
+    given = {**opens, "TIPBENCH_OPENAI_KEY": "k", "PATH": "/bin", "TIPBENCH_HOME": "~/x"}
     expected = {"TIPBENCH_OPENAI_KEY": "k", "PATH": "/bin", "TIPBENCH_HOME": str(tmp_path)}
     assert Settings(given).job_environment(tmp_path) == expected
 
@@ -115,12 +116,14 @@ def test_a_judge_gets_what_programs_need_and_what_was_named() -> None:
         "https_proxy": "p",
         "SSL_CERT_FILE": "c",
     }
-    judges = {"TIPBENCH_JUDGE_MODEL": "m", "TIPBENCH_JUDGE_ENV": "AGENT_KEY, TIPBENCH_ADMIN_TOKEN", "AGENT_KEY": "a"}
+    named = "AGENT_KEY, TIPBENCH_ADMIN_TOKEN, TIPBENCH_METRICS_TOKEN"
+    judges = {"TIPBENCH_JUDGE_MODEL": "m", "TIPBENCH_JUDGE_ENV": named, "AGENT_KEY": "a"}
     others = {
         "AWS_SECRET_ACCESS_KEY": "s",
         "PGPASSWORD": "s",
         "TIPBENCH_JUDGE_SECRET": "s",
         "TIPBENCH_ADMIN_TOKEN": "s",
+        "TIPBENCH_METRICS_TOKEN": "s",
         "TIPBENCH_HOME": "/h/tipbench",
         "MLFLOW_TRACKING_URI": "http://m",
         "TIPBENCH_OPENAI_KEY": "s",

@@ -205,6 +205,8 @@ def score_and_reward(site: Site) -> None:
         assert send("GET", "/stats/egreedy/anna").status_code == 401
     plain = httpx.get(f"http://127.0.0.1:{site.proxy.plain_port}/x?y=1", headers={"Host": RECOMMEND}, trust_env=False)
     assert (plain.status_code, plain.headers["location"]) == (301, f"https://{RECOMMEND}/x?y=1")
+    with site.client(RECOMMEND, site.secrets["TIPBENCH_SERVING_KEY"]) as send:
+        assert send("GET", "/metrics").status_code == 404, "for Prometheus, which asks the server itself"
 
 
 def read_metrics(site: Site) -> None:

@@ -1,5 +1,6 @@
-"""Metrics of the real commands: exact over workers that are killed, and behind a token."""
+"""Metrics and logs of the real commands: exact over workers that are killed, and with an id for each request."""
 
+import json
 import os
 import signal
 from collections.abc import Sequence
@@ -11,9 +12,11 @@ from tests.integration.recommending import Recommending, recommending
 from tests.integration.serving import serving, until
 from tests.recommender.service.asking import request, reward
 from tests.web.exposition import Samples, samples
+from tipbench.core.settings import Settings
 
 TOKEN = "a-metrics-token-for-tests-only"
 REQUESTS = "tipbench_http_requests_total"
+MLFLOW_ERRORS = 'tipbench_store_errors_total{store="mlflow"}'
 
 
 def scraped(url: str) -> Samples:
@@ -66,3 +69,42 @@ def test_the_admin_server_counts_too() -> None:
         assert client.get("/metrics").status_code == 200
         with served.client(TOKEN) as other:
             assert other.get("/api/jobs").status_code == 401
+
+
+def test_without_mlflow_the_rest_is_there() -> None:
+    with serving("--mlflow-url", "http://127.0.0.1:9", TIPBENCH_METRICS_TOKEN=TOKEN) as served:
+        found: Samples = until(lambda: (now := scraped(served.url))[MLFLOW_ERRORS] and now)
+        assert found['tipbench_jobs{state="queued"}'] == 0
+        assert found["tipbench_undelivered_cells{}"] == 0
+        assert not [key for key in found if key.startswith(("tipbench_cells", "tipbench_batches_on_hold"))]
+
+
+def test_logs_as_json_are_an_object_on_each_line_with_the_request_s_id() -> None:
+    served = Recommending("--workers", "2", TIPBENCH_LOG_FORMAT="json")
+    try:
+        workers: list[psutil.Process] = until(lambda: len(found := served.workers()) == 2 and found)
+        os.kill(workers[0].pid, signal.SIGKILL)
+        until(lambda: len(now := served.workers()) == 2 and workers[0] not in now)
+        (Settings().home / "recommender" / "state" / "u1_egreedy.json").write_text("damaged \x1b[2J\n")
+        with served.client() as client:
+            damaged = client.post("/score/egreedy", json=request("e1"), headers={"X-Request-ID": "id-of-the-app"})
+            refused = client.get("/a%1b%0Apath?secret-query", headers={"X-Request-ID": "not well-formed"})
+    finally:
+        logged = served.end()
+    assert (damaged.status_code, damaged.headers["x-request-id"]) == (500, "id-of-the-app")
+    assert damaged.json()["error"]["message"].endswith("the server's log says more under id-of-the-app")
+    assert refused.status_code == 400
+    *lines, farewell = logged.splitlines()
+    assert farewell.startswith("The service has stopped.")
+    entries = [json.loads(line) for line in lines]
+    assert all({"time", "level", "logger", "message"} <= entry.keys() for entry in entries)
+    assert "starting another one" in entries[0]["message"]
+    assert "request_id" not in entries[0]
+    error, access = (entry for entry in entries if entry.get("request_id") == "id-of-the-app")
+    assert error["level"] == "ERROR"
+    assert "StateDamaged" in error["exception"]
+    assert (access["method"], access["path"], access["status"]) == ("POST", "/score/egreedy", 500)
+    (other,) = (entry for entry in entries if entry.get("request_id") == refused.headers["x-request-id"])
+    assert (other["status"], other["path"]) == (400, "/a\\u001b path")
+    assert "secret-query" not in logged
+    assert "\x1b" not in logged

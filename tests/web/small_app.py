@@ -76,6 +76,7 @@ class Caller:
     app: ASGIApp
     address: str = "203.0.113.5"
     scheme: str = "http"
+    asked_as: str = ASKED_AS
 
     def __call__(
         self,
@@ -96,8 +97,8 @@ class Caller:
         raw, _, query = target.encode().partition(b"?")
         pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
         given = {name.lower() for name, _ in pairs}
-        defaults = {"host": "127.0.0.1:8080", "x-request-id": ASKED_AS}
-        pairs += [(name, value) for name, value in defaults.items() if name not in given]
+        defaults = {"host": "127.0.0.1:8080", "x-request-id": self.asked_as}
+        pairs += [(name, value) for name, value in defaults.items() if value and name not in given]
         chunks = [body] if isinstance(body, bytes) else list(body)
         scope = {
             "type": "http",

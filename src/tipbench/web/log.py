@@ -18,6 +18,7 @@ REQUEST_ID = "X-Request-ID"
 _HEADER = REQUEST_ID.lower().encode()
 _WELL_FORMED_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _REPEAT_INTERVAL_S = 60.0
+_UNANSWERED = "-"  # in place of a status
 _FIELDS = "fields"  # attribute of a record: what it says, by name
 _request_id: ContextVar[str] = ContextVar("request_id", default="")
 _log = logging.getLogger("tipbench.access")
@@ -98,27 +99,29 @@ class AccessLog:
             return
         request_id = _given_id(scope) or secrets.token_hex(8)
         _request_id.set(request_id)  # until the end of this task, which is for this request alone
-        status, start = "-", time.perf_counter()
-        answered_s: float | None = None
+        status, start = _UNANSWERED, time.perf_counter()
 
         async def tracked_send(message: Message) -> None:
-            nonlocal status, answered_s
+            nonlocal status
             if message["type"] == "http.response.start":
-                status, answered_s = str(message["status"]), time.perf_counter() - start
+                status = str(message["status"])
                 message["headers"] = [*message["headers"], (_HEADER, request_id.encode())]
+                count()  # first, so that whoever has the answer finds it counted
             await send(message)
+
+        def count() -> None:
+            self._metrics.count_request(scope["method"], _route(scope), status, time.perf_counter() - start)
 
         failed = True
         try:
             await self._app(scope, receive, tracked_send)
             failed = False
         finally:
-            elapsed_s = time.perf_counter() - start
-            wait_s = elapsed_s if answered_s is None else answered_s
-            self._metrics.count_request(scope["method"], _route(scope), status, wait_s)
+            if status == _UNANSWERED:
+                count()
             level = logging.DEBUG if not failed and self._quiet(scope["method"], status) else logging.INFO
             if _log.isEnabledFor(level):
-                _log_request(level, scope, status, elapsed_s * 1000)
+                _log_request(level, scope, status, (time.perf_counter() - start) * 1000)
 
 
 def _given_id(scope: Scope) -> str:

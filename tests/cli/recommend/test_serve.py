@@ -27,6 +27,8 @@ def test_an_address_that_is_taken_is_told_and_nothing_is_changed(home: Path) -> 
     ("flags", "environment", "told"),
     [
         ((), {"TIPBENCH_SERVING_KEY": "short"}, "TIPBENCH_SERVING_KEY has 5 characters; use at least 20"),
+        ((), {"TIPBENCH_METRICS_TOKEN": "short"}, "TIPBENCH_METRICS_TOKEN has 5 characters; use at least 20"),
+        ((), {"TIPBENCH_LOG_FORMAT": "xml"}, "TIPBENCH_LOG_FORMAT must be text or json; it is 'xml'"),
         (("--new-key",), {"TIPBENCH_SERVING_KEY": KEY}, "the key is set by TIPBENCH_SERVING_KEY"),
         (("--shadow", "nobody"), {}, "there is no shadow policy 'nobody'"),
         (("--workers", "0"), {}, "--workers"),

@@ -38,11 +38,21 @@ def test_passwords_do_not_belong_into_the_address(named: str, monkeypatch: pytes
     assert "s3cret" not in done.err
 
 
-def test_a_short_token_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIPBENCH_ADMIN_TOKEN", "short")
+@pytest.mark.parametrize(
+    ("setting", "value", "why"),
+    [
+        ("TIPBENCH_ADMIN_TOKEN", "short", "TIPBENCH_ADMIN_TOKEN has 5 characters; use at least 20"),
+        ("TIPBENCH_METRICS_TOKEN", "short", "TIPBENCH_METRICS_TOKEN has 5 characters; use at least 20"),
+        ("TIPBENCH_LOG_FORMAT", "xml", "TIPBENCH_LOG_FORMAT must be text or json; it is 'xml'"),
+    ],
+)
+def test_settings_that_can_not_be_used_are_refused(
+    setting: str, value: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(setting, value)
     done = tipbench("serve", "--port", "0")
     assert done.status == 2
-    assert "at least 20" in done.err
+    assert why in done.err
 
 
 def test_the_token_is_shown_once_and_can_be_made_anew(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """What the service counts of its recommender's work."""
 
 import time
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar, get_args
 
 from tipbench.recommender.observer import Observer, Status
 from tipbench.web.metrics import Family, Metrics
@@ -29,12 +30,22 @@ _SHADOW_ERRORS = Family(
     "tipbench_shadow_errors_total", "Choices that a shadow policy failed to make, or dropped.", ("shadow",)
 )
 FAMILIES = (_DECISIONS, _REWARDS, _REWARDED, _POINTS, _SHADOW_CHOICES, _SHADOW_ERRORS)
+_AGREES = {True: "true", False: "false"}
 _Opened = TypeVar("_Opened")
 
 
 class CountingObserver(Observer):
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, policies: Iterable[str], shadows: Iterable[str]) -> None:
+        """What is counted of these begins with 0, so that there is something to compare the first with."""
         self._metrics = metrics
+        for policy in policies:
+            metrics.count(_DECISIONS, policy, amount=0)
+            for status in get_args(Status):
+                metrics.count(_REWARDS, policy, status, amount=0)
+        for shadow in shadows:
+            metrics.count(_SHADOW_ERRORS, shadow, amount=0)
+            for agrees in _AGREES.values():
+                metrics.count(_SHADOW_CHOICES, shadow, agrees, amount=0)
 
     def transaction(
         self, operation: Literal["score", "reward"], opened: AbstractContextManager[_Opened]
@@ -57,7 +68,7 @@ class CountingObserver(Observer):
                 self._metrics.count(_POINTS, policy, name, sign, amount=abs(reward))
 
     def shadow_chose(self, shadow: str, agrees: bool) -> None:
-        self._metrics.count(_SHADOW_CHOICES, shadow, str(agrees).lower())
+        self._metrics.count(_SHADOW_CHOICES, shadow, _AGREES[agrees])
 
     def shadow_dropped(self, shadow: str) -> None:
         self._metrics.count(_SHADOW_ERRORS, shadow)
