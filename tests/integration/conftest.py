@@ -22,6 +22,7 @@ LONGEST = (
     "integration/test_panel.py",
     "test_model_judge.py",
     "test_deployed.py",
+    "test_watched.py",
     "test_nothing_lost.py",
     "test_recommend_at_once.py",
     "test_stores.py",

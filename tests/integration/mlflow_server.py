@@ -116,8 +116,8 @@ class MlflowServer:
 
     def stop(self) -> None:
         """Ends the server, and by force what is left of its own process group; safe to call twice."""
-        self.process.terminate()
-        with contextlib.suppress(psutil.TimeoutExpired):
+        with contextlib.suppress(psutil.TimeoutExpired, psutil.NoSuchProcess):
+            self.process.terminate()
             self.process.wait(STOP_SECONDS)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)

@@ -21,7 +21,6 @@ from tests.integration.command import tipbench
 from tests.integration.mlflow_server import MlflowServer
 from tests.integration.prometheus_server import PrometheusServer, dashboard_queries
 from tests.integration.recommending import recommending
-from tests.integration.relay import Relay, relay
 from tests.integration.serving import serving, until
 from tipbench.recommender.store.locks import StoreLocks
 
@@ -39,22 +38,25 @@ FAULTS = {  # alerts, and what they must name
     "TipbenchRewardsMissing": {"policy": "linucb"},
     "TipbenchShadowDisagreement": {"shadow": SHADOW},
 }
+ON_A_BUSY_MACHINE = {"TipbenchDown", "TipbenchSlow"}  # where a scrape may take more than a second
 HISTORY = " and ".join(  # enough for the recommender's alerts to compare with
     f"sum(increase({name}[1m])) > {least}"
     for name, least in (
-        ('tipbench_rewarded_total{policy="egreedy"}', 200),
-        ('tipbench_rewarded_total{policy="linucb"}', 200),
+        ('tipbench_rewarded_total{policy="egreedy"}', 150),
+        ('tipbench_rewarded_total{policy="linucb"}', 150),
         ('tipbench_shadow_choices_total{agrees="true"}', 100),
     )
 )
+_PAUSE_S = 0.04  # between requests of a thread: they need not take all of the machine
 
 
-def test_each_alert_fires_once_its_fault_is_made(mlflow: MlflowServer, home: Path, tmp_path: Path) -> None:
+def test_each_alert_fires_once_its_fault_is_made(home: Path, tmp_path: Path) -> None:
     with (
-        relay(mlflow.url) as way,
-        serving(MLFLOW_TRACKING_URI=way.url, TIPBENCH_METRICS_TOKEN=TOKEN) as served,
+        MlflowServer.start(tmp_path / "mlflow") as mlflow,  # with others' experiments, metrics would be read less often
         ExitStack() as running,
     ):
+        put_a_batch_on_hold(mlflow.url, tmp_path)
+        served = running.enter_context(serving(MLFLOW_TRACKING_URI=mlflow.url, TIPBENCH_METRICS_TOKEN=TOKEN))
         service = recommending("--workers", "2", "--shadow", SHADOW, TIPBENCH_METRICS_TOKEN=TOKEN)
         recommender = running.enter_context(service)
         moved = {"127.0.0.1:8765": served.url[7:], "127.0.0.1:8766": recommender.url[7:]}
@@ -63,18 +65,17 @@ def test_each_alert_fires_once_its_fault_is_made(mlflow: MlflowServer, home: Pat
             app = App()
             with recommender.client() as client, repeating(lambda: app.ask(client), threads=2):
                 until(lambda: prometheus.query(HISTORY))
-                assert alerts.seen().keys() <= {"TipbenchSlow"}, "that alone may fire, on a busy machine"
+                until(lambda: "TipbenchJudgeOnHold" in alerts.seen())
+                assert alerts.seen().keys() <= {"TipbenchJudgeOnHold", *ON_A_BUSY_MACHINE}
                 app.is_well = False
-                with repeating(lambda: ask_for_a_locked_user(client, home)):
-                    put_a_batch_on_hold(way.url, tmp_path)
-                    until(lambda: "TipbenchJudgeOnHold" in alerts.seen())
-                    leave_cells_undelivered(way, home, tmp_path)
-                    with served.client() as admin, repeating(lambda: ask_for_what_is_in_mlflow(admin)):
-                        until(lambda: alerts.seen().keys() == FAULTS.keys() - {"TipbenchDown"})
+                with repeating(lambda: ask_for_a_locked_user(client, home)), served.client() as admin:
+                    leave_cells_undelivered(mlflow, home, tmp_path)
+                    with repeating(lambda: ask_for_what_is_in_mlflow(admin)):
+                        until(lambda: alerts.seen().keys() >= FAULTS.keys() - {"TipbenchDown"})
             for title, query in dashboard_queries():
                 assert prometheus.values_since_start(query), f"{title} shows nothing: {query}"
             running.close()
-            until(lambda: "TipbenchDown" in alerts.seen())
+            until(lambda: "TipbenchDown" in Alerts(prometheus).seen())
             assert "error expanding" not in str(alerts.seen())
 
 
@@ -99,7 +100,7 @@ def put_a_batch_on_hold(url: str, folder: Path) -> None:
     store = ("--experiment", HELD, "--mlflow-url", url)
     file = folder / "judge.json"
     assert tipbench("collect", "--models", "scripted/a", "--prompts", "v1", *store).status == 0
-    assert tipbench("judge", *store, "--export", str(file)).status == 0
+    assert tipbench("judge", *store, "--export", str(file), "--sample", "3").status == 0
     batch = json.loads(file.read_text())
     for item in batch["items"]:
         item["scores"] |= {name: scale["min"] for name, scale in batch["scales"].items()}
@@ -107,11 +108,11 @@ def put_a_batch_on_hold(url: str, folder: Path) -> None:
     assert tipbench("judge", *store, "--apply", str(file)).status == 1
 
 
-def leave_cells_undelivered(way: Relay, home: Path, folder: Path) -> None:
+def leave_cells_undelivered(mlflow: MlflowServer, home: Path, folder: Path) -> None:
     """MLflow goes away for good, and then the collection is killed."""
-    collection = started(collect_slowly(folder, way.url, LEFT, latency_s=0.2))
-    wait_for_some_runs(way.url, LEFT, 2)
-    way.leave()
+    collection = started(collect_slowly(folder, mlflow.url, LEFT, latency_s=0.2, repeats=10))
+    wait_for_some_runs(mlflow.url, LEFT, 2)
+    mlflow.stop()
     until(lambda: sum(path.read_text().count("\n") for path in (home / "journal").iterdir()) > 4)
     collection.kill()
     collection.communicate()
@@ -127,7 +128,8 @@ def ask_for_a_locked_user(client: httpx.Client, home: Path) -> None:
     event = f"locked-{time.monotonic_ns()}"
     with ThreadPoolExecutor(1) as other:
         with locks.user("locked"):
-            answer = other.submit(post, client, "/score/egreedy/v2", user_id="locked", event_id=event, **asked(2))
+            body = {"user_id": "locked", "event_id": event, **asked(2)}
+            answer = other.submit(client.post, "/score/egreedy/v2", json=body)
             time.sleep(0.7)
         answer.result()
 
@@ -169,7 +171,7 @@ def repeating(function: Callable[[], None], threads: int = 1) -> Iterator[None]:
 
     def repeat() -> None:
         try:
-            while not ended.is_set():
+            while not ended.wait(_PAUSE_S):
                 function()
         except Exception as error:  # noqa: BLE001 - raised below
             errors.append(error)
