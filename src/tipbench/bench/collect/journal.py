@@ -13,9 +13,10 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tipbench.bench.tracking.store import RunDraft
 from tipbench.core.files import make_private_folder
@@ -175,6 +176,26 @@ def orphaned_journals(folder: Path, address: str | None = None, experiment: str 
         journal = Journal.adopt(path)
         if journal:
             yield journal
+
+
+class LeftCells(NamedTuple):
+    """What processes that have ended left in journals."""
+
+    journals: int
+    cells: int
+
+
+def count_left(folder: Path) -> LeftCells:
+    """Count the journals of processes that are gone, and the cells in them that are not delivered."""
+    cells = []
+    for path in folder.glob("*.jsonl"):
+        with suppress(FileNotFoundError), path.open("rb") as journal:
+            if try_lock(journal.fileno()):
+                offset_line = journal.readline()  # empty if a power cut took the content
+                start = int(offset_line.split()[1]) if offset_line.endswith(b"\n") else 0
+                end = os.fstat(journal.fileno()).st_size
+                cells.append(sum(chunk.count(b"\n") for chunk in _chunks(journal.fileno(), start, end)))
+    return LeftCells(len(cells), sum(cells))
 
 
 def _file_prefix(address: str, experiment: str) -> str:
