@@ -3,6 +3,8 @@
 import importlib.util
 import os
 import platform
+import time
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +23,19 @@ from tipbench.core.errors import NothingStored, TipbenchError
 from tipbench.core.paths import weights_folder
 from tipbench.core.settings import Settings
 from tipbench.core.untrusted import printable
+from tipbench.maintenance.repair import Repair
 
 
-@click.command(epilog="Example:\n\n\b\n  tipbench doctor --ollama-url http://gpu-box:11434")
+@click.command(
+    epilog="Examples:\n\n\b\n  tipbench doctor --ollama-url http://gpu-box:11434\n  tipbench doctor --repair"
+)
 @option_flags("ollama_url", "mlflow_url", "max_model_b")
-def command(**given: Any) -> int:
+@click.option("--repair", is_flag=True, help="Also clean up after killed processes; nothing that is in use is touched.")
+def command(repair: bool, **given: Any) -> int:
     """Check what is reachable, which models are installed and fit into memory, and what to install.
+
+    It also says what killed processes left behind: cells that are not delivered, files and folders that belong to
+    nothing, models in memory. With --repair, that is delivered or removed.
 
     Exit status: 0 when at least one model can be used and results can be stored, else 1.
     """
@@ -42,11 +51,25 @@ def command(**given: Any) -> int:
             _show_engine(found)
             usable += [one.name for one in found.models if _show_model(one, options.max_model_b, memory.available)]
     _show_weights(settings)
+    _show_leftovers(options, settings, repair)
     if usable and stored:
         out.print(f"All set, for example: tipbench collect --models {usable[0]} --experiment tip-bench-first")
         return 0
     out.print("Not ready: " + ("no model can be used." if not usable else "results can't be stored."))
     return 1
+
+
+def _show_leftovers(options: Options, settings: Settings, mend: bool) -> None:
+    repair = Repair(settings, time.time, mend)
+    found = list(repair.in_home())
+    with suppress(TipbenchError), closing(open_store(options.mlflow_url, settings).store) as store:  # reported above
+        found += repair.writers(store)
+    with open_engines(options, settings) as engines:
+        found += repair.models(engines)
+    for one in found:
+        _line(one.mended, "leftover", f"{one.what} – {one.outcome}" if one.outcome else one.what)
+    if found and not mend:
+        _line(None, "", "'tipbench doctor --repair' takes care of that")
 
 
 def _show_engine(found: EngineModels) -> None:

@@ -56,7 +56,8 @@ def make_backup(path: Path, home: Path, clock: Callable[[], float], watch: Watch
     """
     path = _checked(path, home)
     with backup_lock(home) as lock:
-        remove_leftover(lock)
+        if left := leftover_of(lock):
+            shutil.rmtree(left)
         scratch = Path(temporary_path(path, os.urandom(4).hex()))
         _write(lock, str(scratch))
         try:
@@ -88,14 +89,11 @@ def backup_lock(home: Path) -> Iterator[IO[str]]:
         yield lock
 
 
-def remove_leftover(lock: IO[str]) -> Path | None:
-    """Remove the temporary folder of a backup that was killed, and return it; None if there is none."""
+def leftover_of(lock: IO[str]) -> Path | None:
+    """Return the temporary folder of a backup that was killed; None if there is none."""
     lock.seek(0)
     left = Path(lock.read())
-    if not re.fullmatch(r"\..*\.[0-9a-f]{8}\.part", left.name) or not left.is_dir():
-        return None
-    shutil.rmtree(left)
-    return left
+    return left if re.fullmatch(r"\..*\.[0-9a-f]{8}\.part", left.name) and left.is_dir() else None
 
 
 def _write(lock: IO[str], content: str) -> None:
@@ -199,17 +197,19 @@ def _files(
     Folders of runs are left out unless they are known: files are written before the database has their run, so others
     are of runs that came later, and are delivered again from a journal. Symbolic links are followed.
     """
+    below = f"{folder}/" if folder else ""
+    listed = f"{home}/{below}"  # not pathlib, which took a third of a backup's time
     try:
-        names = os.listdir(home / folder)  # noqa: PTH208
+        names = os.listdir(listed)  # noqa: PTH208
     except FileNotFoundError:
         return
     # Twice, because on some file systems a file that is replaced during the first listing may be missing in it.
-    for name in sorted({*names, *os.listdir(home / folder)}):  # noqa: PTH208
-        path = f"{folder}/{name}" if folder else name
+    for name in sorted({*names, *os.listdir(listed)}):  # noqa: PTH208
+        path = below + name
         if path in left_out or _LEFT_OUT.fullmatch(path):
             continue
         try:
-            status = (home / path).stat()
+            status = os.stat(listed + name)  # noqa: PTH116
         except FileNotFoundError:
             continue
         if stat.S_ISREG(status.st_mode):
@@ -219,11 +219,10 @@ def _files(
 
 
 def _is_wanted(home: Path, folder: str, known_runs: Collection[str] | None) -> bool:
-    path = home / folder
-    if path.is_symlink() and path.resolve().is_relative_to(home.resolve()):
+    if os.path.islink(f"{home}/{folder}") and (home / folder).resolve().is_relative_to(home.resolve()):  # noqa: PTH114
         return False  # it is copied where it is
     top, *below = folder.split("/")
-    is_run = top == artifacts_folder(database_path(home)).name and is_run_folder(below)
+    is_run = is_run_folder(below) and top == artifacts_folder(database_path(home)).name
     return known_runs is None or not is_run or below[1] in known_runs
 
 

@@ -55,6 +55,22 @@ def restore(path: Path, home: Path, watch: Callable[[int], None]) -> Restored:
     return Restored(archive.head, files)
 
 
+def abandoned_stage(home: Path) -> Path | None:
+    """Return the folder beside a home that a killed restore left; None if there is none."""
+    stage = _beside(home.resolve())
+    if not stage.is_dir():
+        return None
+    lock = os.open(stage, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return stage if try_lock(lock) else None
+    finally:
+        os.close(lock)
+
+
+def _beside(place: Path) -> Path:
+    return place.with_name(f".{place.name}{STAGE}")
+
+
 def _relocate(path: Path, stage: Path, old: Path, new: Path) -> None:
     try:
         relocate(stage, old, new)
@@ -101,7 +117,7 @@ def _staged(place: Path) -> Iterator[Path]:
     """
     make_private_folder(place.parent)
     inside = place.is_dir() and (place.is_mount() or not os.access(place.parent, os.W_OK))
-    stage = place / STAGE if inside else place.with_name(f".{place.name}{STAGE}")
+    stage = place / STAGE if inside else _beside(place)
     private_folder(stage)
     lock = os.open(stage, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -180,7 +180,7 @@ def orphaned_journals(folder: Path, address: str | None = None, experiment: str 
 
 
 class Undelivered(NamedTuple):
-    """A journal with cells that MLflow does not have yet."""
+    """A journal, and what of it MLflow does not have yet."""
 
     cells: int
     written_s: float  # when it was last written to, in seconds since 1970
@@ -188,15 +188,16 @@ class Undelivered(NamedTuple):
 
 
 def undelivered(folder: Path) -> list[Undelivered]:
-    """Return all journals in which cells wait, whoever writes them; nothing is changed."""
+    """Return all journals, whoever writes them; nothing is changed."""
     found = [_undelivered(path) for path in folder.glob("*.jsonl")]
-    return [one for one in found if one and one.cells]
+    return [one for one in found if one]
 
 
 def _undelivered(path: Path) -> Undelivered | None:
     """Return what waits in a journal; None if it is gone, because it was delivered meanwhile, or is none of ours."""
     with suppress(FileNotFoundError, ValueError, IndexError), path.open("rb") as file:
-        start = int(file.readline().split()[1])
+        offset_line = file.readline()  # empty if a power cut took the content
+        start = int(offset_line.split()[1]) if offset_line.endswith(b"\n") else 0
         status = os.fstat(file.fileno())
         cells = sum(chunk.count(b"\n") for chunk in _chunks(file.fileno(), start, status.st_size))
         return Undelivered(cells, status.st_mtime, in_use=not try_lock(file, shared=True))

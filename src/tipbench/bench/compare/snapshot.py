@@ -207,13 +207,7 @@ def load_snapshot(
         if stamp and store.stamp() == stamp:
             cache.save(snapshot, stamp)
         return snapshot
-    abandoned = _abandoned(cache, experiment, clock())
-    if abandoned:
-        # A marker that was set again meanwhile has an active writer; the window between this check and the removal is
-        # tiny.
-        current = writers(store.experiment(experiment.name))
-        unchanged = [key for key in abandoned if current.get(key) == experiment.tags[key]]
-        store.forget_writers(experiment, unchanged)
+    if forget_abandoned_writers(store, experiment, snapshots, clock()):
         experiment = store.experiment(experiment.name)
     before = marker_state(experiment)
     known = cache.load(experiment, before) if before and not refresh else None
@@ -223,6 +217,18 @@ def load_snapshot(
     if before and _is_unchanged(before, store, experiment):
         cache.save(snapshot, before)
     return snapshot
+
+
+def forget_abandoned_writers(store: RunStore, experiment: Experiment, snapshots: Path, now: float) -> int:
+    """Remove the markers of writers that are known to be gone; return how many. Note when others were first seen."""
+    abandoned = _abandoned(SnapshotDiskCache(snapshots, store.address, experiment.id), experiment, now)
+    if not abandoned:
+        return 0
+    # A marker that was set again meanwhile has an active writer; the window between this check and the removal is tiny.
+    current = writers(store.experiment(experiment.name))
+    unchanged = [key for key in abandoned if current.get(key) == experiment.tags[key]]
+    store.forget_writers(experiment, unchanged)
+    return len(unchanged)
 
 
 def _is_unchanged(before: str, store: RunStore, experiment: Experiment) -> bool:

@@ -14,7 +14,7 @@ import psutil
 
 from tipbench.bench.engines.interface import IN_PROCESS, Engine
 from tipbench.core.errors import EngineError, LockTaken
-from tipbench.core.locks import exclusive
+from tipbench.core.locks import exclusive, try_lock
 from tipbench.core.paths import lock_path
 
 _EVERY_S = 0.25
@@ -38,6 +38,15 @@ def exclusive_use(
         _write(lock, list(models))
         yield
         _write(lock, [])  # not after an error: the next collection checks whether the model is still loaded
+
+
+def leftover_models(engine: Engine, home: Path) -> list[str]:
+    """Return the models that an interrupted collection may have left at this endpoint; none while one is using it."""
+    path = lock_path(home, "engine", engine.address)
+    if not engine.exclusive or _is_in_process(engine) or not path.exists():
+        return []
+    with path.open("r+", encoding="utf-8") as lock:
+        return _read_leftovers(lock) if try_lock(lock) else []
 
 
 def unload_leftover_models(engine: Engine, home: Path, notify: Callable[[str], None]) -> None:

@@ -4,14 +4,12 @@ import os
 import re
 import sqlite3
 import threading
-import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tipbench.bench.tracking.artifacts import artifacts_folder
+from tipbench.bench.tracking.artifacts import RunsBeingWritten, artifacts_folder, new_run_id
 from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, RestApi, RunStatus, StoredRun
 from tipbench.bench.tracking.mlflow_store import MlflowStore, is_mlflow_error
 from tipbench.bench.tracking.new_database import NewDatabase
@@ -56,6 +54,7 @@ class EmbeddedMlflow:
             )
         self._artifacts = artifacts_folder(self.path)
         self._file_mode = 0o600 if self.path.parent.is_dir() and is_private(self.path.parent) else 0o644
+        self._being_written = RunsBeingWritten(self.path)
         self._open_lock = threading.RLock()
         self._sql: SqliteTables | None = None  # if the schema is one that we know
         self._mlflow: MlflowStore | None = None  # opened on demand
@@ -120,14 +119,18 @@ class EmbeddedMlflow:
         with self._translated():
             if not isinstance(self._tables(), SqliteTables):
                 return None
-        run_id = _new_run_id()
+            run_id = new_run_id()
+            self._being_written.begin(run_id)
         return run_id, f"{experiment.artifact_location}/{run_id}/artifacts"
 
     def insert_runs(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
         with self._translated():
             tables = self._tables()
             assert isinstance(tables, SqliteTables), "reserve_run gave a place"
-            tables.insert_runs(experiment, runs)
+            try:
+                tables.insert_runs(experiment, runs)
+            finally:
+                self._being_written.end(run.run_id for run in runs)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -191,7 +194,7 @@ class EmbeddedMlflow:
     def close(self) -> None:
         if self._new_database:
             self._new_database.abandon()
-        for opened in (self._sql, self._mlflow):
+        for opened in (self._sql, self._mlflow, self._being_written):
             if opened:
                 opened.close()
 
@@ -249,14 +252,6 @@ class EmbeddedMlflow:
         if "mlflow db upgrade" in str(error):
             message = f"it was made by another version of MLflow; run 'mlflow db upgrade {self.address}' (back it up)"
         return TrackingError(f"the MLflow database {self.path}: {message}")
-
-
-def _new_run_id() -> str:
-    """Return an id in MLflow's format that starts with the time, so that runs written together are adjacent in indexes.
-
-    With random ids, each row goes to a different page of a large database, which takes four times as long.
-    """
-    return f"{time.time_ns() // 1_000_000:012x}{uuid.uuid4().hex[12:]}"
 
 
 def _make_folder(folder: str) -> bool:

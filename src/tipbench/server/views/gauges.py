@@ -157,7 +157,7 @@ class Gauges:
         return Counter(job.state for job in self._runner.jobs(limit=MAX_JOBS))
 
     def _read_backlog(self) -> Backlog:
-        found = undelivered(journal_folder(self._stores.settings.home))
+        found = [one for one in undelivered(journal_folder(self._stores.settings.home)) if one.cells]
         oldest_s = min((one.written_s for one in found if not one.in_use), default=None)
         age_s = 0.0 if oldest_s is None else max(0.0, self._stores.clock() - oldest_s)
         return Backlog(sum(one.cells for one in found), age_s)
