@@ -54,8 +54,13 @@ class Others:
         while not self._stopped.is_set():
             number = next(self._numbers)
             user = f"round{self.round}-user{number % USERS}"
-            self.sent.append(Sent(user, f"e{number}", number, round(self._drawn.uniform(-1, 1), 6)))
-            await send(client, self.sent[-1])
+            event = Sent(user, f"e{number}", number, round(self._drawn.uniform(-1, 1), 6))
+            self.sent.append(event)
+            while event.open:
+                try:
+                    await send(client, event)
+                except (OSError, EOFError):  # it was idle for too long, on a busy machine
+                    client = await QuickClient.connected(address, KEY)
             await asyncio.sleep(PAUSE_S)
         client.close()
 
@@ -86,14 +91,13 @@ class Erasing:
         with suppress(ProcessLookupError):
             command.kill()
         await command.wait()
-        self._look(user)
+        await asyncio.to_thread(self._look, user)
         again = await self._start(user)
         said, _ = await again.communicate()
         if again.returncode:
             self.problems.add(Problem("runs again that failed", said.decode()))
-        for path in recommender_folder(self._home).rglob("*"):
-            if path.is_file() and (user in path.name or user.encode() in _content(path)):
-                self.problems.add(Problem("files with a trace", f"{user} in {path}"))
+        for path in await asyncio.to_thread(files_with, recommender_folder(self._home), user):
+            self.problems.add(Problem("files with a trace", f"{user} in {path}"))
 
     async def _start(self, user: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
@@ -119,6 +123,11 @@ class Erasing:
                 self.problems.add(
                     Problem("users of whom a prior would know a part", f"{user}: {known} events, {stage}")
                 )
+
+
+def files_with(folder: Path, user: str) -> list[Path]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [path for path in files if user in path.name or user.encode() in _content(path)]
 
 
 def _content(path: Path) -> bytes:
