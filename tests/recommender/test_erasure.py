@@ -15,7 +15,8 @@ from tests.recommender.making import Clock, a_recommender, a_request, a_reward
 from tests.recommender.prior.priors import prior_content
 from tests.recommender.waiting import LONG_S, wait_until
 from tipbench.core.errors import StoreUnreachable
-from tipbench.core.paths import decisions_folder, recommender_folder, signals_folder
+from tipbench.core.locks import exclusive
+from tipbench.core.paths import decisions_folder, lock_path, recommender_folder, signals_folder
 from tipbench.recommender import erasure
 from tipbench.recommender.erasure import Erased, Eraser, Traces, backups
 from tipbench.recommender.log.rewriting import exclusive_logs, remove_lines
@@ -222,19 +223,25 @@ def test_a_process_that_does_not_close_its_journal_is_told(
     assert erased(home).is_complete
 
 
-def test_two_at_once_wait_for_each_other_and_finish_what_a_killed_one_began(home: Path) -> None:
+def test_two_at_once_and_a_backup_wait_for_each_other_and_what_a_killed_one_left_is_removed(home: Path) -> None:
     signals_folder(home).mkdir(parents=True)
     (signals_folder(home) / ".x.jsonl.part").write_text("u1")
-    told: list[str] = []
-    second = threading.Thread(target=lambda: exclusive_logs(home, told.append).__enter__())
-    with exclusive_logs(home, told.append):
-        assert not list(signals_folder(home).iterdir())
-        second.start()
-        wait_until(lambda: bool(told))
-        assert second.is_alive()
-    second.join(LONG_S)
-    assert not second.is_alive()
-    assert "is at work; waiting until it is done" in told[0]
+    for lock, what in (("recommender", "logs"), "'tipbench prune' is at work"), (("backup",), "a backup is being made"):
+        told: list[str] = []
+        second = threading.Thread(target=_pass_through, args=(home, told.append))
+        with exclusive(lock_path(home, *lock), "", wait=False, notify=told.append):
+            second.start()
+            wait_until(lambda told=told: bool(told))  # type: ignore[misc]
+            assert second.is_alive()
+        second.join(LONG_S)
+        assert not second.is_alive()
+        assert f"{what}; waiting until it is done" in told[0].lower()
+    assert not list(signals_folder(home).iterdir())
+
+
+def _pass_through(home: Path, notify: Callable[[str], None]) -> None:
+    with exclusive_logs(home, notify):
+        pass
 
 
 def test_priors_and_backups_are_named(home: Path, serving: Recommender, tmp_path: Path) -> None:

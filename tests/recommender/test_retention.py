@@ -2,6 +2,8 @@
 
 import itertools
 import os
+import shutil
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,7 +33,7 @@ def test_what_is_not_expired_stays_though_it_is_in_the_same_file(tmp_path: Path)
     assert age_of(tmp_path, 5) == Age(0, None)
 
 
-def test_a_reset_goes_after_what_it_is_about(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reset_goes_after_what_it_is_about(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, clock = recommender_folder(home), Clock(FIRST / 1000)
     recommender = a_recommender(folder, clock)
     recommender.score("egreedy", a_request("e1"))
@@ -43,13 +45,27 @@ def test_a_reset_goes_after_what_it_is_about(home: Path, monkeypatch: pytest.Mon
     recommender.reset("u1")
     recommender.close()
     other.close()
-    for step in range(6):
-        synced = itertools.count(-step)
-        with monkeypatch.context() as killed, suppress(ZeroDivisionError), exclusive_logs(home, lambda _: None):
-            killed.setattr(os, "fsync", lambda _, synced=synced: next(synced) == 0 and 1 / 0)
-            remove_expired(decisions_folder(home), LAST)
-        assert len(load_rounds(decisions_folder(home), for_weights=False)) == 0
-    assert not list(decisions_folder(home).iterdir())
+    for step in itertools.count():
+        copy = tmp_path / str(step)
+        shutil.copytree(folder, recommender_folder(copy))
+        left = itertools.count(step, -1)
+
+        def unlink(path: Path, left: Iterator[int] = left) -> None:
+            if not next(left):
+                raise Killed
+            os.unlink(path)  # noqa: PTH108
+
+        with monkeypatch.context() as killed, suppress(Killed), exclusive_logs(copy, lambda _: None):
+            killed.setattr(Path, "unlink", unlink)
+            remove_expired(decisions_folder(copy), LAST)
+        assert len(load_rounds(decisions_folder(copy), for_weights=False)) == 0
+        if not list(decisions_folder(copy).iterdir()):
+            break
+    assert step == 3
+
+
+class Killed(BaseException):
+    """Ends everything, as SIGKILL does."""
 
 
 @pytest.mark.parametrize("line", ['{"at_ms": 1\n', '{"number": 1}\n', '{"at_ms": "x"}\n', "[]\n"])

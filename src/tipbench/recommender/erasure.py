@@ -6,6 +6,7 @@ next prior, and something for the next run to find, which then does all of it ag
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,7 +85,7 @@ class Eraser:
     def find(self, user_id: str, resets: bool = True) -> Traces:
         """Return what there is of a user; without `resets`, lines that only say that they were reset don't count."""
         return Traces(
-            tuple(found for store in self._stores if (found := _in_store(store, user_id))[1]),
+            self._states(user_id),
             count_lines(self._decisions, lines_of(user_id, resets)),
             count_lines(self._signals, lines_of(user_id)),
         )
@@ -101,7 +102,9 @@ class Eraser:
         log.close()
         removed, elsewhere = Traces(), list[str]()
         for _ in range(_PASSES):
-            removed += self._clear_stores(user_id)
+            removed += Traces(self._states(user_id))
+            for store in self._stores:
+                store.clear(user_id, {*_POLICIES, *store.policies_of(user_id)})
             elsewhere = [sentence for store in self._stores for sentence in store.purge()]
             if self._signals.exists():
                 time.sleep(2 * TIMEOUT_S)  # a shadow may still choose for a request that was answered before
@@ -114,11 +117,8 @@ class Eraser:
         elsewhere += [*self._priors(), *backups(self._home), "the disk: deleted files, until they are written over"]
         return Erased(removed, self.find(user_id), self.search(user_id), tuple(elsewhere))
 
-    def _clear_stores(self, user_id: str) -> Traces:
-        states = self.find(user_id).states
-        for store in self._stores:
-            store.clear(user_id, {*_POLICIES, *store.policies_of(user_id)})
-        return Traces(states)
+    def _states(self, user_id: str) -> tuple[tuple[str, int, int], ...]:
+        return tuple(found for store in self._stores if (found := _in_store(store, user_id))[1])
 
     def _priors(self) -> list[str]:
         priors = sorted({digest for store in self._stores for digest in store.priors.digests()})
@@ -142,19 +142,15 @@ def _in_store(store: Movable, user_id: str) -> tuple[str, int, int]:
 
 
 def backups(home: Path) -> list[str]:
-    """Return a sentence on each backup of the home that is known and still there."""
+    """Return a sentence on each backup of the home that is in the list of backups and still there."""
     try:
         lines = backups_path(home).read_bytes().splitlines()
     except FileNotFoundError:
         return []
-    found = []
+    found: dict[Path, str] = {}
     for line in lines:
-        try:
-            path, finished_at = Path(str(from_json(line)["path"])), from_json(line)["finished_at"]
-        except (ValueError, LookupError, TypeError):
-            continue
-        if path.exists():
-            found.append(
-                f"the backup {path} of {finished_at}: make another one and delete it, or erase again after restoring it"
-            )
-    return found
+        with suppress(ValueError, LookupError, TypeError):  # a line that was not written to its end
+            data = from_json(line)
+            found[Path(data["path"])] = f"the backup {data['path']} of {data['finished_at']}"
+    advice = "make another one and delete it, or erase again after restoring it"
+    return [f"{backup}: {advice}" for path, backup in found.items() if path.exists()]

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from tipbench.core.files import read_regular
 from tipbench.recommender.store.journal import records_in
 
 _LARGEST = 10_000_000_000
-_Word = re.Pattern[bytes]
 
 
 def lines_of(user_id: str, resets: bool = True) -> Callable[[bytes], bool]:
@@ -74,7 +73,7 @@ def _look_into(path: Path, content: bytes, user_id: str, search: Search) -> None
         search.mentions.append(path)
 
 
-def _parts(path: Path, content: bytes, word: _Word) -> Iterator[tuple[str, bytes]]:
+def _parts(path: Path, content: bytes, word: re.Pattern[bytes]) -> Iterator[tuple[str, bytes]]:
     """Yield the JSON texts that a file consists of, as far as they have the word, and where each of them is."""
     if path.suffix == ".wal":
         for record in records_in(content):
@@ -86,7 +85,7 @@ def _parts(path: Path, content: bytes, word: _Word) -> Iterator[tuple[str, bytes
     elif ".json" in path.name or path.suffix == ".new":
         yield str(path), content
     else:  # a text
-        yield str(path), b'"%b"' % b" ".join(word.findall(content))
+        yield str(path), to_json(content.decode("utf-8", "replace"))
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -97,8 +96,12 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _word(user_id: str) -> _Word:
-    return re.compile(rb"(?<![A-Za-z0-9_-])%b(?![A-Za-z0-9_-])" % user_id.encode())
+def _word(user_id: str) -> re.Pattern[bytes]:
+    """Return a pattern that finds an id, but not as a part of another id.
+
+    It begins with the id itself, by which it searches ten times as fast as with an assertion in front.
+    """
+    return re.compile(rb"%b(?<![A-Za-z0-9_-]%b)(?![A-Za-z0-9_-])" % (user_id.encode(), user_id.encode()))
 
 
 def _user_of(data: Any) -> Any:
@@ -109,7 +112,7 @@ def _user_of(data: Any) -> Any:
     return data.get("user_id") or (request.get("user_id") if isinstance(request, dict) else None)
 
 
-def _in_strings(data: Any, word: _Word) -> bool:
+def _in_strings(data: Any, word: re.Pattern[bytes]) -> bool:
     """Return whether the word is in a string of this JSON, and not just digits of a number."""
     if isinstance(data, str):
         return word.search(data.encode("utf-8", "replace")) is not None

@@ -14,7 +14,7 @@ import psutil
 import psycopg
 import pytest
 
-from tests.integration.postgres_server import STOP_SECONDS, PostgresServer, _not_root
+from tests.integration.postgres_server import STOP_SECONDS, USER, PostgresServer, _not_root
 from tests.integration.recommender.databases import connection_url
 from tests.recommender.making import a_recommender, a_request, a_reward
 from tests.recommender.store.test_document import EVENT, KEPT
@@ -381,3 +381,28 @@ def test_numbers_for_people_who_look_into_the_tables(url: str, store: PostgresSt
     with psycopg.connect(url) as connection:
         row = connection.execute("SELECT user_id, policy, n, reward_sum FROM tipbench_states").fetchone()
     assert row == ("u1", "egreedy", 3, 0.75)
+
+
+def test_what_deleted_rows_leave_behind_is_removed_or_told(store: PostgresStore, url: str) -> None:
+    _keep(store, 1)
+    store.clear(*KEY[:1], KEY[1:])
+    always = store.purge()
+    assert [sentence.partition(": ")[0] for sentence in always] == [
+        store.address,
+        f"other machines that serve from {store.address}",
+    ]
+    with psycopg.connect(url) as reader:  # who may still see the deleted rows
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        reader.execute("SELECT FROM tipbench_store")
+        _keep(store, 1)
+        store.clear(*KEY[:1], KEY[1:])
+        left = store.purge()[-1]
+    assert "freed space in the files of tipbench_states, " in left
+    assert store.purge() == always
+    _sql(url, "CREATE ROLE reader LOGIN")
+    schema = url.rpartition("search_path%3D")[2]
+    _sql(url, f"GRANT USAGE ON SCHEMA {schema} TO reader")
+    _sql(url, f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO reader")
+    with closing(PostgresStore(url.replace(f"{USER}@", "reader@"))) as less_allowed:
+        refused = less_allowed.purge()[-1]
+    assert "(tipbench_states, tipbench_events, pg_statistic: not even vacuumed, which autovacuum will do)" in refused

@@ -20,9 +20,13 @@ Matches = Callable[[bytes], bool]  # of a line, which has its line break unless 
 
 @contextmanager
 def exclusive_logs(home: Path, notify: Callable[[str], None]) -> Iterator[None]:
-    """Be the only process that takes lines out of this home's logs; finish what a killed one began."""
+    """Be the only process that takes lines out of this home's logs; finish what a killed one began.
+
+    A backup under way would miss files that get another name meanwhile, and is not in the list of backups yet.
+    """
+    backup = exclusive(lock_path(home, "backup"), "a backup is being made", wait=True, notify=notify)
     activity = "another 'tipbench recommend erase' or 'tipbench prune' is at work"
-    with exclusive(lock_path(home, "recommender", "logs"), activity, wait=True, notify=notify):
+    with backup, exclusive(lock_path(home, "recommender", "logs"), activity, wait=True, notify=notify):
         for folder in (decisions_folder(home), signals_folder(home)):
             _remove_leftovers(folder)
         yield

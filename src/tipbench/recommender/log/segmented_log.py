@@ -13,7 +13,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from pydantic_core import from_json, to_json
 
 from tipbench.core.errors import StateDamaged
 from tipbench.core.files import fsync_dir, is_sealed, private_folder
-from tipbench.core.locks import lock_until, unlock
+from tipbench.core.locks import lock_until, try_lock, unlock
 from tipbench.core.untrusted import printable
 
 FULL_BYTES = 64_000_000
@@ -48,11 +47,15 @@ class SegmentLog:
 
     def append(self, entry: Mapping[str, Any]) -> None:
         line = to_json(entry, inf_nan_mode="null") + b"\n"
-        with self._lock, self._segment_for(len(line)):
-            written = os.write(self._file, line)
-            if written < len(line):
-                os.ftruncate(self._file, self._size)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder))
+        with self._lock:
+            self._lock_segment(len(line))
+            try:
+                written = os.write(self._file, line)
+                if written < len(line):
+                    os.ftruncate(self._file, self._size)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder))
+            finally:
+                unlock(self._file)
             self._size += written
             is_due = time.monotonic() - self._synced_at > _SYNC_INTERVAL_S
             if is_due:
@@ -68,24 +71,19 @@ class SegmentLog:
         with self._lock:
             self._close_segment()
 
-    @contextmanager
-    def _segment_for(self, length: int) -> Iterator[None]:
-        """Hold the lock of a segment that is open and has room; it can't be sealed before the line is in it."""
+    def _lock_segment(self, length: int) -> None:
+        """Lock a segment that is open and has room: nobody can seal it before the line is in it."""
         if self._size + length > self._full_bytes:
             self._close_segment()
         while True:
             if self._file < 0:
                 self._open_segment()
-            if not lock_until(self._file, time.monotonic() + LOCK_TIMEOUT_S):
+            if not try_lock(self._file) and not lock_until(self._file, time.monotonic() + LOCK_TIMEOUT_S):
                 raise lock_error(self.folder)
             status = os.fstat(self._file)
             if status.st_nlink and not is_sealed(status):
-                break
+                return
             self._close_segment()
-        try:
-            yield
-        finally:
-            unlock(self._file)
 
     def _open_segment(self) -> None:
         private_folder(self.folder)

@@ -5,6 +5,8 @@ back. Every connection holds a shared advisory lock, which marks the store as in
 meanwhile, and checks on opening whether it has been moved.
 """
 
+import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -35,6 +37,7 @@ from tipbench.recommender.store.postgresql_connections import (
 )
 
 NAME = "postgresql"
+_REWRITES, _REWRITE_PAUSE_S = 3, 0.2
 _ATTEMPTS = 10  # to lock a row that others create and delete concurrently
 
 
@@ -106,38 +109,43 @@ class PostgresStore:
 
     def purge(self) -> list[str]:
         """Rewrite the tables without deleted rows; where requests would have to wait too long for it, vacuum them."""
-        left = [table for table in sql.USER_TABLES if not self._run_alone(sql.REWRITE + table, sql.LIMIT_TIME)]
-        refused = [table for table in left if not self._run_alone(sql.VACUUM + table, sql.DONT_LIMIT_TIME)]
+        left = [table for table in sql.USER_TABLES if not self._rewrite(table)]
+        refused = [table for table in left if not self._run_alone(sql.VACUUM + table, sql.DONT_LIMIT_TIME).is_allowed]
         sentences = [
             f"{self.address}: its write-ahead log, standbys and backups, until they are recycled or removed",
             f"other machines that serve from {self.address}: each has a decision log of its own; run this there too",
         ]
         if left:
-            why = f" ({', '.join(refused)}: this user may not even vacuum, autovacuum will)" if refused else ""
+            why = f" ({', '.join(refused)}: not even vacuumed, which autovacuum will do)" if refused else ""
             sentences.append(
                 f"{self.address}: freed space in the files of {', '.join(left)}{why}, until it is written over; "
                 "VACUUM FULL ends that, and locks the table meanwhile"
             )
         return sentences
 
-    def _run_alone(self, statement: str, limit: str) -> bool:
-        """Run a statement that takes its time and the owner's rights; return whether it was done."""
-        warnings: list[str | None] = []
+    def _rewrite(self, table: str) -> bool:
+        """Rewrite a table; return whether no deleted row is left. Those that a transaction may still see are."""
+        for _ in range(_REWRITES):
+            done = self._run_alone(sql.REWRITE + table, sql.LIMIT_TIME)
+            if not done.is_allowed or not done.dead_rows:
+                return done.is_allowed
+            time.sleep(_REWRITE_PAUSE_S)
+        return False
 
-        def note(diagnostic: Diagnostic) -> None:
-            warnings.append(diagnostic.message_primary)
-
+    def _run_alone(self, statement: str, limit: str) -> "_Vacuumed":
+        """Run a statement that takes time and the owner's rights, until the limit."""
+        done = _Vacuumed()
         with self._connections.execute(limit) as cursor:
-            cursor.connection.add_notice_handler(note)
+            cursor.connection.add_notice_handler(done.note)
             cursor.connection.deadline = float("inf")  # type: ignore[attr-defined]
             try:
                 cursor.execute(statement)
             except (LockNotAvailable, QueryCanceled):
-                return False
+                done.is_allowed = False
             finally:
-                cursor.connection.remove_notice_handler(note)
+                cursor.connection.remove_notice_handler(done.note)
                 cursor.execute(sql.DONT_LIMIT_TIME)
-        return not warnings
+        return done
 
     def keys(self) -> Iterator[Key]:
         last = Key("", "")
@@ -265,3 +273,16 @@ def _next_row(cursor: Cursor) -> tuple[Any, ...] | None:
     """Return a row of the next statement's result, in a message of several statements."""
     cursor.nextset()
     return cursor.fetchone()
+
+
+class _Vacuumed:
+    """What the server says while it vacuums a table, in whatever language."""
+
+    is_allowed = True
+    dead_rows = 0  # that can't be removed yet
+
+    def note(self, notice: Diagnostic) -> None:
+        if notice.severity_nonlocalized == "WARNING":
+            self.is_allowed = False
+        number = re.match(r"\d+", notice.message_detail or "")
+        self.dead_rows += int(number[0]) if number else 0

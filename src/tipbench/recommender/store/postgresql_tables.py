@@ -128,7 +128,7 @@ SELECT_POLICIES = """
 SELECT policy FROM tipbench_states WHERE user_id = %s UNION SELECT policy FROM tipbench_events WHERE user_id = %s
 """
 USER_TABLES = ("tipbench_states", "tipbench_events", "pg_statistic")  # the last one has samples of columns
-REWRITE = "VACUUM (FULL, ANALYZE) "
+REWRITE = "VACUUM (FULL, ANALYZE, VERBOSE) "
 VACUUM = "VACUUM (INDEX_CLEANUP ON, ANALYZE) "
 LIMIT_TIME = "SELECT set_config('statement_timeout', '2s', false)"  # less than requests wait for a lock
 DONT_LIMIT_TIME = "RESET statement_timeout"
