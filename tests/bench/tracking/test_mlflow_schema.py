@@ -1,5 +1,10 @@
-"""The tables that ship with tipbench are those that the installed MLflow creates, and are used with no other."""
+"""The tables that ship with tipbench are those that the installed MLflow creates, and are used with no other.
 
+A database of another schema is refused with what to do, and left as it is.
+"""
+
+import shlex
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -7,11 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tipbench.bench.tracking import mlflow_schema
+from tipbench.bench.tracking.embedded import SCHEME, EmbeddedMlflow
+from tipbench.bench.tracking.mlflow_process import MlflowProcess
 from tipbench.bench.tracking.mlflow_store import MlflowStore
 from tipbench.bench.tracking.new_database import NewDatabase
 from tipbench.bench.tracking.tables import TESTED_SCHEMAS, schema_of
+from tipbench.core.errors import TrackingError
 
 _OF_THE_DATABASE = {"artifact_location", "creation_time", "last_update_time"}
 
@@ -102,3 +111,60 @@ def test_another_schema_is_left_to_mlflow(
 def test_without_mlflow_no_schema_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mlflow_schema, "find_spec", lambda _name: None)
     assert not mlflow_schema.is_installed()
+
+
+@pytest.fixture
+def of_an_older_mlflow(tmp_path: Path) -> Path:
+    """A database before the last migration, with an experiment."""
+    import sqlalchemy
+    from alembic import command
+    from mlflow.store.db.utils import _get_alembic_config
+    from mlflow.store.tracking.dbmodels.initial_models import Base
+
+    path = tmp_path / "with space" / "m.db"
+    path.parent.mkdir()
+    engine = sqlalchemy.create_engine(f"sqlite:///{path}")
+    Base.metadata.create_all(engine)
+    config = _get_alembic_config(str(engine.url))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "75868b020152")
+    engine.dispose()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(
+            "INSERT INTO experiments (name, artifact_location, lifecycle_stage, workspace) VALUES (?, ?, ?, ?)",
+            ("tip-bench-old", str(tmp_path / "artifacts"), "active", "default"),
+        )
+        database.commit()
+    return path
+
+
+def test_a_database_of_an_older_mlflow_opens_after_the_command_that_is_named(of_an_older_mlflow: Path) -> None:
+    """MLflow itself would change it as soon as it opens it."""
+    from mlflow import db
+
+    before = of_an_older_mlflow.read_bytes()
+    said = r"m\.db was made by an older version of MLflow than 3\.\d+\.\d+, which is installed\. Back it up, then run: "
+    with pytest.raises(TrackingError, match=said) as refused:
+        EmbeddedMlflow(f"{SCHEME}{of_an_older_mlflow}")
+    assert of_an_older_mlflow.read_bytes() == before
+    program, group, *command = shlex.split(str(refused.value).rpartition("run: ")[2])
+    assert (program, group) == ("mlflow", "db")
+    assert CliRunner().invoke(db.commands, command).exit_code == 0
+    api = EmbeddedMlflow(f"{SCHEME}{of_an_older_mlflow}")
+    assert "tip-bench-old" in {one.name for one in api.list_experiments("")}
+    api.close()
+
+
+def test_a_database_of_a_newer_mlflow_is_left_unchanged(by_mlflow: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copyfile(by_mlflow, tmp_path / "m.db"))
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE alembic_version SET version_num = 'feedfeedfeed'")
+        database.commit()
+    before = path.read_bytes()
+    said = "by a newer version of MLflow than .* is installed, and was left unchanged: use the version that made it"
+    with pytest.raises(TrackingError, match=said):
+        EmbeddedMlflow(f"{SCHEME}{path}")
+    with pytest.raises(TrackingError, match=said):
+        MlflowProcess(path, tmp_path / "artifacts", {})
+    assert path.read_bytes() == before

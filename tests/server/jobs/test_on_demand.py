@@ -1,6 +1,7 @@
 """The runner of a program beside the server: when it watches jobs, and when it leaves them alone."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,8 +47,11 @@ class Home:
 
 
 @pytest.fixture
-def jobs(tmp_path: Path) -> Home:
-    return Home(tmp_path)
+def jobs(tmp_path: Path) -> Iterator[Home]:
+    home = Home(tmp_path)
+    yield home
+    home.runner.close()
+    home.store.close()
 
 
 def test_a_job_that_nobody_watches_is_taken_over_and_let_go_when_it_has_ended(jobs: Home) -> None:

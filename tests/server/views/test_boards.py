@@ -151,6 +151,7 @@ def test_before_the_first_run_there_is_nothing(tmp_path: Any, stores: StoreProvi
         boards.leaderboard(EXPERIMENT)
     (tmp_path / "m.db").rename(tmp_path / "none.db")
     assert len(boards.experiments()) == 1
+    nowhere.close()
 
 
 def test_few_looks_stay_in_memory(stores: StoreProvider, monkeypatch: pytest.MonkeyPatch, reads: list[str]) -> None:

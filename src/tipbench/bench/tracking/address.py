@@ -37,16 +37,17 @@ def open_store(
     A missing database file is created only with `create`; `busy_s` is how long to wait for a locked one. Raises
     InvalidInput if the experiment was last collected into another store than the default one.
     """
+    also_tagged = _also_tagged(settings)
     named = url or settings.get("MLFLOW_TRACKING_URI")
     if named:
-        return OpenedStore(RunStore(_open(named, settings, create, busy_s), _also_tagged(settings)), "")
+        return OpenedStore(RunStore(_open(named, settings, create, busy_s), also_tagged), "")
     address = _last_address(settings, experiment) if experiment else None
     if address not in (None, DEFAULT_SERVER, own_database_url(settings)):
         raise InvalidInput(
             f"experiment '{experiment}' was last collected into {address}; add --mlflow-url {address}, or name "
             f"another store that holds it, such as --mlflow-url {own_database_url(settings)}"
         )
-    opened = _fallback(settings, create)
+    opened = _fallback(settings, create, also_tagged)
     if address not in (None, opened.store.address):
         opened.store.close()
         raise InvalidInput(
@@ -114,7 +115,7 @@ def own_database_url(settings: Settings) -> str:
     return f"{SCHEME}{database_path(settings.home)}"
 
 
-def _fallback(settings: Settings, create: bool) -> OpenedStore:
+def _fallback(settings: Settings, create: bool, also_tagged: Collection[str]) -> OpenedStore:
     client = _server(DEFAULT_SERVER, settings)
     try:
         client.find_experiment("Default")  # an API route, because /health skips the host check
@@ -124,11 +125,11 @@ def _fallback(settings: Settings, create: bool) -> OpenedStore:
         reason = f"The server at {DEFAULT_SERVER} can't be used ({error})"
     else:
         notice = f"Results go to the MLflow server at {DEFAULT_SERVER}."
-        return OpenedStore(RunStore(client, _also_tagged(settings)), notice)
+        return OpenedStore(RunStore(client, also_tagged), notice)
     client.close()
     if create:
         make_private_folder(settings.home)
-    store = RunStore(EmbeddedMlflow(own_database_url(settings), create, is_own=True), _also_tagged(settings))
+    store = RunStore(EmbeddedMlflow(own_database_url(settings), create, is_own=True), also_tagged)
     verb = "go to" if create else "are read from"
     return OpenedStore(store, f"{reason}: results {verb} tipbench's own database, {store.address}")
 

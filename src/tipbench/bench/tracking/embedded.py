@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from tipbench.bench.tracking.artifacts import RunsBeingWritten, artifacts_folder, new_run_id
 from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, RestApi, RunStatus, StoredRun
+from tipbench.bench.tracking.mlflow_schema import check_schema
 from tipbench.bench.tracking.mlflow_store import MlflowStore, is_mlflow_error
 from tipbench.bench.tracking.new_database import NewDatabase
 from tipbench.bench.tracking.tables import COMMAND_BUSY_S, TESTED_SCHEMAS, SqliteTables, schema_of
@@ -218,11 +219,12 @@ class EmbeddedMlflow:
                 self._mlflow_store()
 
     def _mlflow_store(self) -> MlflowStore:
-        """Open MLflow's own store on demand; it creates the tables of an empty file, and rejects an old schema."""
+        """Open MLflow's own store on demand; it creates the tables of an empty file."""
         with self._open_lock:
             if self._mlflow is None:
                 # MLflow may create tables: two processes doing so at once leave a broken database
                 with file_lock(self.path.with_name(f".{self.path.name}.lock")):
+                    check_schema(self.path)
                     self._mlflow = MlflowStore(self.address, self._artifacts)
             return self._mlflow
 
@@ -249,8 +251,6 @@ class EmbeddedMlflow:
         message = _first_line(error)
         if "database is locked" in str(error):
             return TrackingUnreachable(str(database_busy(self.path)))
-        if "mlflow db upgrade" in str(error):
-            message = f"it was made by another version of MLflow; run 'mlflow db upgrade {self.address}' (back it up)"
         return TrackingError(f"the MLflow database {self.path}: {message}")
 
 

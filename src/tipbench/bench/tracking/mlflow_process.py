@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 
 from tipbench.bench.tracking.mlflow_client import MlflowClient
+from tipbench.bench.tracking.mlflow_schema import check_schema
 from tipbench.bench.tracking.mlflow_store import MISSING
 from tipbench.core.errors import MissingExtra, TrackingError
 from tipbench.core.files import make_private_folder
@@ -34,6 +35,7 @@ class MlflowProcess:
         self, database: Path, artifacts: Path, environment: Mapping[str, str], log: Path | None = None
     ) -> None:
         """`log` is the file for the server's output; without one, it is gone after `stop`."""
+        check_schema(database)
         self.database = database
         self._folder = Path(tempfile.mkdtemp(prefix="tipbench-"))  # short: a socket's path is limited to 107 bytes
         self.socket = self._folder / "mlflow.sock"

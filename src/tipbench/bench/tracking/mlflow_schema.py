@@ -7,12 +7,17 @@ exactly that schema revision. To make it again, for another MLflow:
 """
 
 import re
+import shlex
 import sqlite3
 import tempfile
 from contextlib import closing
 from functools import cache
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+
+from tipbench.bench.tracking.tables import schema_of
+from tipbench.core.errors import TrackingError
 
 _FILE = Path(__file__).with_suffix(".sql")
 _REVISION = re.compile(r"^-- revision (\w+)$", re.MULTILINE)
@@ -39,12 +44,38 @@ def _migrations() -> Path | None:
 
 def _heads(folder: Path | None) -> set[str]:
     """Return the revisions that no other migration is based on: one, the schema that a new database gets."""
+    revisions, bases = _revisions(folder)
+    return revisions - bases
+
+
+def _revisions(folder: Path | None) -> tuple[set[str], set[str]]:
+    """Return the revisions of all migrations, and those that they are based on."""
     revisions: set[str] = set()
     bases: set[str] = set()
     for path in folder.glob("*.py") if folder else ():
         for line in _IDENTIFIER.finditer(path.read_text(encoding="utf-8")):
             (bases if line[1] else revisions).update(_QUOTED.findall(line[0]))
-    return revisions - bases
+    return revisions, bases
+
+
+def check_schema(path: Path) -> None:
+    """Raise TrackingError if a database has another schema than the installed MLflow's.
+
+    MLflow would refuse some, and change others as soon as it opens them, without a backup.
+    """
+    revision = schema_of(path) if path.exists() else None
+    revisions, bases = _revisions(_migrations())
+    if revision is None or not revisions or revision in revisions - bases:
+        return
+    made = f"the MLflow database {path} was made by"
+    installed = f"version of MLflow than {metadata.version('mlflow')}, which is installed"
+    if revision in bases:
+        upgrade = f"mlflow db upgrade {shlex.quote(f'sqlite:///{path}')}"
+        raise TrackingError(f"{made} an older {installed}. Back it up, then run: {upgrade}")
+    raise TrackingError(
+        f"{made} a newer {installed}, and was left unchanged: use the version that made it, or another database with "
+        "--mlflow-url"
+    )
 
 
 def dump(database: sqlite3.Connection) -> str:
