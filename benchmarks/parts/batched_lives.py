@@ -331,7 +331,7 @@ class BatchUcb:
         of_slots = sums[:, DENSE:]
         variance = 1 / (of_slots[..., 0] + self._prior.intercept_precision)
         shift = of_slots * variance[..., None]
-        precision = sums[:, :DENSE] - of_slots[..., :DENSE].transpose(0, 2, 1) @ shift + self._prior.pull
+        precision = sums[:, :DENSE] - of_slots[..., :DENSE].transpose(0, 2, 1) @ shift + self._prior.pull[:DENSE]
         of_rows = np.take_along_axis(shift, slots[..., None], axis=1)
         apart = self._features - of_rows[..., :DENSE]
         spread = apart @ np.linalg.inv(precision[..., :DENSE])

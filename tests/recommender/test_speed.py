@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from timeit import Timer
+from typing import Any
 
 import pytest
 
@@ -27,9 +28,9 @@ def _loop() -> float:
     return value
 
 
-def _deciding(policy_name: str, request: Request) -> Callable[[], None]:
+def _deciding(policy_name: str, request: Request, state: Any = None) -> Callable[[], None]:
     policy, generator = POLICIES[policy_name], random.Random(7)
-    state, hour = policy.new_state(), 0
+    state, hour = state or policy.new_state(), 0
 
     def decide() -> None:
         nonlocal hour
@@ -39,6 +40,14 @@ def _deciding(policy_name: str, request: Request) -> Callable[[], None]:
         policy.learn(state, choice.seen, 0.5, hour * _HOUR_MS)
 
     return decide
+
+
+def _storing(policy_name: str, request: Request) -> Callable[[], object]:
+    policy = POLICIES[policy_name]
+    state = policy.new_state()
+    Timer(_deciding(policy_name, request, state)).timeit(50)
+    stored = state.as_data()
+    return lambda: policy.load_state(stored).as_data()
 
 
 def _ratio(work: Callable[[], object], beside: Callable[[], object]) -> float:
@@ -51,6 +60,13 @@ def test_features_of_20_candidates_cost_a_thousand_steps_of_python(request_of_20
     assert _ratio(lambda: V2.matrix(request_of_20), _loop) < 1.5
 
 
-def test_version_3_takes_less_than_thrice_the_time_of_version_2(request_of_20: Request) -> None:
-    """Measured: 1.7 (`benchmarks.bandit --versions`)."""
-    assert _ratio(_deciding("ucb/v3", request_of_20), _deciding("egreedy/v2", request_of_20)) < 3
+def test_version_3_decides_in_less_than_2_6_times_the_time_of_version_2(request_of_20: Request) -> None:
+    """Measured: 1.7 to 2.0, the more the busier the machine is (`benchmarks.bandit --versions`)."""
+    assert _ratio(_deciding("ucb/v3", request_of_20), _deciding("egreedy/v2", request_of_20)) < 2.6
+
+
+def test_a_state_of_version_3_is_loaded_and_stored_in_less_than_3_2_times_the_time_of_version_2(
+    request_of_20: Request,
+) -> None:
+    """Measured: 2.4. Its sums hold three times as many numbers."""
+    assert _ratio(_storing("ucb/v3", request_of_20), _storing("egreedy/v2", request_of_20)) < 3.2

@@ -14,6 +14,7 @@ from tipbench.recommender.policies.posterior import WeightedSums
 from tipbench.recommender.prior.interface import FLAT, Prior
 
 SIX_HOURS_MS = 6 * 3_600_000
+NEVER = {"before": 0.0, "at_last": 0, "last_ms": 0}
 CATEGORIES = [f"c{number}" for number in range(4)]
 
 
@@ -54,11 +55,11 @@ def test_it_is_weighted_regression_with_a_column_for_each_category(prior: Prior)
     mean = np.concatenate((prior.mean, np.zeros(4)))
     theta = np.linalg.solve(regular, x.T @ (weights * rewards) + penalty @ mean)
     found, intercepts = posterior.coefficients()
-    np.testing.assert_allclose(np.concatenate((found, intercepts[:4])), theta, atol=1e-9)
+    np.testing.assert_allclose(np.concatenate((found, intercepts[:4])), theta, atol=1e-12)
     slots = [CATEGORIES.index(next(one for one in CATEGORIES if category_number(one) == row[DENSE])) for row in rows]
     means, variances = posterior.rewards(rows[:, :DENSE], slots)
-    np.testing.assert_allclose(means, x @ theta, atol=1e-9)
-    np.testing.assert_allclose(variances, ((x @ np.linalg.inv(regular)) * x).sum(axis=1), atol=1e-9)
+    np.testing.assert_allclose(means, x @ theta, atol=1e-12)
+    np.testing.assert_allclose(variances, ((x @ np.linalg.inv(regular)) * x).sum(axis=1), atol=1e-12)
 
 
 def test_a_category_that_was_never_met_is_as_uncertain_as_the_prior_says() -> None:
@@ -70,7 +71,7 @@ def test_a_category_that_was_never_met_is_as_uncertain_as_the_prior_says() -> No
     assert intercepts[never_met] == 0
     means, variances = posterior.rewards(rows[:1, :DENSE], [never_met])
     assert means[0] == pytest.approx(rows[0, :DENSE] @ theta)
-    dense = rows[0, :DENSE] @ np.linalg.solve(posterior.precision[:, :DENSE], rows[0, :DENSE])
+    dense = rows[0, :DENSE] @ np.linalg.solve(posterior.precision[:DENSE, :DENSE], rows[0, :DENSE])
     assert variances[0] == pytest.approx(dense + 1 / prior.intercept_precision)
 
 
@@ -79,7 +80,7 @@ def test_the_order_in_which_rewards_arrive_does_not_matter(order: list[int]) -> 
     rows, rewards, times = some_data(25)
     first, other = learned(rows, rewards, times), learned(rows, rewards, times, order)
     assert (first.n, first.at_ms) == (other.n, other.at_ms)
-    np.testing.assert_allclose(first.sums, other.sums, atol=1e-9)
+    np.testing.assert_allclose(first.sums, other.sums, atol=1e-12)
 
 
 def test_a_state_that_was_stored_after_every_reward_is_the_same_to_the_bit() -> None:
@@ -118,7 +119,9 @@ def test_more_categories_than_there_is_room_for_survive_being_stored() -> None:
         ({"categories": None}, "categories is not a list"),
         ({"categories": [1]}, "categories is not a list"),
         ({"categories": [{"name": None, "shown": {}, "sums": []}]}, "categories has None in place 0"),
-        ({"categories": [{"name": "a", "shown": {"before": "x"}}]}, "before is not a list of 1"),
+        ({"categories": [{"name": "a", "shown": {"before": "x"}}]}, "before is 'x', not a number"),
+        ({"categories": [{"name": "a", "shown": NEVER, "sums": [0.0] * 15}]}, "sums is not a list of 16"),
+        ({"categories": [{"name": "a", "shown": NEVER, "sums": [0.0] * 15 + [True]}]}, "sums is not a list of 16"),
     ],
 )
 def test_anything_else_is_refused(changes: dict[str, object], said: str) -> None:

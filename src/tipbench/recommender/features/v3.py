@@ -53,12 +53,14 @@ class Impressions:
         elif at_ms == self.last_ms:
             self.at_last += 1
         else:
-            self.before += _faded(self.last_ms - at_ms)
+            self.before += math.exp((at_ms - self.last_ms) / _FADES_AFTER_MS)
 
     def count(self, at_ms: int) -> float:
         """Return the count just before this time."""
         since_ms = at_ms - self.last_ms
-        return (self.before + self.at_last) * _faded(since_ms) if since_ms > 0 else self.before
+        if since_ms <= 0:
+            return self.before
+        return (self.before + self.at_last) * math.exp(-since_ms / _FADES_AFTER_MS)
 
 
 class Shown:
@@ -75,7 +77,8 @@ class Shown:
 
     def slot(self, category: float) -> int:
         """Return the slot of a category, given by its `category_number`; of one that was not met yet, the next."""
-        return self._slots.get(category, min(len(self._names), MOST_CATEGORIES))
+        slot = self._slots.get(category)
+        return min(len(self._names), MOST_CATEGORIES) if slot is None else slot
 
     def meet(self, name: str | None) -> Impressions:
         """Add a slot for a category, or, after 32 of them, for all others."""
@@ -96,7 +99,8 @@ class Shown:
         """Return how tired the user is of a slot's category at this time, from 0 to 1."""
         if slot >= len(self.impressions):
             return 0.0
-        return min(1.0, self.impressions[slot].count(at_ms) / _VERY_TIRED)
+        count = self.impressions[slot].count(at_ms)
+        return count / _VERY_TIRED if count < _VERY_TIRED else 1.0
 
 
 def fill_in(
@@ -107,20 +111,15 @@ def fill_in(
     slots = []
     for row in rows:
         category = row[CATEGORY]
-        known = found.get(category)
-        if known is None:
+        if category not in found:
             slot = shown.slot(category)
-            known = found[category] = slot, shown.tiredness(slot, at_ms)
-        slot, row[_TIREDNESS] = known
+            found[category] = slot, shown.tiredness(slot, at_ms)
+        slot, row[_TIREDNESS] = found[category]
         slots.append(slot)
     if tips:
         for row, candidate in zip(rows, request.candidates, strict=True):
             row[_TIP_REWARD] = tips.get(candidate.id, 0.0)
     return slots
-
-
-def _faded(ms: int) -> float:
-    return math.exp(-ms / _FADES_AFTER_MS)
 
 
 V3 = Features("v3", NAMES, rows)

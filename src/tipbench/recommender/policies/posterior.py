@@ -16,42 +16,51 @@ import numpy as np
 from tipbench.recommender.features.interface import Floats, category_number
 from tipbench.recommender.features.v3 import CATEGORY, DENSE, MOST_CATEGORIES, Shown
 from tipbench.recommender.policies.choosing import read_counts
-from tipbench.recommender.policies.ridge import read_number, read_numbers, upper_triangle
+from tipbench.recommender.policies.ridge import read_number, read_numbers, read_symmetric, upper_triangle
 from tipbench.recommender.prior.interface import Prior
 
+_FIRST_SLOT = DENSE + 1
 _SLOTS = MOST_CATEGORIES + 2  # with one for all other categories, and an empty one for those that were never met
 REMEMBERED = 0.99  # of a weight, after six hours
 _PERIOD_MS = 6 * 3_600_000
 
 
 class Posterior(NamedTuple):
-    """The distribution of one user's coefficients: of the dense features, and of the intercept of each slot."""
+    """The distribution of one user's coefficients: of the dense features, and of the intercept of each slot.
 
-    precision: Floats  # of the dense coefficients, times the noise, with what they predict of rewards as a last column
-    intercept_variance: Floats  # by slot, given the dense coefficients, in units of the noise
+    `precision` is [[P, b], [0, 1]], with P the precision of the dense coefficients times the noise, and b what they
+    predict of rewards. Its inverse, [[P⁻¹, −P⁻¹b], [0, 1]], has their covariance and, with the sign turned, their mean.
+    """
+
+    precision: Floats
     shift: Floats  # by slot: how the intercept depends on the dense coefficients; last, what it is without them
+    intercept_precision: float  # of the prior
 
     def rewards(self, features: Floats, slots: list[int]) -> tuple[Floats, Floats]:
         """Return the expected reward of each row, and its variance in units of the noise."""
-        of_rows = np.array(slots)
-        shift = self.shift.take(of_rows, axis=0)
+        shift = self.shift.take(slots, axis=0)
         apart = features - shift[:, :DENSE]
-        spread = apart @ np.linalg.inv(self.precision[:, :DENSE])
-        means: Floats = spread @ self.precision[:, DENSE] + shift[:, DENSE]
-        variances: Floats = np.vecdot(spread, apart) + self.intercept_variance.take(of_rows)
+        spread = apart @ np.linalg.inv(self.precision)[:DENSE]
+        means: Floats = shift[:, DENSE] - spread[:, DENSE]
+        # An intercept's own variance is 1/(w + λ), w being its sum of weights. The first of `apart` is 1 − w/(w + λ).
+        variances: Floats = np.vecdot(spread[:, :DENSE], apart) + apart[:, 0] / self.intercept_precision
         return means, variances
 
     def coefficients(self) -> tuple[Floats, Floats]:
         """Return the means: of the dense coefficients, and of the intercept of each slot."""
-        theta: Floats = np.linalg.solve(self.precision[:, :DENSE], self.precision[:, DENSE])
+        theta: Floats = -np.linalg.inv(self.precision)[:DENSE, DENSE]
         return theta, self.shift[:, DENSE] - self.shift[:, :DENSE] @ theta
+
+    def condition(self) -> float:
+        """Return the condition number of the dense coefficients' precision."""
+        return float(np.linalg.cond(self.precision[:DENSE, :DENSE]))
 
 
 class WeightedSums:
     """One user's sums, as they are at the time of the latest event.
 
-    They are in one array: rows are dense features, then slots; columns are dense features, then the reward. The first
-    feature is always 1, so a slot's first column is also its sum of weights.
+    They are in one array: rows are dense features, one that stays 0, then slots; columns are dense features, then the
+    reward. The first feature is always 1, so a slot's first column is also its sum of weights.
     """
 
     def __init__(self) -> None:
@@ -59,36 +68,43 @@ class WeightedSums:
         self.reward_sum = 0.0
         self.at_ms = 0
         self.shown = Shown()
-        self.sums: Floats = np.zeros((DENSE + _SLOTS, DENSE + 1))
+        self.sums: Floats = np.zeros((_FIRST_SLOT + _SLOTS, DENSE + 1))
 
     def learn(self, seen: Floats, reward: float, at_ms: int) -> None:
+        sums = self._used()
         row = seen.copy()
         row[CATEGORY] = reward  # both are last
         products = row[:DENSE, None] * row  # in this order it stays symmetric to the bit
         if at_ms >= self.at_ms:
-            self.sums *= remembered(at_ms - self.at_ms)
+            sums *= remembered(at_ms - self.at_ms)
             self.at_ms = at_ms
         else:
-            weight = remembered(self.at_ms - at_ms)
-            products *= weight
-            row *= weight
-        self.sums[:DENSE] += products
-        self.sums[DENSE + self.shown.slot(float(seen[CATEGORY]))] += row
+            products *= remembered(self.at_ms - at_ms)
+        dense, slot = sums[:DENSE], sums[_FIRST_SLOT + self.shown.slot(float(seen[CATEGORY]))]
+        dense += products
+        slot += products[0]  # the row, weighted
         self.n += 1
         self.reward_sum += reward
 
     def posterior(self, prior: Prior, at_ms: int) -> Posterior:
         """Return what is known at this time, with the prior."""
-        sums = self.sums[: DENSE + len(self.shown.impressions) + 1]  # the last slot stands for what was never met
+        sums = self._used()
         if at_ms > self.at_ms:
             sums = sums * remembered(at_ms - self.at_ms)
-        slots = sums[DENSE:]
-        variance = 1 / (slots[:, 0] + prior.intercept_precision)
-        shift = slots * variance[:, None]
-        return Posterior(sums[:DENSE] - slots[:, :DENSE].T @ shift + prior.pull, variance, shift)
+        slots = sums[_FIRST_SLOT:]
+        shift = slots / (slots[:, :1] + prior.intercept_precision)
+        precision = sums[:_FIRST_SLOT] + prior.pull
+        dense = precision[:DENSE]
+        dense -= slots[:, :DENSE].T @ shift
+        return Posterior(precision, shift, prior.intercept_precision)
+
+    def _used(self) -> Floats:
+        """Return the rows up to the first slot without a category, which stands for those that were never met."""
+        return self.sums[: _FIRST_SLOT + len(self.shown.impressions) + 1]
 
     def as_data(self) -> dict[str, Any]:
         shown = self.shown
+        slots = self._used()[_FIRST_SLOT:].tolist()
         return {
             "n": self.n,
             "reward_sum": self.reward_sum,
@@ -99,7 +115,7 @@ class WeightedSums:
                 {
                     "name": name,  # None: all categories beyond the first 32
                     "shown": vars(shown.impressions[slot]),
-                    "sums": self.sums[DENSE + slot].tolist(),
+                    "sums": slots[slot],
                 }
                 for slot, name in shown.met()
             ],
@@ -111,25 +127,26 @@ class WeightedSums:
         state = cls()
         state.n, state.reward_sum = read_counts(data)
         state.at_ms = _read_count(data, "at_ms")
-        upper = upper_triangle(DENSE)
-        xx = state.sums[:DENSE, :DENSE]
-        xx[upper] = read_numbers(data, "xx", len(upper[0]))
-        xx.T[upper] = xx[upper]
+        state.sums[:DENSE, :DENSE] = read_symmetric(data, "xx", DENSE)
         state.sums[:DENSE, DENSE] = read_numbers(data, "xr", DENSE)
-        for slot, one in enumerate(_read_list(data, "categories")):
-            state._meet(slot, one)
+        categories = _read_list(data, "categories")
+        numbers = [number for slot, one in enumerate(categories) for number in state._meet(slot, one)]
+        rows = read_numbers({"sums": numbers}, "sums", len(numbers)).reshape(-1, DENSE + 1)
+        state.sums[_FIRST_SLOT : _FIRST_SLOT + len(rows)] = rows
         return state
 
-    def _meet(self, slot: int, data: Mapping[str, Any]) -> None:
-        """Load a category of the state's data."""
-        name, shown = data.get("name"), data.get("shown")
+    def _meet(self, slot: int, data: Mapping[str, Any]) -> list[Any]:
+        """Load a category of the state's data, and return its sums, which are read all at once."""
+        name, shown, sums = data.get("name"), data.get("shown"), data.get("sums")
         fits = isinstance(name, str) if slot < MOST_CATEGORIES else slot == MOST_CATEGORIES and name is None
         if not fits or self.shown.slot(category_number(name or "")) < slot or not isinstance(shown, dict):
             raise ValueError(f"categories has {name!r} in place {slot}")
         impressions = self.shown.meet(name)
         impressions.before = read_number(shown, "before")
         impressions.at_last, impressions.last_ms = _read_count(shown, "at_last"), _read_count(shown, "last_ms")
-        self.sums[DENSE + slot] = read_numbers(data, "sums", DENSE + 1)
+        if not isinstance(sums, list) or len(sums) != DENSE + 1:
+            raise ValueError(f"sums is not a list of {DENSE + 1} numbers")
+        return sums
 
 
 def _read_count(data: Mapping[str, Any], key: str) -> int:

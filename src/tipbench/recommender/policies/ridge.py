@@ -5,6 +5,7 @@ computed from them on demand and cached until the next reward. For a dozen dimen
 an inverse incrementally, rounding errors don't accumulate, and the same sums give the same θ everywhere.
 """
 
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 from tipbench.recommender.features.interface import Features, Floats
 from tipbench.recommender.policies.choosing import read_counts
+
+_NUMBERS = frozenset((int, float))
 
 
 class Ridge:
@@ -64,10 +67,8 @@ class Ridge:
     def from_data(cls, data: Mapping[str, Any], dimensions: int, ridge: float) -> "Ridge":
         state = cls(dimensions, ridge)
         state.n, state.reward_sum = read_counts(data)
-        upper = upper_triangle(dimensions)
-        state.xx[upper] = read_numbers(data, "xx", len(upper[0]))
-        state.xx.T[upper] = state.xx[upper]
-        state.xr[:] = read_numbers(data, "xr", dimensions)
+        state.xx = read_symmetric(data, "xx", dimensions)
+        state.xr = read_numbers(data, "xr", dimensions)
         return state
 
 
@@ -78,17 +79,33 @@ def upper_triangle(dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]
     return rows, columns
 
 
+@lru_cache
+def _places_in_upper_triangle(dimensions: int) -> NDArray[np.intp]:
+    upper = upper_triangle(dimensions)
+    places = np.zeros((dimensions, dimensions), dtype=np.intp)
+    places[upper] = places.T[upper] = np.arange(len(upper[0]))
+    return places
+
+
+def read_symmetric(data: Mapping[str, Any], key: str, dimensions: int) -> Floats:
+    """Return the matrix whose upper triangle is stored, row by row."""
+    return read_numbers(data, key, len(upper_triangle(dimensions)[0])).take(_places_in_upper_triangle(dimensions))
+
+
 def read_number(data: Mapping[str, Any], key: str) -> float:
-    return float(read_numbers({key: [data.get(key)]}, key, 1)[0])
+    found = data.get(key)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        raise ValueError(f"{key} is {found!r}, not a number")
+    return float(found)
 
 
 def read_numbers(data: Mapping[str, Any], key: str, length: int) -> Floats:
     found = data.get(key)
-    fits = isinstance(found, list) and len(found) == length and all(type(value) in (int, float) for value in found)
-    values = np.array(found if fits else [], dtype=np.float64)
-    if len(values) != length or not np.isfinite(values).all():
-        raise ValueError(f"{key} is not a list of {length} numbers")
-    return values
+    if isinstance(found, list) and len(found) == length and _NUMBERS.issuperset(map(type, found)):
+        values = np.array(found, dtype=np.float64)
+        if np.isfinite(values).all():
+            return values
+    raise ValueError(f"{key} is not a list of {length} numbers")
 
 
 def explain_ridge(state: Ridge, features: Features) -> dict[str, Any]:

@@ -72,5 +72,5 @@ class Ucb:
         return {
             "lambda": self.prior.intercept_precision,
             "theta": dict(zip(self.features.names, theta.tolist(), strict=False)) | by_category,
-            "condition": float(np.linalg.cond(posterior.precision[:, :DENSE])),
+            "condition": posterior.condition(),
         }

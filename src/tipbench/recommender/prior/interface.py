@@ -32,8 +32,10 @@ class Prior:
 
     @cached_property
     def pull(self) -> Floats:
-        """The precision, and the precision times the mean as a last column: what is added to a user's sums."""
-        return np.column_stack((self.precision, self.precision @ self.mean))
+        """What is added to a user's sums: [[P, Pμ], [0, 1]], with P the precision and μ the mean."""
+        pull = np.eye(DENSE + 1)
+        pull[:DENSE, :DENSE], pull[:DENSE, DENSE] = self.precision, self.precision @ self.mean
+        return pull
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Prior) and self.digest == other.digest
