@@ -84,6 +84,11 @@ class PrometheusServer:
         """Return what a graph of the expression would show."""
         return self._result("query_range", query=expression, start=self._begun_s, end=time.time(), step=1)
 
+    def alerts(self) -> set[str]:
+        """Return the names of all alerts that there are rules for."""
+        rules = [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
+        return {rule["name"] for rule in rules if rule["type"] == "alerting"}
+
     def firing(self) -> list[dict[str, Any]]:
         """Return the alerts that fire."""
         return [alert for alert in self._get("alerts")["alerts"] if alert["state"] == "firing"]

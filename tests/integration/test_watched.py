@@ -61,17 +61,21 @@ def test_each_alert_fires_once_its_fault_is_made(home: Path, tmp_path: Path) -> 
         recommender = running.enter_context(service)
         moved = {"127.0.0.1:8765": served.url[7:], "127.0.0.1:8766": recommender.url[7:]}
         with PrometheusServer.running(tmp_path, TOKEN, moved) as prometheus:
+            assert prometheus.alerts() == FAULTS.keys()
             alerts = Alerts(prometheus)
             app = App()
             with recommender.client() as client, repeating(lambda: app.ask(client), threads=2):
                 until(lambda: prometheus.query(HISTORY))
                 until(lambda: "TipbenchJudgeOnHold" in alerts.seen())
                 assert alerts.seen().keys() <= {"TipbenchJudgeOnHold", *ON_A_BUSY_MACHINE}
+                leave_cells_undelivered(mlflow, home, tmp_path)
                 app.is_well = False
-                with repeating(lambda: ask_for_a_locked_user(client, home)), served.client() as admin:
-                    leave_cells_undelivered(mlflow, home, tmp_path)
-                    with repeating(lambda: ask_for_what_is_in_mlflow(admin)):
-                        until(lambda: alerts.seen().keys() >= FAULTS.keys() - {"TipbenchDown"})
+                with (
+                    served.client() as admin,
+                    repeating(lambda: ask_for_what_is_in_mlflow(admin)),
+                    repeating(lambda: ask_for_a_locked_user(client, home)),
+                ):
+                    until(lambda: alerts.seen().keys() >= FAULTS.keys() - {"TipbenchDown"})
             for title, query in dashboard_queries():
                 assert prometheus.values_since_start(query), f"{title} shows nothing: {query}"
             running.close()
