@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from tests.bench.collect.test_journal import HEAD, entry
-from tipbench.bench.collect.delivery import CellWriter, Delivery, open_cell_writer
-from tipbench.bench.collect.journal import Entry, Journal, orphaned_journals
+from tipbench.bench.collect import delivery
+from tipbench.bench.collect.delivery import CellWriter, Delivery, deliver_orphaned, open_cell_writer
+from tipbench.bench.collect.journal import Entry, Journal, copy_journal, orphaned_journals
 from tipbench.bench.tracking.embedded import EmbeddedMlflow
 from tipbench.bench.tracking.interface import Experiment
+from tipbench.bench.tracking.runs import CELL, KIND
 from tipbench.bench.tracking.store import RunDraft, RunStore
 from tipbench.core.errors import TrackingUnreachable
 
@@ -165,3 +167,25 @@ def test_cells_that_come_quickly_share_a_transaction_and_the_end_waits_for_nothi
     assert sum(sizes) == 20
     assert len(sizes) <= 2  # the first one may have found it waiting
     journal.close()
+
+
+def test_of_a_copied_journal_each_cell_is_looked_up_however_far_it_is_delivered(
+    store: RunStore, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database was copied after the journal, and so may have any of its cells, in any number of transactions."""
+    monkeypatch.setattr(delivery, "_BATCH_SIZE", 2)
+    drafts = {key: RunDraft("n", 1, 2, tags={KIND: CELL, "tipbench.cell_key": key}) for key in "abcdef"}
+    for key, draft in drafts.items():
+        journal.append(Entry(key, draft))
+    experiment = store.ensure_experiment(HEAD.experiment, {})
+    store.write_runs(experiment, [drafts[key] for key in "abdf"])
+    path = tmp_path / "copies" / journal.path.name
+    path.parent.mkdir()
+    copy_journal(journal.path, path)
+    (first,) = orphaned_journals(path.parent)
+    first.mark_delivered(first.pending(3)[-1][1])
+    first.close()  # killed on the way, and what is left is still a copy
+    delivered = deliver_orphaned(orphaned_journals(path.parent), store)
+    keys = [run.tags["tipbench.cell_key"] for run in store.runs(experiment, {})]
+    assert (delivered.cells, sorted(keys)) == (1, ["a", "b", "d", "e", "f"])
+    assert list(path.parent.iterdir()) == []

@@ -114,7 +114,7 @@ class Delivery:
         for attempt in count():
             try:
                 experiment = self._experiment()
-                missing = self._missing(experiment, entries) if self._check else entries
+                missing = self._missing(experiment, entries) if self._check or self._journal.is_copy else entries
                 self._store.write_runs(experiment, [entry.draft for entry in missing])
             except TrackingUnreachable:
                 # Runs in transit may have arrived: from now on, check before writing.

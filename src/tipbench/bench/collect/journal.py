@@ -23,8 +23,9 @@ from tipbench.core.files import make_private_folder
 from tipbench.core.identity import data_digest
 from tipbench.core.locks import lock_until, try_lock
 
-_OFFSET_LINE = b"done %020d\n"
-_OFFSET_LINE_SIZE = len(_OFFSET_LINE % 0)
+_OFFSET_LINE = b"%b %020d\n"
+_OWN, _COPY = b"done", b"copy"
+_OFFSET_LINE_SIZE = len(_OFFSET_LINE % (_OWN, 0))
 _CHUNK = 1 << 20
 _PROBE_S = 0.05  # longer than `undelivered` holds a lock
 _SYNC_EVERY_S = 1.0  # a kill loses nothing; a power cut loses at most one second
@@ -51,9 +52,11 @@ class Entry:
 class Journal:
     """One process's journal for one experiment; the process holds a lock on the file while it is alive."""
 
-    def __init__(self, path: Path, head: JournalHead, file: int, read_at: int, end: int) -> None:
+    def __init__(self, path: Path, head: JournalHead, file: int, read_at: int, end: int, is_copy: bool = False) -> None:
+        """`is_copy`: MLflow may have any of the entries, whatever the offset says."""
         self.path = path
         self.head = head
+        self.is_copy = is_copy
         self._file = file
         self._start = _OFFSET_LINE_SIZE + len(_line(asdict(head)))
         self._read_at = read_at
@@ -70,7 +73,7 @@ class Journal:
         try_lock(file)  # always succeeds: nobody else has opened it
         line = _line(asdict(head))
         start = _OFFSET_LINE_SIZE + len(line)
-        os.pwrite(file, _OFFSET_LINE % start + line, 0)
+        os.pwrite(file, _OFFSET_LINE % (_OWN, start) + line, 0)
         scratch.rename(path)
         return cls(path, head, file, start, start)
 
@@ -93,7 +96,8 @@ class Journal:
             return None
         head = JournalHead(**json.loads(line))
         end = _end_of_complete_lines(file, _OFFSET_LINE_SIZE + len(line))
-        return cls(path, head, file, min(int(offset_line.split()[1]), end), end)
+        word, offset = offset_line.split()
+        return cls(path, head, file, min(int(offset), end), end, is_copy=word == _COPY)
 
     def append(self, entry: Entry) -> None:
         own = {name: text for name, text in entry.draft.texts.items() if name not in self.head.shared_texts}
@@ -126,7 +130,7 @@ class Journal:
                 # Write the offset last: after a kill in between, it is past the end, so nothing is pending, correctly.
                 os.ftruncate(self._file, self._start)
                 self._end = offset = self._start
-            os.pwrite(self._file, _OFFSET_LINE % offset, 0)
+            os.pwrite(self._file, _OFFSET_LINE % (_COPY if self.is_copy else _OWN, offset), 0)
             self._read_at = offset
 
     def count_pending(self) -> int:
@@ -214,9 +218,9 @@ def _file_prefix(address: str, experiment: str) -> str:
 def copy_journal(source: Path, target: Path) -> bool:
     """Copy a journal; return False if it holds nothing yet. Raises FileNotFoundError if it is delivered meanwhile.
 
-    In the copy nothing counts as delivered: what is in MLflow by then is found there by whoever adopts it. While a file
-    is read it may be truncated and begun anew, which would join a piece of one entry to a piece of another. A copy is
-    whole if, after it was made, the file still begins with all of it.
+    In the copy nothing counts as delivered, and whoever adopts it looks each cell up: by then, MLflow may have any of
+    them. While the file is read it may be truncated and begun anew, which would join a piece of one entry to a piece of
+    another. A copy is whole if, after it was made, the file still begins with all of it.
     """
     while True:
         shutil.copyfile(source, target)
@@ -229,7 +233,7 @@ def copy_journal(source: Path, target: Path) -> bool:
             head = reader.readline()
         start = _OFFSET_LINE_SIZE + len(head)
         os.ftruncate(file, _end_of_complete_lines(file, start))
-        os.pwrite(file, _OFFSET_LINE % start, 0)
+        os.pwrite(file, _OFFSET_LINE % (_COPY, start), 0)
         return head.endswith(b"\n") and os.fstat(file).st_size > start
     finally:
         os.close(file)
@@ -257,7 +261,7 @@ def readdress_copy(path: Path, address: Callable[[str], str]) -> None:
         )
         line = _line(asdict(moved))
         with path.with_name(f".{name}.part").open("wb") as target:
-            target.write(_OFFSET_LINE % (_OFFSET_LINE_SIZE + len(line)) + line)
+            target.write(_OFFSET_LINE % (_COPY, _OFFSET_LINE_SIZE + len(line)) + line)
             shutil.copyfileobj(journal, target)
     path.unlink()
     path.with_name(f".{name}.part").rename(path.with_name(name))
