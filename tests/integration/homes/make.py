@@ -1,4 +1,4 @@
-"""Makes a home as this version leaves it, for the tests of later ones: one archive a release (docs/releasing.md).
+"""Makes a home as this version leaves it, for the tests of later ones: one archive a release (CONTRIBUTING.md).
 
     python -m tests.integration.homes.make tests/integration/homes/0.2.0.tar.xz
 
