@@ -8,9 +8,9 @@ EXTRAS := --extra mlflow --extra embedded --extra server --extra mcp --extra pos
 # Tests start hundreds of Python processes, each of which would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup airflow demo test test-fast check format lock licences clean
+.PHONY: help setup airflow demo test test-fast test-all-pythons check format lock licences clean
 help: ## Show this help.
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 25
 
 # $(call install,VENV,LOCK): what the lock names, by hash, then the project alone. uv is fast; where only pip knows the way to the
 # package index, pip does it.
@@ -46,6 +46,11 @@ test: setup $(AIRFLOW_VENV)/.ready ## Run all tests, on real parts: ten minutes 
 
 test-fast: $(VENV)/.ready ## Run the tests that need no server, weights, browser or kills: two minutes.
 	$(BIN)/python -m pytest -n 3 --dist worksteal --ignore tests/integration
+
+TESTS ?= -n 3 --dist loadfile --no-loadscope-reorder
+test-all-pythons: setup $(AIRFLOW_VENV)/.ready ## Run all tests, or TESTS, against the wheel on each Python on PATH: 3.11 to 3.13.
+	@$(BIN)/python -m tests.integration.real_parts
+	$(BIN)/python -m tests.all_pythons $(TESTS)
 
 check: $(VENV)/.ready ## Format, lint, types and layers.
 	$(BIN)/ruff format --check

@@ -8,6 +8,7 @@ import pytest
 
 from tests.integration.deployed import DEPLOY, ROOT, read_compose, read_unit, unit_command
 from tipbench.core.settings import TABLE
+from tipbench.core.version import __version__
 
 SERVE, RECOMMEND = (DEPLOY / "systemd" / f"{name}.service" for name in ("tipbench", "tipbench-recommend"))
 METRICS = "TIPBENCH_METRICS_TOKEN"
@@ -69,6 +70,7 @@ def test_the_trusted_proxy_is_the_networks_gateway() -> None:
 
 def test_the_image_is_of_this_version() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert version == __version__
     services = read_compose()["services"]
     assert {services[name]["image"] for name in OURS} == {f"tipbench:{version}"}
     assert f"--tag tipbench:{version} " in (DEPLOY / "Dockerfile").read_text()

@@ -2,7 +2,7 @@
 
 Each archive in `homes` holds a home as a version left it, and what its commands and servers said; `homes/make.py` made
 them. 0.1.0 is an early state of that version, without much that came later; 0.1.0-last its last one, before states had
-a journal.
+a journal. In later ones some states are in the journal alone.
 """
 
 import hashlib
@@ -53,10 +53,11 @@ class Kept:
         return {f"/stats/egreedy/{user}": stats for user, stats in self.told("stats.json").items()}
 
     def content(self) -> dict[str, Any]:
-        """All that is stored: files by their digests, MLflow's database by its rows."""
+        """All that is stored: files by their digests, MLflow's database by its rows. States may come from a journal."""
+        left_out = {"cache", "locks", "state"}
         found: dict[str, Any] = {}
         for path in self.home.rglob("*"):
-            if path.is_file() and not {"cache", "locks", ".locks"} & {*path.parts} and "mlflow.db" not in path.name:
+            if path.is_file() and not left_out & {*path.parts} and "mlflow.db" not in path.name:
                 found[str(path.relative_to(self.home))] = hashlib.sha256(path.read_bytes()).hexdigest()
         with closing(sqlite3.connect(self.home / "mlflow.db")) as database:
             tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()

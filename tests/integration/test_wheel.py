@@ -1,15 +1,20 @@
-"""The wheel, installed into an empty environment elsewhere, does what the checkout does: the whole demo."""
+"""The wheel, built from the source distribution and installed elsewhere, does what the checkout does, demo included."""
 
 import json
 import os
 import re
 import subprocess
 import sys
+import tarfile
 import venv
 from pathlib import Path
+from zipfile import ZipFile
 
 import httpx
 import pytest
+from packaging.metadata import Metadata
+
+from tipbench.core.version import __version__
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,7 +38,7 @@ def _run(*command: str | Path, cwd: Path, **environment: str) -> str:
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with nothing but an environment in which the built wheel is installed."""
     folder = tmp_path_factory.mktemp("elsewhere")
-    _run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder / "dist", ROOT, cwd=folder)
+    _run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", ROOT, cwd=folder)
     (wheel,) = (folder / "dist").glob("*.whl")
     venv.create(folder / "env", with_pip=True)
     python = folder / "env" / "bin" / "python"
@@ -51,6 +56,46 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cwd=folder,
     )
     return folder
+
+
+def test_the_wheel_has_the_package_and_nothing_else(elsewhere: Path) -> None:
+    (wheel,) = (elsewhere / "dist").glob("*.whl")
+    src = ROOT / "src"
+    files = {str(path.relative_to(src)) for path in src.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    with ZipFile(wheel) as packed:
+        names = packed.namelist()
+        (info,) = {name.partition("/")[0] for name in names} - {"tipbench"}
+        described = packed.read(f"{info}/METADATA").decode()
+    assert {name for name in names if name.startswith("tipbench/")} == files
+    licences = {f"{info}/licenses/{name}" for name in ("LICENSE", "src/tipbench/server/ui/static/htmx-LICENSE.txt")}
+    own = {f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")}
+    assert {name for name in names if name.startswith(info)} == own | licences
+    metadata = Metadata.from_email(described)  # raises if anything is invalid
+    assert (str(metadata.version), metadata.license_expression) == (__version__, "Apache-2.0 AND 0BSD")
+    assert str(metadata.requires_python) == ">=3.11"
+    assert metadata.description_content_type == "text/markdown"
+
+
+def test_the_source_distribution_has_what_tests_and_releases_need_and_no_leftovers(elsewhere: Path) -> None:
+    (source,) = (elsewhere / "dist").glob("*.tar.gz")
+    with tarfile.open(source) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    tops = {name.partition("/")[0] for name in names}
+    locks = {path.name for path in ROOT.glob("requirements*.lock")}
+    folders = {"src", "tests", "benchmarks", "dags", "deploy", "docs"}
+    files = {
+        "Makefile",
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "pyproject.toml",
+        ".gitignore",
+        "PKG-INFO",
+    }
+    assert tops == folders | files | locks
+    assert not [name for name in names if name.endswith((".pyc", ".db", ".log")) or "/." in name]
+    assert {"tests/integration/homes/0.1.0.tar.xz", "docs/images/report-desktop.png", "deploy/compose.yaml"} <= names
 
 
 @pytest.mark.timeout(600)

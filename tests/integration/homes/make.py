@@ -1,4 +1,4 @@
-"""Makes a home as this version leaves it, for the tests of later ones: one archive a release (docs/releasing.md).
+"""Makes a home as this version leaves it, for the tests of later ones: one archive a release (CONTRIBUTING.md).
 
     python -m tests.integration.homes.make tests/integration/homes/0.2.0.tar.xz
 
@@ -36,7 +36,7 @@ from tipbench.core.settings import Settings
 from tipbench.recommender.store.moving import open_store
 
 MADE_AT = Path("/tmp/tipbench-kept")  # paths in the archive begin so; whoever unpacks it replaces that
-HOME, FILES = MADE_AT / "home", MADE_AT / "files"
+HOME, FILES, PACKED = MADE_AT / "home", MADE_AT / "files", MADE_AT / "packed"
 DATABASE = HOME / "mlflow.db"
 BEFORE, DECIDED = ("--experiment", "tip-bench-before"), ("--experiment", "tip-pool-decided")
 REWARDS = (-0.5, 1.0)
@@ -161,7 +161,10 @@ def promoted() -> None:
 
 
 def answered() -> dict[str, dict[str, Any]]:
-    """What both servers say. The recommender is killed: what it still would have written stays in its journal."""
+    """What both servers say. The home is packed as a power cut of the recommender may leave it: states are lost.
+
+    They are in its journal.
+    """
     with recommending() as service, service.client() as client:
         for number in range(12, 20):
             _serve(client, number, "" if number % 2 else "/egreedy")
@@ -170,6 +173,9 @@ def answered() -> dict[str, dict[str, Any]]:
         recommender = _got(client, paths)
         for worker in (*service.workers(), psutil.Process(service.pid)):
             worker.kill()
+    shutil.copytree(HOME, PACKED)
+    for name in ("u0_egreedy.json", "u1_ucb_v3.json"):
+        (PACKED / "recommender" / "state" / name).unlink()
     with serving(TIPBENCH_ADMIN_TOKEN="") as served, served.client(TOLD["admin_token"]) as admin:
         return {"recommender": recommender, "admin": _got(admin, ADMIN_PATHS)}
 
@@ -212,10 +218,10 @@ def main() -> int:
         step()
     for name, content in {"answers.json": answered(), "told.json": TOLD}.items():
         (FILES / name).write_text(json.dumps(content, indent=1))
-    for left in (HOME / "cache", HOME / "locks"):
-        shutil.rmtree(left, ignore_errors=True)
+    for name in ("cache", "locks"):
+        shutil.rmtree(PACKED / name, ignore_errors=True)
     with tarfile.open(archive, "w:xz", preset=9) as made:
-        made.add(HOME, "home")
+        made.add(PACKED, "home")
         made.add(FILES, "files")
     shutil.rmtree(MADE_AT)
     print(f"{archive}: {archive.stat().st_size:,} bytes")
