@@ -86,7 +86,8 @@ class SharedCounters:
     def sums(self) -> dict[Key, list[float]]:
         """Return the numbers of every key, each summed over all processes."""
         with self._exclusive():
-            return {key: self._sum(key, size) for key, size in self._sizes.items() if size}
+            sizes = dict(self._sizes)
+        return {key: self._sum(key, size) for key, size in sizes.items() if size}
 
     def _sum(self, key: Key, size: int) -> list[float]:
         first = self._starts[key] - self._process * size
