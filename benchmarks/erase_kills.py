@@ -1,6 +1,6 @@
 """`tipbench recommend erase` killed (SIGKILL) at 50 random moments while others are served: is the user gone, alone?
 
-    .venv/bin/python -m benchmarks.erase_kills                       # five minutes
+    .venv/bin/python -m benchmarks.erase_kills                       # half an hour on a busy machine
     .venv/bin/python -m benchmarks.erase_kills --kills 10 --seed 3   # other moments
 
 A service with two workers and a shadow serves all the time. Each time a user is served, then erased; the command is

@@ -81,6 +81,6 @@ def test_nothing_is_removed_where_a_line_is_damaged(home: Path, now_ms: int) -> 
     assert len(list(entries(decisions_folder(home)))) == 1
 
 
-@pytest.mark.parametrize("days", ["0", "-1", "1.5", "all"])
+@pytest.mark.parametrize("days", ["0", "-1", "1.5", "all", "36501"])
 def test_days_that_can_not_be_are_refused(days: str) -> None:
     assert tipbench("prune", "--keep-days", days).status == 2

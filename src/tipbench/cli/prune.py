@@ -24,7 +24,7 @@ _DAY_MS = 86_400_000
     "Servers may run meanwhile. If interrupted, run the same command again."
 )
 @click.option(
-    "--keep-days", type=click.IntRange(min=1), required=True, metavar="N", help="Remove what is older than N days."
+    "--keep-days", type=click.IntRange(1, 36_500), required=True, metavar="N", help="Remove what is older than N days."
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 def command(keep_days: int, dry_run: bool) -> int:

@@ -33,13 +33,13 @@ def age_of(folder: Path, before_ms: int) -> Age:
     return Age(expired, kept_from_ms)
 
 
-def remove_expired(folder: Path, before_ms: int) -> int:
+def remove_expired(folder: Path, before_ms: int) -> None:
     """Remove a log's lines from before a moment, while processes append others. The caller holds `exclusive_logs`.
 
     Resets go last: a kill in between must not leave to the next prior what a user did before one.
     """
-    removed = remove_lines(folder, _older(before_ms, resets=False))
-    return removed + remove_lines(folder, _older(before_ms, resets=True))
+    for resets in (False, True):
+        remove_lines(folder, _older(before_ms, resets))
 
 
 def _older(before_ms: int, resets: bool) -> Callable[[bytes], bool]:

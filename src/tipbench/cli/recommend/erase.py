@@ -35,15 +35,17 @@ def command(users: tuple[str, ...], yes: bool) -> int:
     for user_id in users:
         check_user_id(user_id)
     settings = Settings()
-    with exclusive_logs(settings.home, note), open_all(settings) as stores:
+    with open_all(settings) as stores:
         eraser = Eraser(settings.home, stores, time.time)
         known = [user_id for user_id in dict.fromkeys(users) if _is_known(eraser, user_id)]
-        if known and not yes and not click.confirm(f"Erase {' and '.join(known)} for good?", default=False):
-            out.print("Nothing was changed.")
-            return 0
-        results = [_show(user_id, eraser.erase(user_id), eraser) for user_id in known]
         if not known:
             _show_elsewhere(backups(settings.home))
+            return 0
+        if not yes and not click.confirm(f"Erase {' and '.join(known)} for good?", default=False):
+            out.print("Nothing was changed.")
+            return 0
+        with exclusive_logs(settings.home, note):
+            results = [_show(user_id, eraser.erase(user_id), eraser) for user_id in known]
     return 0 if all(results) else 1
 
 
@@ -52,9 +54,10 @@ def _is_known(eraser: Eraser, user_id: str) -> bool:
     traces = eraser.find(user_id)
     search = Search() if traces else eraser.search(user_id)
     if traces or search.theirs or search.unreadable:
-        out.print(f"Found of {user_id}: {traces or _REMAINS}.", soft_wrap=True)
+        out.print(printable(f"Found of {user_id}: {traces or _REMAINS}."), soft_wrap=True)
         return True
-    out.print(f"Nothing of {user_id} was found, so nothing was changed. Searched: {eraser.searched}.", soft_wrap=True)
+    searched = f"Searched: {eraser.searched}."
+    out.print(printable(f"Nothing of {user_id} was found, so nothing was changed. {searched}"), soft_wrap=True)
     _show_mentions(user_id, search)
     return False
 
