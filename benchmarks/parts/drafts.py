@@ -2,7 +2,7 @@
 
 import json
 import time
-from itertools import islice
+from itertools import cycle, islice
 
 from tipbench import __version__
 from tipbench.bench.collect.grid import Grid
@@ -21,18 +21,19 @@ _TIP = (
 )
 _ANSWER = json.dumps([_TIP.format(number) for number in range(1, 6)])
 _MODEL = "scripted/a"
+_MOST_REPEATS = 1_000
 
 
 def finished_cells(count: int) -> list[RunDraft]:
     suite = load_suite("tip")
-    options = suite.apply_defaults(Options(models=_MODEL, repeats=count // 24 + 1))
+    options = suite.apply_defaults(Options(models=_MODEL, repeats=min(count // 24 + 1, _MOST_REPEATS)))
     rubric = rubric_text(suite)
     memory = MemoryWatch()
     engine = ScriptedEngine()
     memory.begin(engine)
     ended_ms = round(time.time() * 1000)
     drafts = []
-    for number, cell in enumerate(islice(Grid(options, suite, [engine.describe(_MODEL)]), count)):
+    for number, cell in enumerate(islice(cycle(Grid(options, suite, [engine.describe(_MODEL)])), count)):
         generation = Generation(_ANSWER, "stop", prompt_tokens=500, output_tokens=220, load_s=0.4, generate_s=7.5)
         span_ms = (ended_ms + number - 8_000, ended_ms + number)
         answer = read_answer(suite, cell, generation)

@@ -29,6 +29,7 @@ LEVEL = 0.04  # probability of excluding any best row; a point below 5 % to allo
 _MANY_ROWS = 40  # the cost is quadratic in the rows; beyond this, fewer shuffles are used: the test stays exact
 _MIN_DRAWS = 499
 _DRAWS = 10_000
+_AT_ONCE = 500  # draws; all of them would take as much memory as the experiment has units
 _ROUNDING = 1e-9  # relative to the largest sum
 
 
@@ -131,11 +132,14 @@ def draw_means(paired: Paired, draws: int = _DRAWS, seed: int = 0) -> Floats:
     which is 1 minus half the p-value of a one-sided sign test. Units are assumed to be an independent random sample.
     """
     random = np.random.default_rng(seed)
-    weights = random.standard_exponential((draws, paired.units)) * (paired.weights * paired.units)
+    sums, total = np.empty((draws, paired.rows)), np.empty((draws, 1))
+    for start in range(0, draws, _AT_ONCE):
+        part = slice(start, min(start + _AT_ONCE, draws))
+        weights = random.standard_exponential((part.stop - start, paired.units)) * (paired.weights * paired.units)
+        sums[part], total[part] = weights @ paired.scores.T, weights.sum(axis=1, keepdims=True)
     unseen = random.permuted(paired.scores.T[random.integers(paired.units, size=draws)], axis=1)
     its_weight = random.standard_exponential((draws, 1))
-    total = weights.sum(axis=1, keepdims=True) + its_weight
-    means: Floats = (weights @ paired.scores.T + its_weight * unseen) / total
+    means: Floats = (sums + its_weight * unseen) / (total + its_weight)
     return means
 
 

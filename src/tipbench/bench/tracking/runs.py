@@ -1,10 +1,11 @@
 """Converts a cell to an MLflow run, and back."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
-from typing import Any, NamedTuple
+from sys import intern
+from typing import Any, NamedTuple, TypeVar
 
 from tipbench.bench.records import (
     BY_CODE,
@@ -42,6 +43,7 @@ _FAILURE = "tipbench.failure"
 _IDENTITY = (_SCHEMA, _KEY, SUPERSEDED)  # what says which run counts for a cell
 _SYSTEM, _USER = "[system]\n", "[user]\n"  # before the messages in prompt.txt
 _LARGEST = 1e300
+_Taken = TypeVar("_Taken")
 _SETTINGS = ("n_tips", "temperature", "max_tokens", "diversity")
 
 
@@ -111,12 +113,24 @@ def cell_draft(
 
 def stored_runs(store: RunStore, experiment: Experiment) -> list[StoredRun]:
     """Return one run per cell: of several with the same key, an answer precedes a failure, then the oldest counts."""
-    return _one_per_cell(store.iter_runs(experiment, {KIND: CELL}))
+    return _one_per_cell(store.iter_runs(experiment, {KIND: CELL}), lambda run: run)
 
 
 def stored_cells(store: RunStore, experiment: Experiment) -> tuple[StoredCell, ...]:
-    """Return the same runs as cells; faster, because their texts are not read."""
-    return tuple(stored_cell(run) for run in _one_per_cell(store.iter_runs(experiment, {KIND: CELL}, brief=True)))
+    """Return the same runs as cells; faster, because their texts are not read. Only the cells are held in memory."""
+
+    def cell_or_damage(run: StoredRun) -> StoredCell | StoredDataDamaged:
+        try:
+            return stored_cell(run)
+        except StoredDataDamaged as error:  # does not matter if another run counts
+            return error
+
+    cells: list[StoredCell] = []
+    for found in _one_per_cell(store.iter_runs(experiment, {KIND: CELL}, brief=True), cell_or_damage):
+        if isinstance(found, StoredDataDamaged):
+            raise found
+        cells.append(found)
+    return tuple(cells)
 
 
 class CellCounts(NamedTuple):
@@ -137,7 +151,8 @@ class CellCounts(NamedTuple):
 
 def count_cells(store: RunStore, experiment: Experiment) -> CellCounts:
     """Count the cells, by the tags that tell; from a database file in a ninth of the time that reading them takes."""
-    runs = _one_per_cell(store.iter_runs(experiment, {KIND: CELL}, only_tags=(*_IDENTITY, PENDING, _FAILURE)))
+    found = store.iter_runs(experiment, {KIND: CELL}, only_tags=(*_IDENTITY, PENDING, _FAILURE))
+    runs = _one_per_cell(found, lambda run: run)
     for run in runs:
         _check_schema(run)
     pending = sum(run.tags.get(PENDING) == "true" for run in runs)
@@ -146,21 +161,23 @@ def count_cells(store: RunStore, experiment: Experiment) -> CellCounts:
 
 def newest_cell(store: RunStore, experiment: Experiment) -> StoredRun | None:
     """Return the run of the newest cell; None if there is no cell."""
-    runs = _one_per_cell(store.iter_runs(experiment, {KIND: CELL}, only_tags=_IDENTITY))
-    return store.runs_by_id(experiment, [runs[-1].run_id]).get(runs[-1].run_id) if runs else None
+    found = store.iter_runs(experiment, {KIND: CELL}, only_tags=_IDENTITY)
+    ids = _one_per_cell(found, lambda run: run.run_id)
+    return store.runs_by_id(experiment, ids[-1:]).get(ids[-1]) if ids else None
 
 
-def _one_per_cell(runs: Iterable[StoredRun]) -> list[StoredRun]:
-    """Return the run that counts for each cell, oldest first; the order of the input does not matter."""
-    counting: dict[str, StoredRun] = {}
+def _one_per_cell(runs: Iterable[StoredRun], take: Callable[[StoredRun], _Taken]) -> list[_Taken]:
+    """Return what is taken of the run that counts for each cell, oldest first, whatever the order of the input."""
+    counting: dict[str, tuple[tuple[bool, int, str], _Taken]] = {}
     for run in runs:
         if run.status not in DONE or SUPERSEDED in run.tags:
             continue
         key = run.tags.get(_KEY, run.run_id)
-        known = counting.get(key)
-        if known is None or _precedence(run) < _precedence(known):
-            counting[key] = run
-    return sorted(counting.values(), key=lambda run: (run.started_ms, run.run_id))
+        known, precedence = counting.get(key), _precedence(run)
+        if known is None or precedence < known[0]:
+            counting[key] = precedence, take(run)
+    oldest_first = sorted(counting.values(), key=lambda one: one[0][1:])
+    return [taken for _, taken in oldest_first]
 
 
 def _precedence(run: StoredRun) -> tuple[bool, int, str]:
@@ -208,22 +225,24 @@ def stored_cell(run: StoredRun) -> StoredCell:
         return StoredCell(
             run_id=run.run_id,
             key=tags[_KEY],
-            model=params["model"],
-            prompt=params["prompt"],
-            prompt_digest=tags["tipbench.prompt_digest"],
-            scenario=params["scenario"],
-            factors=dict(sorted((key[len(_FACTOR) :], params[key]) for key in params if key.startswith(_FACTOR))),
+            model=intern(params["model"]),
+            prompt=intern(params["prompt"]),
+            prompt_digest=intern(tags["tipbench.prompt_digest"]),
+            scenario=intern(params["scenario"]),
+            factors=_shared(*sorted((key[len(_FACTOR) :], params[key]) for key in params if key.startswith(_FACTOR))),
             started_ms=run.started_ms,
             failure=tags.get(_FAILURE),
             candidates=int(run.metrics.get("answer/candidates", 0)),
             pending=tags.get(PENDING) == "true",
             metrics=_finite(run.metrics),
-            judged_rubric=tags.get(JUDGED_RUBRIC) or None,
-            judged_by=tags.get(JUDGED_BY) or None,
+            judged_rubric=intern(tags.get(JUDGED_RUBRIC, "")) or None,
+            judged_by=intern(tags.get(JUDGED_BY, "")) or None,
             judges=_judge_notes(tags),
             repeat=int(params.get("repeat", "0")),
-            settings={"model_digest": tags["tipbench.model_digest"], **{key: params[key] for key in _SETTINGS}},
-            cluster=tags.get("tipbench.cluster"),
+            settings=_shared(
+                ("model_digest", tags["tipbench.model_digest"]), *((key, params[key]) for key in _SETTINGS)
+            ),
+            cluster=intern(tags["tipbench.cluster"]) if "tipbench.cluster" in tags else None,
             model_bytes=_int_or_none(tags.get("tipbench.model_bytes")),
             parameters=_int_or_none(tags.get("tipbench.parameters")),
             checks=tags.get(CHECKS, ""),
@@ -232,6 +251,12 @@ def stored_cell(run: StoredRun) -> StoredCell:
         raise StoredDataDamaged(
             f"run {run.run_id} is not a complete cell: {error!r} is missing or not a number"
         ) from error
+
+
+@lru_cache(maxsize=10_000)
+def _shared(*pairs: tuple[str, str]) -> Mapping[str, str]:
+    """Return a mapping that equal cells share: with the texts, half of the memory that a large experiment takes."""
+    return dict(pairs)
 
 
 def _finite(metrics: Mapping[str, float]) -> Mapping[str, float]:

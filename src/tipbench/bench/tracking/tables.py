@@ -224,7 +224,7 @@ class SqliteTables:
             for run_id, key, value in self._connection.execute(
                 f"SELECT run_uuid, key, value FROM latest_metrics WHERE {condition} AND is_nan = 0", ids
             ):
-                metrics[run_id][key] = value
+                metrics[run_id][intern(key)] = value
             return metrics, steps
         query = f"SELECT run_uuid, key, value, step FROM latest_metrics WHERE {condition} AND is_nan = 0"
         for run_id, name, value, step in self._connection.execute(query, ids):
