@@ -21,6 +21,7 @@ from pathlib import Path
 from benchmarks.parts.quick_client import QuickClient
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.served import served
+from benchmarks.parts.state_stores import state_store
 from benchmarks.parts.table import out, show
 from benchmarks.reward_kills import KEY, Problem, Sent, Stored, send
 from tipbench.core.errors import StateError
@@ -151,7 +152,8 @@ async def measured(home: Path, address: str, kills: int, seed: int) -> tuple[Era
 
 def whole(home: Path, sent: list[Sent]) -> set[Problem]:
     """Everything of other users has to be in states and log, and in the log once."""
-    problems = {*Stored(home, sent).problems}
+    with state_store("files", home) as states:
+        problems = {*Stored(states, sent).problems}
     logged = Counter(
         (entry["kind"], entry["request"]["event_id"] if entry["kind"] == "decision" else entry["event_id"])
         for entry in entries(decisions_folder(home))

@@ -63,11 +63,6 @@ def lock_path(home: Path, *resource: str) -> Path:
     return home / "locks" / f"{data_digest(list(resource))[:24]}.lock"
 
 
-def backups_path(home: Path) -> Path:
-    """Path of the list of finished backups, one JSON line each."""
-    return home / "backups.jsonl"
-
-
 def server_folder(home: Path) -> Path:
     """Folder of the admin server's tokens, secrets and jobs."""
     return home / "server"

@@ -85,7 +85,7 @@ def backup_lock(home: Path) -> Iterator[IO[str]]:
     make_private_folder(lock_path.parent)
     with lock_path.open("a+", encoding="utf-8") as lock:
         if not try_lock(lock):
-            raise LockTaken(f"another backup of {home} is being made; wait until it is done")
+            raise LockTaken(f"another backup of {home} is being made, or a user erased; wait until that is done")
         yield lock
 
 

@@ -6,15 +6,12 @@ next prior, and something for the next run to find, which then does all of it ag
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic_core import from_json
-
+from tipbench.core.backups import finished_backups
 from tipbench.core.errors import StateDamaged
 from tipbench.core.paths import (
-    backups_path,
     decisions_folder,
     recommender_folder,
     server_folder,
@@ -143,14 +140,5 @@ def _in_store(store: Movable, user_id: str) -> tuple[str, int, int]:
 
 def backups(home: Path) -> list[str]:
     """Return a sentence on each backup of the home that is in the list of backups and still there."""
-    try:
-        lines = backups_path(home).read_bytes().splitlines()
-    except FileNotFoundError:
-        return []
-    found: dict[Path, str] = {}
-    for line in lines:
-        with suppress(ValueError, LookupError, TypeError):  # a line that was not written to its end
-            data = from_json(line)
-            found[Path(data["path"])] = f"the backup {data['path']} of {data['finished_at']}"
     advice = "make another one and delete it, or erase again after restoring it"
-    return [f"{backup}: {advice}" for path, backup in found.items() if path.exists()]
+    return [f"the backup {found.path} of {found.finished_at}: {advice}" for found in finished_backups(home)]
