@@ -23,7 +23,7 @@ from tests.integration.mlflow_server import MlflowServer
 
 from benchmarks.parts.judged import EXPERIMENT, judged_experiment
 from benchmarks.parts.scratch import scratch_folders
-from benchmarks.parts.table import out, show
+from benchmarks.parts.table import conclude, out, show
 from benchmarks.parts.timed import Went, timed
 
 PROMISED = {"file, first sight": 1.5, "file, nothing changed": 1.0, "server, nothing changed": 1.0}  # seconds
@@ -89,7 +89,7 @@ def _show(measured: dict[str, list[Went]], cells: int) -> None:
 
 def _kept(name: str, all_of_one: list[Went], most_s: float) -> bool:
     seconds = median(went.seconds for went in all_of_one)
-    out.print(f"{name}: {seconds:.2f} s (wanted: under {most_s:g} s) — {'reached' if seconds < most_s else 'too slow'}")
+    conclude(f"{name}: {seconds:.2f} s (wanted: under {most_s:g} s) — {'reached' if seconds < most_s else 'too slow'}")
     return seconds < most_s
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from benchmarks.parts.collecting import Collection, collect
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.stored import stored_cells
-from benchmarks.parts.table import out, show
+from benchmarks.parts.table import conclude, out, show
 
 MODELS = ",".join(f"scripted/{letter}" for letter in "abcdefghij")
 GRID = ("--models", MODELS, "--prompts", "v1,v3-few-shot", "--n-scenarios", "5")
@@ -105,13 +105,13 @@ def _exponent(one: Measured, other: Measured) -> float:
 def _verdict_of_time(measured: list[Measured]) -> bool:
     """Tell how processor time grows, from each grid to the next and from 1,000 cells to the largest."""
     for one, other in pairwise(measured):
-        out.print(f"processor time from {one.cells:,} to {other.cells:,} cells: cells^{_exponent(one, other):.2f}")
+        conclude(f"processor time from {one.cells:,} to {other.cells:,} cells: cells^{_exponent(one, other):.2f}")
     start = next((one for one in measured if one.cells >= 1_000), None)
     if start is None or start is measured[-1]:
         return True
     exponent = _exponent(start, measured[-1])
     passed = exponent <= MOST_EXPONENT
-    out.print(
+    conclude(
         f"from {start.cells:,} to {measured[-1].cells:,} cells: cells^{exponent:.2f} "
         f"(wanted: at most {MOST_EXPONENT}) — {'reached' if passed else 'too much'}"
     )
@@ -121,7 +121,7 @@ def _verdict_of_time(measured: list[Measured]) -> bool:
 def _verdict(smallest: Measured, largest: Measured) -> bool:
     growth = (largest.first.peak_bytes - smallest.first.peak_bytes) / 1e6
     passed = growth < MOST_GROWTH_MB
-    out.print(
+    conclude(
         f"growth from {smallest.cells:,} to {largest.cells:,} cells: {growth:.1f} MB "
         f"(wanted: under {MOST_GROWTH_MB} MB) — {'reached' if passed else 'too much'}"
     )

@@ -29,7 +29,7 @@ from tests.integration.filling import fill
 from benchmarks.parts.judged import EXPERIMENT, ROWS, SCENARIOS, judged_experiment, many_experiments, pending_experiment
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.served import served
-from benchmarks.parts.table import out, show
+from benchmarks.parts.table import conclude, out, show
 from benchmarks.parts.timed import timed
 
 TOKEN = "a-token-for-measuring-and-for-nothing-else"
@@ -175,7 +175,7 @@ def _report(found: Mapping[str, Found]) -> int:
             short.append(f"{what}: {seconds:.2f} s, promised {most_s:g} s")
     columns = ["what", *(f"{name}: s (range), MB" for name in found), "promised s"]
     show(f"{ROWS * SCENARIOS:,} runs in a database file: median", columns, rows)
-    out.print("\n".join(["Short of the promise:", *short]) if short else "All promises are reached.")
+    conclude(f"Short of the promise: {'; '.join(short)}" if short else "All promises are reached.")
     return 1 if short else 0
 
 

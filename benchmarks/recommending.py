@@ -7,9 +7,10 @@
 1,000 users, 20 candidates with profiles, 12 features. `tipbench recommend serve` with one and two workers is asked by 1
 and by 16 clients, which share the machine with it: each scores, then rewards, on a connection that is kept open. Beside
 it, in turns, and behind the same server (uvicorn with uvloop and httptools): plain ASGI and a FastAPI handler that do
-nothing, and Vowpal Wabbit, which stores nothing. Then as many users as ten and a hundred times that. Then the same
-without HTTP, in this process: into files that are synced, as always, into files that are not, and into a PostgreSQL on
-the disk of the temporary folder. A slow disk is told by a bare synced write beside them. Medians of the rounds.
+nothing, and Vowpal Wabbit, which stores nothing. Then as many users as ten and a hundred times that, and 5 to 200
+candidates. Then the same without HTTP, in this process: into files that are synced, as always, into files that are not,
+and into a PostgreSQL on the disk of the temporary folder. A slow disk is told by a bare synced write beside them.
+Medians of the rounds.
 """
 
 import argparse
@@ -37,7 +38,7 @@ from benchmarks.parts.environments import interpreter_with
 from benchmarks.parts.quick_client import QuickClient
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.served import served, started
-from benchmarks.parts.table import out, show, verdict
+from benchmarks.parts.table import conclude, show, verdict
 from benchmarks.parts.tip_requests import tip_request
 from benchmarks.parts.waits import Waits
 from tipbench.recommender.log.decisions import DecisionLog
@@ -60,6 +61,7 @@ PAIRS = 60  # of a score and a reward, of each kind of store in a round
 OLD_USERS = 20
 GROWTH = (1_000, 10_000, 100_000)
 MOST_EXPONENT = 0.2
+CANDIDATES = (5, 20, 50, 200)
 _EVENT, _USER = b"an-event-id", b"a-user-id"
 
 
@@ -215,7 +217,7 @@ def over_http(new_folder: Callable[[], Path], seconds: float, rounds: int, befor
 
 def _none_refused(services: Sequence[Service]) -> bool:
     refused = [reason for service in services for reason in service.refused]
-    out.print(f"{len(refused)} requests refused (wanted: none) — {'; '.join(sorted(set(refused))[:3]) or 'reached'}")
+    conclude(f"{len(refused)} requests refused (wanted: none) — {'; '.join(sorted(set(refused))[:3]) or 'reached'}")
     return not refused
 
 
@@ -241,11 +243,31 @@ def by_users(new_folder: Callable[[], Path], seconds: float, rounds: int) -> boo
     times = [service.middle(16).waits.p50 for service in services]
     exponent = float(np.polyfit(np.log(GROWTH), np.log(times), 1)[0])
     reached = exponent < MOST_EXPONENT
-    out.print(
+    conclude(
         f"The time of a request grows with the users to the power of {exponent:.2f} (wanted: below {MOST_EXPONENT}) — "
         f"{'reached' if reached else 'fell short'}"
     )
     return _none_refused(services) and reached
+
+
+def by_candidates(new_folder: Callable[[], Path], rounds: int) -> None:
+    """What a score takes of the processor, from its JSON on, without HTTP and without the disk."""
+    folder = new_folder()
+    asked = InProcess(folder, FileStore(folder / "state", durable=False), 1)
+    drawn, times = random.Random(7), []
+    for candidates in CANDIDATES:
+        seconds = []
+        for number in range(rounds * PAIRS):
+            body = json.dumps(tip_request(drawn, _user(0), f"c{candidates}-{number}", candidates)).encode()
+            began = time.thread_time()
+            asked.score(body)
+            seconds.append(time.thread_time() - began)
+        times.append(median(seconds))
+    asked.close()
+    rows = [(str(number), f"{took * 1000:.2f}") for number, took in zip(CANDIDATES, times, strict=True)]
+    show("By candidates, in this process", ("candidates", "processor ms of a score"), rows)
+    exponent = float(np.polyfit(np.log(CANDIDATES), np.log(times), 1)[0])
+    conclude(f"The time of a score grows with the candidates to the power of {exponent:.2f}")
 
 
 def _fill(home: Path, users: int) -> None:
@@ -293,6 +315,9 @@ class InProcess:
         for _ in range(pairs):
             self._pair(self._drawn.randrange(self._users))
 
+    def score(self, body: bytes) -> None:
+        self._recommender.score(POLICY, Request.model_validate_json(body))
+
     def close(self) -> None:
         self._recommender.close()
 
@@ -337,7 +362,7 @@ def by_store(new_folder: Callable[[], Path], rounds: int) -> None:
 
 def _tell_durability(synced: InProcess, loose: InProcess, disk: Waits) -> None:
     both = [Waits.of(_together(kind.readings)).p50 for kind in (synced, loose)]
-    out.print(
+    conclude(
         f"Durability costs {both[0] - both[1]:.2f} ms of {both[0]:.2f} ms a request ({1 - both[1] / both[0]:.0%}); "
         f"a bare synced write of 4 kB to this disk takes {disk.p50:.2f} ms (p99 {disk.p99:.2f})"
     )
@@ -352,7 +377,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=4.0, help="for which each is asked over HTTP in a round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--before", type=Path, help="another checkout of tipbench, to be asked in turns with this one")
-    parser.add_argument("--only", choices=("http", "users", "stores"), help="of the three tables")
+    parser.add_argument("--only", choices=("http", "users", "candidates", "stores"), help="of the tables")
     asked = parser.parse_args()
     reached = []
     with scratch_folders() as new_folder:
@@ -360,6 +385,8 @@ def main() -> int:
             reached.append(over_http(new_folder, asked.seconds, asked.rounds, asked.before))
         if asked.only in (None, "users"):
             reached.append(by_users(new_folder, asked.seconds, asked.rounds))
+        if asked.only in (None, "candidates"):
+            by_candidates(new_folder, asked.rounds)
         if asked.only in (None, "stores"):
             by_store(new_folder, 3 * asked.rounds)
     return 0 if all(reached) else 1

@@ -27,7 +27,7 @@ import aiohttp
 from benchmarks.parts.judged import EXPERIMENT, judged_experiment
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.served import served
-from benchmarks.parts.table import out, show
+from benchmarks.parts.table import conclude, out, show
 
 TOKEN = "a-token-for-measuring-and-for-nothing-else"
 MOST_P95_MS = 250.0
@@ -143,14 +143,14 @@ def _report(readings: Readings, clients: int, seconds: float, first: Sequence[fl
     rows.append(_row("all", every, errors, seconds))
     columns = ("endpoint", "requests", "a second", "p50 ms", "p95 ms", "p99 ms", "errors")
     show(f"{clients} clients at once for {seconds:g} s", columns, rows)
-    out.print(
+    conclude(
         f"Leaderboard, one client: {median(first) * 1000:.0f} ms at first sight, {median(again) * 1000:.1f} ms again — "
         f"{median(first) / median(again):.0f} times as quick"
     )
-    out.print(f"{len(errors)} errors (wanted: none) — {'; '.join(sorted(set(errors))[:5]) or 'reached'}")
+    conclude(f"{len(errors)} errors (wanted: none) — {'; '.join(sorted(set(errors))[:5]) or 'reached'}")
     p95_ms = sorted(every)[int(len(every) * 0.95)] * 1000
     kept = "reached" if p95_ms < MOST_P95_MS else "too slow"
-    out.print(f"p95 of all: {p95_ms:.0f} ms (wanted: under {MOST_P95_MS:g} ms) — {kept}")
+    conclude(f"p95 of all: {p95_ms:.0f} ms (wanted: under {MOST_P95_MS:g} ms) — {kept}")
     return 1 if errors or p95_ms >= MOST_P95_MS else 0
 
 
