@@ -2,12 +2,14 @@
 
     .venv/bin/python -m benchmarks.live_kills                       # two minutes
     .venv/bin/python -m benchmarks.live_kills --kills 10 --seed 3   # other moments
+    .venv/bin/python -m benchmarks.live_kills --store postgresql    # states and history in a real PostgreSQL: four
 
 The acts go round: `ucb/v3` with one prior is promoted, then the same policy with another prior, and both are rolled
 back. Every fifth kill also hits a worker of the service. Clients ask for the live policy all the time. Promised: every
 answer comes from a policy and a prior that was live at some moment between request and answer; no answer comes from an
-older act than an answer that was there before its request was sent; and the history is whole after every kill. The exit
-status is 0 if all of it holds.
+older act than an answer that was there before its request was sent; and the history is whole after every kill. A
+worker asks PostgreSQL once a second, so there a request may be taken as sent a second earlier; after each kill nothing
+changes for longer than that. The exit status is 0 if all of it holds.
 """
 
 import argparse
@@ -24,20 +26,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from tests.integration.recommender.databases import Where
 
 from benchmarks.parts.quick_client import QuickClient
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.served import Served, served
+from benchmarks.parts.state_stores import KINDS, state_store
 from benchmarks.parts.table import out, show
 from benchmarks.parts.tip_requests import tip_request
 from tipbench.recommender.features.v3 import DENSE, NAMES
 from tipbench.recommender.promotion.interface import FIRST, Act, live_history
-from tipbench.recommender.store.files import FileStore
 
 KEY = "a-key-for-measuring-and-for-nothing-else"
 CLIENTS = 4
 MOMENTS_S = (0.02, 0.6)  # after the writer's first act
 PAUSE_S = 0.01  # between acts
+QUIET = 1.5  # times as long as workers may be behind, after a kill
 _ROOT = Path(__file__).parents[1]
 
 
@@ -73,9 +77,9 @@ def prior_content(number: int) -> dict[str, object]:
     }
 
 
-def write_acts(state: Path, identities: list[str]) -> None:
+def write_acts(where: Where, identities: list[str]) -> None:
     """Go round for ever: promote each, then roll all of them back; say when each act began and was done."""
-    promotions = FileStore(state).promotions
+    promotions = where.open().promotions
     acts = promotions.history()
     while True:
         stack = live_history(acts, "here")
@@ -98,9 +102,9 @@ def write_acts(state: Path, identities: list[str]) -> None:
         time.sleep(PAUSE_S)
 
 
-async def killed_writer(state: Path, identities: list[str], drawn: random.Random) -> list[Written]:
+async def killed_writer(where: Where, identities: list[str], drawn: random.Random, behind_s: float) -> list[Written]:
     """Let a writer work until a random moment; return its acts, the last of which may not have been stored."""
-    command = [sys.executable, "-m", "benchmarks.live_kills", "--write", str(state), *identities]
+    command = [sys.executable, "-m", "benchmarks.live_kills", "--write", *where, *identities]
     environment = os.environ | {"PYTHONPATH": str(_ROOT)}
     process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, env=environment)
     assert process.stdout
@@ -109,6 +113,7 @@ async def killed_writer(state: Path, identities: list[str], drawn: random.Random
     process.kill()
     lines += (await process.stdout.read()).splitlines()
     await process.wait()
+    await asyncio.sleep(QUIET * behind_s)  # until then PostgreSQL has stored its last act, or never will
     killed = time.monotonic()
     written: list[Written] = []
     for line in lines:
@@ -170,16 +175,16 @@ def kill_a_worker(service: Served, drawn: random.Random) -> None:
 
 
 async def measure(
-    service: Served, state: Path, identities: list[str], kills: int, seed: int
+    service: Served, where: Where, identities: list[str], kills: int, seed: int
 ) -> tuple[list[Written], Clients, int]:
     drawn = random.Random(seed)
     clients = Clients(service.address)
     asking = asyncio.create_task(clients.ask_until_stopped())
     acts = [Written(FIRST, 0.0, 0.0)]
     unfinished = 0
-    promotions = FileStore(state, durable=False).promotions
+    promotions = where.open(durable=False).promotions
     for number in range(kills):
-        written = await killed_writer(state, identities, drawn)
+        written = await killed_writer(where, identities, drawn, promotions.poll_interval_s)
         stored = promotions.history()  # raises if it is damaged
         lost = len(acts) - 1 + len(written) - len(stored)
         if lost not in (0, 1):
@@ -196,8 +201,9 @@ async def measure(
     return acts, clients, unfinished
 
 
-def disagreements(acts: list[Written], answers: list[Answered]) -> Counter[str]:
-    """Hold every answer against what was live between its request and its arrival."""
+def disagreements(acts: list[Written], answers: list[Answered], behind_s: float) -> Counter[str]:
+    """Hold every answer against what was live between its request and its arrival, or so much earlier."""
+    answers = [answer._replace(sent=answer.sent - behind_s) for answer in answers]
     found: Counter[str] = Counter()
     began = np.array([act.began for act in acts])
     ended = np.array([*(act.done for act in acts[1:]), np.inf])  # when the next act was in effect for sure
@@ -222,20 +228,20 @@ def disagreements(acts: list[Written], answers: list[Answered]) -> Counter[str]:
 
 def main() -> int:
     if sys.argv[1:2] == ["--write"]:
-        write_acts(Path(sys.argv[2]), sys.argv[3:])
+        write_acts(Where(*sys.argv[2:4]), sys.argv[4:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=7, help="of the moments")
+    parser.add_argument("--store", choices=KINDS, default=KINDS[0])
     asked = parser.parse_args()
-    with scratch_folders() as new_folder:
-        home = new_folder()
-        state = home / "recommender" / "state"
-        priors = FileStore(state).priors
-        identities = [f"ucb/v3@{priors.put(prior_content(number))}" for number in range(2)]
-        words, key = ("recommend", "serve", "--workers", "2"), {"TIPBENCH_SERVING_KEY": KEY}
-        with served(home, words, key) as service:
-            acts, clients, unfinished = asyncio.run(measure(service, state, identities, asked.kills, asked.seed))
-    problems = clients.problems + disagreements(acts, clients.answers)
+    with scratch_folders() as new_folder, state_store(asked.store, home := new_folder()) as states:
+        store = states.where.open()
+        identities = [f"ucb/v3@{store.priors.put(prior_content(number))}" for number in range(2)]
+        words, settings = ("recommend", "serve", "--workers", "2"), {"TIPBENCH_SERVING_KEY": KEY, **states.environment}
+        with served(home, words, settings) as service:
+            acts, clients, unfinished = asyncio.run(measure(service, states.where, identities, asked.kills, asked.seed))
+        behind_s = store.promotions.poll_interval_s
+    problems = clients.problems + disagreements(acts, clients.answers, behind_s)
     counted = Counter(answer.identity for answer in clients.answers)
     show("Answers", ("from", "times"), [(name, f"{times:,}") for name, times in sorted(counted.items())])
     for problem, times in problems.items():

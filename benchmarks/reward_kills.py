@@ -2,12 +2,14 @@
 
     .venv/bin/python -m benchmarks.reward_kills                       # five minutes
     .venv/bin/python -m benchmarks.reward_kills --kills 20 --seed 3   # other moments
+    .venv/bin/python -m benchmarks.reward_kills --store postgresql    # states in a real PostgreSQL
 
 Every other start has two workers. After each kill the states are read as they lie there: everything that was
 acknowledged must be in them, each file whole, and each state the sum of its events, no more and no less. After every
 other pair of kills the files that were not synced yet are first taken as a power cut may take them: gone, empty, cut
-off, full of zeros, or as they were before; the journals have to bring them back. Then the service is started again, and
-whatever had no answer is sent once more, as clients do: at the end every event counts once.
+off, full of zeros, or as they were before; the journals have to bring them back. A PostgreSQL crashes instead. Then
+the service is started again, and whatever had no answer is sent once more, as clients do: at the end every event counts
+once.
 """
 
 import argparse
@@ -26,13 +28,12 @@ import psutil
 from benchmarks.parts.quick_client import QuickClient
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.served import Served, served
+from benchmarks.parts.state_stores import KINDS, StateStore, state_store
 from benchmarks.parts.table import out, show
 from benchmarks.parts.tip_requests import tip_request
 from tipbench.core.errors import StateDamaged
 from tipbench.recommender.log.segmented_log import entries
-from tipbench.recommender.store.files import FileStore
 from tipbench.recommender.store.interface import Event, Key
-from tipbench.recommender.store.journal import left_segments
 
 KEY = "a-key-for-measuring-and-for-nothing-else"
 POLICY = "egreedy/v2"
@@ -138,9 +139,9 @@ class Clients:
 class Stored:
     """What lies there, read without the service."""
 
-    def __init__(self, home: Path, sent: list[Sent]) -> None:
+    def __init__(self, states: StateStore, sent: list[Sent]) -> None:
         self.problems: set[Problem] = set()
-        self._store = FileStore(home / "recommender" / "state", durable=False)
+        self._store = states.open_alone()
         self.events: dict[str, Event] = {}
         for user_id in sorted({event.user_id for event in sent}):
             try:
@@ -174,20 +175,6 @@ class Stored:
         self.problems.add(Problem(kind, what))
 
 
-def cut_power(home: Path, before: dict[Path, bytes], drawn: random.Random) -> int:
-    """Damages all files that are changed in journals, as they were not synced yet; gives how many."""
-    folder = home / "recommender" / "state"
-    with left_segments(folder / ".journal") as left:
-        changed = {(record["user_id"], record["policy"]) for segment in left for record in segment.records()}
-    for user_id, policy in changed:
-        path = folder / f"{user_id}_{policy.replace('/', '_')}.json"
-        content = path.read_bytes()
-        losses = (None, b"", content[: len(content) // 2], bytes(len(content)), before.get(path))
-        lost = drawn.choice(losses)
-        path.unlink() if lost is None else path.write_bytes(lost)
-    return len(changed)
-
-
 def log_problems(home: Path, sent: list[Sent]) -> set[Problem]:
     """The decision log must have all of it too; the last line of a killed process may be torn."""
     logged = {(entry["kind"], _event_of(entry)) for entry in entries(home / "recommender" / "decisions")}
@@ -203,35 +190,36 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=7, help="of the moments")
+    parser.add_argument("--store", choices=KINDS, default=KINDS[0])
     asked = parser.parse_args()
     problems: set[Problem] = set()
     on_their_way: Counter[str] = Counter()
     half_written = damaged = 0
     drawn = random.Random(asked.seed)
     clients = Clients(asked.seed)
-    with scratch_folders() as new_folder:
-        home = new_folder()
-        words, key = ("recommend", "serve"), {"TIPBENCH_SERVING_KEY": KEY}
-        states = home / "recommender" / "state"
+    with scratch_folders() as new_folder, state_store(asked.store, home := new_folder()) as states:
+        words, settings = ("recommend", "serve"), {"TIPBENCH_SERVING_KEY": KEY, **states.environment}
         for start in range(asked.kills):
-            before = {path: path.read_bytes() for path in states.glob("*.json")}
-            with served(home, (*words, "--workers", str(1 + start % 2)), key) as service:
+            states.note()
+            with served(home, (*words, "--workers", str(1 + start % 2)), settings) as service:
                 asyncio.run(clients.until_killed(service, start))
             if start // 2 % 2:
-                damaged += cut_power(home, before, drawn)
-            stored = Stored(home, clients.sent)
+                damaged += states.cut_power(drawn)
+            stored = Stored(states, clients.sent)
             problems |= stored.problems
-            half_written += len(list(states.glob(".*.part")))
+            half_written += len(list((home / "recommender" / "state").glob(".*.part")))
             on_their_way += Counter(_where(event, stored) for event in clients.sent if event.open)
             if (start + 1) % 10 == 0:
                 out.print(f"{start + 1} kills, {len(clients.sent):,} events", style="dim")
-        with served(home, words, key) as service:
+        with served(home, words, settings) as service:
             asyncio.run(clients.finish(service))
-        problems |= Stored(home, clients.sent).problems | log_problems(home, clients.sent)
+        problems |= Stored(states, clients.sent).problems | log_problems(home, clients.sent)
     rows = [(where, str(on_their_way[where])) for where in WAYS]
     show("Requests without an answer when the kill came", ("how far they were", "times"), rows)
-    out.print(f"{damaged} files were lost or damaged by {asked.kills // 2} power cuts, and brought back from journals")
-    return 0 if _verdict(asked.kills, len(clients.sent), half_written, problems) else 1
+    out.print(f"{asked.kills // 2} power cuts may have hit {damaged} states")
+    if asked.store == "files":
+        out.print(f"{half_written} times a file that was being written lay beside the state that it was for")
+    return 0 if _verdict(asked.kills, len(clients.sent), problems) else 1
 
 
 def _where(sent: Sent, stored: Stored) -> str:
@@ -241,13 +229,12 @@ def _where(sent: Sent, stored: Stored) -> str:
     return WAYS[2] if event is None or event.reward is None else WAYS[3]
 
 
-def _verdict(kills: int, events: int, half_written: int, problems: set[Problem]) -> bool:
+def _verdict(kills: int, events: int, problems: set[Problem]) -> bool:
     kinds = Counter(problem.kind for problem in problems)
     found = ", ".join(f"{times} {kind}" for kind, times in kinds.items())
     for problem in sorted(problems)[:5]:
         out.print(f"{problem.kind}: {problem.what}")
     out.print(f"{kills} kills, {events:,} events scored and rewarded: {found or 'nothing lost, damaged or doubled'}")
-    out.print(f"{half_written} times a file that was being written lay beside the state that it was for")
     return not problems
 
 

@@ -66,10 +66,7 @@ class PostgresServer:
             subprocess.run(made, capture_output=True, check=True, cwd=folder, env={}, **own)
             command = [str(programs / "postgres"), "-D", data, "-k", str(folder)]
             command += [word for setting in (*_LOCAL, *(() if durable else _HASTY)) for word in ("-c", setting)]
-            with (folder / "server.log").open("wb") as out:
-                process = subprocess.Popen(
-                    command, cwd=folder, env={}, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, **own
-                )
+            process = _started(command, folder)
         except BaseException:
             shutil.rmtree(folder)
             raise
@@ -88,14 +85,22 @@ class PostgresServer:
         self.stop()
 
     def stop(self) -> None:
-        """Ends the server at once, whoever is connected; safe to call twice."""
-        self.process.send_signal(signal.SIGINT)
+        """Ends the server at once, whoever is connected, and removes its folder; safe to call twice."""
+        self.end()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def end(self, by: signal.Signals = signal.SIGINT) -> None:
+        """Ends it and leaves the folder. By SIGQUIT it crashes: it writes nothing more of what it has in memory."""
+        self.process.send_signal(by)
         try:
             self.process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start_again(self) -> None:
+        """Starts it on the same folder after `end`; returns at once."""
+        self.process = _started(self.process.args, self.folder)
 
     def _make_database(self) -> None:
         deadline = time.monotonic() + START_SECONDS
@@ -109,6 +114,19 @@ class PostgresServer:
             time.sleep(0.05)
         tail = (self.folder / "server.log").read_text(errors="replace")[-2000:]
         raise PostgresServerError(f"PostgreSQL did not answer in {self.folder}. The end of its log:\n{tail}")
+
+
+def _started(command: Any, folder: Path) -> subprocess.Popen[bytes]:
+    with (folder / "server.log").open("ab") as out:
+        return subprocess.Popen(
+            command,
+            cwd=folder,
+            env={},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            **_not_root(folder),
+        )
 
 
 def _programs(folder: Path) -> Path:

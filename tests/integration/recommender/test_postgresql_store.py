@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import psutil
 import psycopg
 import pytest
 
-from tests.integration.postgres_server import STOP_SECONDS, PostgresServer, _not_root
+from tests.integration.postgres_server import PostgresServer
 from tests.integration.recommender.databases import connection_url
 from tests.recommender.making import a_recommender, a_request, a_reward
 from tests.recommender.store.test_document import EVENT, KEPT
@@ -59,19 +58,6 @@ def _late(store: PostgresStore) -> int:
     return user_state.late
 
 
-def _stop(server: PostgresServer) -> None:
-    server.process.send_signal(signal.SIGINT)
-    server.process.wait(STOP_SECONDS)
-
-
-def _start(server: PostgresServer) -> None:
-    """Again, on the same folder; returns at once."""
-    with (server.folder / "server.log").open("ab") as out:
-        server.process = subprocess.Popen(
-            server.process.args, cwd=server.folder, env={}, stdout=out, stderr=out, **_not_root(server.folder)
-        )
-
-
 def _wait_for(url: str) -> None:
     deadline = time.monotonic() + 30
     while True:
@@ -85,8 +71,8 @@ def _wait_for(url: str) -> None:
 def test_a_restart_of_the_server_is_not_noticed(postgres: PostgresServer, url: str, store: PostgresStore) -> None:
     with store.transaction(KEY), store.transaction(Key("u2", "egreedy")), store.transaction(Key("u3", "egreedy")):
         pass  # so that several connections are there
-    _stop(postgres)
-    _start(postgres)
+    postgres.end()
+    postgres.start_again()
     _wait_for(url)
     for late in range(4):
         _keep(store, late)
@@ -95,7 +81,7 @@ def test_a_restart_of_the_server_is_not_noticed(postgres: PostgresServer, url: s
 
 def test_while_the_server_is_away_it_is_said_at_once(postgres: PostgresServer, url: str, store: PostgresStore) -> None:
     _keep(store, 1)
-    _stop(postgres)
+    postgres.end()
     before = time.monotonic()
     for _ in range(3):
         with pytest.raises(StoreUnreachable, match=f"{store.address} can't be used: .*TIPBENCH_POSTGRESQL_URL"):
@@ -103,7 +89,7 @@ def test_while_the_server_is_away_it_is_said_at_once(postgres: PostgresServer, u
         with pytest.raises(StoreUnreachable):
             store.read_state(KEY)
     assert time.monotonic() - before < TIMEOUT_S
-    _start(postgres)
+    postgres.start_again()
     _wait_for(url)
     assert _late(store) == 1
     _keep(store, 2)
