@@ -8,6 +8,7 @@ import pytest
 from tests.integration.recommending import recommending
 from tipbench.cli.listening import open_listener
 from tipbench.cli.recommend.workers import worker_main
+from tipbench.web.counters import SharedCounters
 
 
 def test_a_worker_that_can_not_start_says_why_in_a_line(
@@ -15,7 +16,9 @@ def test_a_worker_that_can_not_start_says_why_in_a_line(
 ) -> None:
     monkeypatch.setenv("TIPBENCH_STATE", "parchment")
     with open_listener("127.0.0.1", 0) as listener:
-        worker = multiprocessing.get_context("spawn").Process(target=worker_main, args=(listener, (), False))
+        worker = multiprocessing.get_context("spawn").Process(
+            target=worker_main, args=(listener, (), False, SharedCounters())
+        )
         worker.start()
         worker.join(60)
     assert worker.exitcode == 1

@@ -68,7 +68,7 @@ def test_what_can_not_be_read_hides_nothing_else(home: Path) -> None:
 
 
 def test_shadows_day_by_day(home: Path) -> None:
-    dropped: dict[str, Any] = {"counts": {"dropped": {"full": 0, "late": 3, "failed": 1}}}
+    dropped: dict[str, Any] = {"counts": {"published": 0, "dropped": {"full": 0, "late": 3, "failed": 1}}}
     signal(home, *(a_signal(number) for number in range(4)), a_signal(4, at_ms=DAY_MS, **dropped))
     page = page_at(visit(), urls.SHADOWS)
     assert "How often it agrees says nothing about how good it is" in page.words

@@ -12,7 +12,6 @@ from tipbench.core.settings import Settings
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.features.v2 import NAMES
 from tipbench.recommender.log.segmented_log import SegmentLog
-from tipbench.recommender.prior.interface import ReadPrior
 from tipbench.recommender.promotion.gate_records import store_gate
 from tipbench.recommender.promotion.interface import Act
 from tipbench.recommender.replay.record import store_replay
@@ -83,10 +82,9 @@ def a_gate(
     candidate: str = "egreedy/v2",
     world: str | None = None,
     older: bool = False,
-    read_prior: ReadPrior | None = None,
 ) -> str:
     """Kept as a real one is, or as one from before version 3; its id. Newer than all that were made before."""
-    result = a_result(candidate, "egreedy", passed, read_prior)
+    result = a_result(candidate, "egreedy", passed)
     roles = result["gate"].pop("roles").values()
     if older:
         del result["plan"]["arms"][2:4]
