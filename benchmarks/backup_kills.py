@@ -32,7 +32,7 @@ from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.table import out, show
 from tipbench.core.backups import finished_backups
 
-REPEATS = 100  # of a collection, with 24 cells each
+REPEATS, LATENCY_S = 20, 0.1  # a collection has 480 cells and takes a minute
 KILLS_BETWEEN = 2  # backups that are allowed to finish
 
 
@@ -151,7 +151,7 @@ def main() -> int:
     asked = parser.parse_args()
     with scratch_folders() as new_folder:
         home, folder, backups_folder = new_folder(), new_folder(), new_folder()
-        with home_at_work(home, folder, REPEATS) as load:
+        with home_at_work(home, folder, REPEATS, LATENCY_S) as load:
             while not all(load.acknowledged()):
                 time.sleep(0.1)
             backups = Backups(home, backups_folder, load, asked.seed)

@@ -23,7 +23,7 @@ def test_a_backup_under_load_has_all_that_was_acknowledged_and_a_killed_one_leav
     backups = tmp_path / "backups"
     backups.mkdir()
     drawn = random.Random(7)
-    with home_at_work(home, tmp_path, repeats=40) as load:
+    with home_at_work(home, tmp_path) as load:
         until(lambda: all(load.acknowledged()))
         for number in range(KILLS):
             file = backups / f"killed-{number}"

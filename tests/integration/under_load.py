@@ -33,7 +33,6 @@ from tipbench.recommender.store.interface import Event, Key
 POLICY = "egreedy/v2"
 _EVENTS_OF_A_USER = 100  # fewer than are remembered, so that a state is the sum of all of its events
 _CLIENTS = 4
-_LATENCY_S = 0.01  # of a cell
 _CELL_DONE = re.compile(rb"^\[\d+/\d+\]", re.MULTILINE)
 _TEXTS = ("candidates.json", "prompt.txt", "raw.txt", "rubric.md")
 
@@ -57,10 +56,12 @@ class Acknowledged(NamedTuple):
 class Load:
     """Clients of the recommender, a judge in the admin server, and one collection after the other."""
 
-    def __init__(self, home: Path, folder: Path, repeats: int) -> None:
+    def __init__(self, home: Path, folder: Path, repeats: int, latency_s: float) -> None:
+        """A collection has 24 cells a repeat, each of which takes so long."""
         self._home = home
         self._folder = folder
         self._repeats = repeats
+        self._latency_s = latency_s
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._numbers = count()
@@ -127,7 +128,7 @@ class Load:
         url = f"sqlite:///{self._home / 'mlflow.db'}"
         for number in count():
             name = f"tip-bench-load-{number}"
-            command = collect_slowly(self._folder, url, name, latency_s=_LATENCY_S, repeats=self._repeats)
+            command = collect_slowly(self._folder, url, name, latency_s=self._latency_s, repeats=self._repeats)
             with self._log(name).open("wb") as log:
                 process = subprocess.Popen(
                     [sys.executable, "-m", "tipbench", *command],
@@ -149,9 +150,9 @@ class Load:
 
 
 @contextmanager
-def home_at_work(home: Path, folder: Path, repeats: int) -> Iterator[Load]:
+def home_at_work(home: Path, folder: Path, repeats: int = 40, latency_s: float = 0.01) -> Iterator[Load]:
     """Start both servers, the recommender's with two workers, and all who use them."""
-    load = Load(home, folder, repeats)
+    load = Load(home, folder, repeats, latency_s)
     with ExitStack() as stack:
         service = stack.enter_context(recommending("--workers", "2", TIPBENCH_HOME=str(home)))
         admin = stack.enter_context(serving(TIPBENCH_HOME=str(home)))
