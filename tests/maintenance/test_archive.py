@@ -188,6 +188,13 @@ def test_without_its_sums_or_with_more_after_them_it_is_refused(tmp_path: Path) 
     more = content[:-10_240].rstrip(b"\0") + b"\n" + entry("home/b").tobuf()
     with pytest.raises(Damaged):
         extracted(gzip.compress(more), tmp_path / "more")
+    for tail in (bytes(2 << 20), b"more"):
+        with pytest.raises(Damaged, match="not what was written"):
+            extracted(gzip.compress(content + tail), tmp_path / f"tail{len(tail)}")
+    size_at = content.index(b"SHA256SUMS") + 124
+    longer = content[:size_at] + b"%011o" % (1 << 32) + content[size_at + 11 :]
+    with pytest.raises(Damaged, match="not what was written"):
+        extracted(gzip.compress(longer), tmp_path / "longer")
     other = content.replace(b"6b86b273", b"6b86b274")
     with pytest.raises(Damaged, match="not what was written"):
         extracted(gzip.compress(other), tmp_path / "other")
