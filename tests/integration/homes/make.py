@@ -29,11 +29,11 @@ from tests.integration.command import tipbench_process
 from tests.integration.filling import faithful_scores, fill
 from tests.integration.recommending import recommending
 from tests.integration.serving import ended_job, serving, start_run, until
-from tests.integration.test_whole_story import a_small_world
 from tests.recommender.gates import held_gate
 from tests.recommender.service.asking import request, reward
 from tipbench.core.settings import Settings
 from tipbench.recommender.store.moving import open_store
+from tipbench.server.jobs.simulation_asked import built_in_world
 
 MADE_AT = Path("/tmp/tipbench-kept")  # paths in the archive begin so; whoever unpacks it replaces that
 HOME, FILES, PACKED = MADE_AT / "home", MADE_AT / "files", MADE_AT / "packed"
@@ -145,7 +145,10 @@ def served_by_the_admin_server() -> None:
 
 def promoted() -> None:
     """A small gate fails. Promotions are by records of gates that nobody ran: one that passes takes minutes."""
-    small = ("--world", str(a_small_world(FILES)), "--seeds", "10", "--steps", "3")
+    world = FILES / "world.yaml"
+    personas = built_in_world().only(["specialist", "night-owl", "indifferent"])
+    world.write_text(yaml.safe_dump(personas.model_dump(mode="json")), encoding="utf-8")
+    small = ("--world", str(world), "--seeds", "10", "--steps", "3")
     run("sim", "gate", "--candidate", "ucb/v3", *small, status=1)
     held_gate(HOME, "ucb/v3")
     run("recommend", "promote", "ucb/v3", "--yes")
