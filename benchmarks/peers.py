@@ -1,7 +1,7 @@
 """960 cells (4 models × 3 prompts × 80 scenarios), command start to exit: tipbench, promptfoo and Inspect AI.
 
     .venv/bin/python -m benchmarks.peers            # installs the peers on demand: some minutes and 1.8 GB
-    .venv/bin/python -m benchmarks.peers --rounds 5
+    .venv/bin/python -m benchmarks.peers --before FOLDER     # beside the tipbench in another checkout
 
 All three ask the same server, which answers at once, 16 requests at a time. Each is run twice a round: on an empty
 store of its own, as on a user's first day, and once more, as on every other day. tipbench's time ends with all cells in
@@ -17,13 +17,15 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 import yaml
 
+from benchmarks.parts.checkouts import THIS, Checkout, add_before, checkouts
 from benchmarks.parts.collecting import RUSAGE_UNIT
 from benchmarks.parts.grid import PROMPTS, scenarios, write_suite
 from benchmarks.parts.scratch import scratch_folders
@@ -100,20 +102,21 @@ class Run(NamedTuple):
 Tool = Callable[[Path, str, int], Run]  # folder, server, which run
 
 
-def tipbench(folder: Path, server: str, number: int) -> Run:
+def tipbench(folder: Path, server: str, number: int, checkout: Checkout = THIS) -> Run:
     suite = folder / "suite"
     if not suite.exists():
         write_suite(suite)
     database = folder / "mlflow.db"
     before = stored_cells(database) if database.exists() else 0
-    environment = {"TIPBENCH_OPENAI_URL": server, "TIPBENCH_HOME": str(folder / "home")}
-    ended = _timed([*_tipbench_command(suite, database), "--seed", str(number)], folder, environment)
+    environment = {"TIPBENCH_OPENAI_URL": server, "TIPBENCH_HOME": str(folder / "home"), **checkout.environment}
+    command = [*checkout.command, *_collect_words(suite, database), "--seed", str(number)]
+    ended = _timed(command, folder, environment)
     return Run(ended.seconds, ended.peak_mb, stored_cells(database) - before)
 
 
-def _tipbench_command(suite: Path, database: Path) -> list[str]:
+def _collect_words(suite: Path, database: Path) -> list[str]:
     return [
-        *(sys.executable, "-m", "tipbench", "collect", "--suite", str(suite)),
+        *("collect", "--suite", str(suite)),
         *("--models", ",".join(f"openai/{model}" for model in MODELS), "--prompts", ",".join(PROMPTS)),
         *("--experiment", "grid-bench-1", "--mlflow-url", f"sqlite:///{database}", "--concurrency", str(AT_ONCE)),
     ]
@@ -190,31 +193,29 @@ def install_peers() -> None:
         subprocess.run([str(_PEERS / "inspect/bin/pip"), "install", "--quiet", *INSPECT], check=True)
 
 
-TOOLS: dict[str, Tool] = {
-    "tipbench": tipbench,
-    "promptfoo": promptfoo,
-    "Inspect AI": inspect_ai,
-    "bare loop": bare_loop,
-}
+OTHERS: dict[str, Tool] = {"promptfoo": promptfoo, "Inspect AI": inspect_ai, "bare loop": bare_loop}
 DOES = {
-    "tipbench": "journal, MLflow runs and files, answers read by the suite's contract",
+    THIS.name: "journal, MLflow runs and files, answers read by the suite's contract",
     "promptfoo": "log in SQLite and JSON",
     "Inspect AI": "log as a zip of JSON",
     "bare loop": "nothing",
 }
 WANTED = {"promptfoo": 4, "Inspect AI": 12}
 RUNS = ("first", "next")
+Measured = dict[str, dict[str, list[Run]]]  # by which run, and by the tool's name
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3, help="how often each is run, in turn")
-    rounds = parser.parse_args().rounds
+    add_before(parser)
+    asked = parser.parse_args()
     install_peers()
-    measured: dict[str, dict[str, list[Run]]] = {which: {name: [] for name in TOOLS} for which in RUNS}
+    tools: dict[str, Tool] = {one.name: partial(tipbench, checkout=one) for one in checkouts(asked.before)} | OTHERS
+    measured: Measured = {which: {name: [] for name in tools} for which in RUNS}
     with stand_in_server() as server, scratch_folders() as new_folder:
-        for number in range(rounds):
-            for name, tool in TOOLS.items():
+        for number in range(asked.rounds):
+            for name, tool in tools.items():
                 folder = new_folder()
                 for at, which in enumerate(RUNS):
                     run = tool(folder, server, at)
@@ -223,7 +224,7 @@ def main() -> int:
                     measured[which][name].append(run)
                 seconds = ", then ".join(f"{measured[which][name][-1].seconds:.1f} s" for which in RUNS)
                 out.print(f"round {number + 1}: {name} {seconds}", style="dim")
-    _show(measured, rounds)
+    _show(measured, asked.rounds)
     reached = [
         verdict(f"{name} / tipbench, {which} run", _times_ours(measured[which], name), wanted)
         for name, wanted in WANTED.items()
@@ -232,24 +233,24 @@ def main() -> int:
     return 0 if all(reached) else 1
 
 
-def _seconds(runs: list[Run]) -> float:
+def _seconds(runs: Sequence[Run]) -> float:
     return median(run.seconds for run in runs)
 
 
-def _times_ours(measured: dict[str, list[Run]], name: str) -> float:
-    return _seconds(measured[name]) / _seconds(measured["tipbench"])
+def _times_ours(measured: Mapping[str, Sequence[Run]], name: str) -> float:
+    return _seconds(measured[name]) / _seconds(measured[THIS.name])
 
 
-def _show(measured: dict[str, dict[str, list[Run]]], rounds: int) -> None:
+def _show(measured: Measured, rounds: int) -> None:
     rows = []
-    for name in TOOLS:
+    for name in measured[RUNS[0]]:
         row = [name]
         for which in RUNS:
             runs = measured[which][name]
             span = f"{min(run.seconds for run in runs):.1f}–{max(run.seconds for run in runs):.1f}"
             row += [f"{_seconds(runs):.1f} ({span})", f"{_times_ours(measured[which], name):.1f}"]
         row.append(f"{max(run.peak_mb for which in RUNS for run in measured[which][name]):.0f}")
-        rows.append([*row, DOES[name]])
+        rows.append([*row, DOES.get(name, "")])
     columns = ("tool", "first run, s", "× ours", "next run, s", "× ours", "peak MB", "beside asking")
     show(f"{CELLS} cells, command start to exit: median and range of {rounds} rounds", columns, rows)
 

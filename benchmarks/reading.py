@@ -1,7 +1,7 @@
 """Seconds and memory of everything that reads or judges an experiment of 10,000 runs in a database file.
 
     .venv/bin/python -m benchmarks.reading                       # eight minutes
-    .venv/bin/python -m benchmarks.reading --against FOLDER      # beside another checkout of tipbench, in turn
+    .venv/bin/python -m benchmarks.reading --before FOLDER       # beside the tipbench in another checkout
     .venv/bin/python -m benchmarks.reading --curve               # 1,008 to 50,040 runs: how times grow; half an hour
 
 Commands are measured from their start to their exit: `compare` at first sight and when nothing has changed, `judge
@@ -26,11 +26,12 @@ from statistics import linear_regression, median
 
 from tests.integration.filling import fill
 
+from benchmarks.parts.checkouts import THIS, Checkout, add_before, checkouts
 from benchmarks.parts.judged import EXPERIMENT, ROWS, SCENARIOS, judged_experiment, many_experiments, pending_experiment
 from benchmarks.parts.scratch import scratch_folders
 from benchmarks.parts.served import served
 from benchmarks.parts.table import conclude, out, show
-from benchmarks.parts.timed import timed
+from benchmarks.parts.timed import peak_memory_mb, timed
 
 TOKEN = "a-token-for-measuring-and-for-nothing-else"
 FIRST, AGAIN = "first sight", "nothing changed"
@@ -64,10 +65,10 @@ class Databases:
 
 
 class Measurement:
-    """Measures one checkout; `source` is the folder that its package lies in."""
+    """Measures one checkout."""
 
-    def __init__(self, source: Path | None, databases: Databases, new_folder: Callable[[], Path]) -> None:
-        self._environment = {"PYTHONPATH": str(source)} if source else {}
+    def __init__(self, checkout: Checkout, databases: Databases, new_folder: Callable[[], Path]) -> None:
+        self._checkout = checkout
         self._on = databases
         self._new_folder = new_folder
         self._numbers = count()
@@ -93,17 +94,17 @@ class Measurement:
     def _command(self, home: Path, database: Path, *words: str) -> tuple[float, float]:
         experiment = () if words[0] == "experiments" else ("--experiment", EXPERIMENT)
         url = ("--mlflow-url", f"sqlite:///{database}")
-        went = timed(home, *words, *experiment, *url, environment=self._environment)
+        went = timed(home, *words, *experiment, *url, checkout=self._checkout)
         return went.seconds, went.peak_mb
 
     def _pages(self, many: Path) -> Iterator[tuple[str, float, float]]:
-        environment = {"TIPBENCH_ADMIN_TOKEN": TOKEN, **self._environment}
+        token = {"TIPBENCH_ADMIN_TOKEN": TOKEN}
         for name, path in _PAGES.items():
             url = f"sqlite:///{many if name == 'experiments' else self._on.judged}"
-            with served(self._new_folder(), ("serve", "--mlflow-url", url), environment) as server:
+            with served(self._new_folder(), ("serve", "--mlflow-url", url), token, self._checkout) as server:
                 for when in (FIRST, AGAIN):
                     seconds = _seconds_for(f"{server.address}{path}")
-                    yield f"page: {name}, {when}", seconds, _peak_mb(server.process.pid)
+                    yield f"page: {name}, {when}", seconds, peak_memory_mb(server.process.pid)
 
 
 def _seconds_for(url: str) -> float:
@@ -112,11 +113,6 @@ def _seconds_for(url: str) -> float:
     with urllib.request.urlopen(request, timeout=120) as answer:
         answer.read()
     return time.perf_counter() - started
-
-
-def _peak_mb(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
 
 
 def make_databases(new_folder: Callable[[], Path], scenarios: int, with_many: bool) -> Databases:
@@ -149,7 +145,7 @@ def measure(measurements: Mapping[str, Measurement], rounds: int) -> dict[str, F
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
-    parser.add_argument("--against", type=Path, metavar="FOLDER", help="another checkout, measured in turn")
+    add_before(parser)
     parser.add_argument("--curve", action="store_true", help="experiments of several sizes, and how times grow")
     asked = parser.parse_args()
     with scratch_folders() as new_folder:
@@ -157,16 +153,15 @@ def main() -> int:
         if asked.curve:
             return _show_curve(new_folder, asked.rounds)
         databases = make_databases(new_folder, SCENARIOS, with_many=True)
-        checkouts = {"this": None, **({"other": asked.against.resolve() / "src"} if asked.against else {})}
         found = measure(
-            {name: Measurement(source, databases, new_folder) for name, source in checkouts.items()}, asked.rounds
+            {one.name: Measurement(one, databases, new_folder) for one in checkouts(asked.before)}, asked.rounds
         )
     return _report(found)
 
 
 def _report(found: Mapping[str, Found]) -> int:
     rows, short = [], []
-    for what, here in found["this"].items():
+    for what, here in found[THIS.name].items():
         seconds = median(one for one, _ in here)
         most_s = PROMISED.get(what)
         row = [what, *(_figures(checkout[what]) for checkout in found.values()), f"{most_s:g}" if most_s else ""]
@@ -190,7 +185,7 @@ def _show_curve(new_folder: Callable[[], Path], rounds: int) -> int:
     by_size: dict[int, Found] = {}
     for scenarios in CURVE:
         databases = make_databases(new_folder, scenarios, with_many=False)
-        by_size[ROWS * scenarios] = measure({"this": Measurement(None, databases, new_folder)}, rounds)["this"]
+        by_size[ROWS * scenarios] = measure({THIS.name: Measurement(THIS, databases, new_folder)}, rounds)[THIS.name]
     rows = []
     for what in next(iter(by_size.values())):
         seconds = [median(one for one, _ in found[what]) for found in by_size.values()]

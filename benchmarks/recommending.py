@@ -33,6 +33,7 @@ import psutil
 from tests.integration.postgres_server import PostgresServer
 
 from benchmarks.bandit import VOWPAL_WABBIT
+from benchmarks.parts.checkouts import add_before, checkouts
 from benchmarks.parts.disk import synced_writes_s
 from benchmarks.parts.environments import interpreter_with
 from benchmarks.parts.quick_client import QuickClient
@@ -178,21 +179,13 @@ def started_services(new_folder: Callable[[], Path], before: Path | None, runnin
     with_peer = interpreter_with("vowpal-wabbit-served", [*VOWPAL_WABBIT, *server])
     small = str(Path(__file__).parent / "parts" / "small_services.py")
     for workers in WORKERS:
-        name = f"tipbench, {workers} worker{'s' if workers > 1 else ''}"
-        command = (sys.executable, "-m", "tipbench", "recommend", "serve", "--port", "0", "--workers", str(workers))
-        start(name, command)
-        if before:
-            start(f"before: {name}", (_interpreter_of(before), *command[1:]), PYTHONPATH=str(before / "src"))
+        for one in checkouts(before):
+            words = ("recommend", "serve", "--port", "0", "--workers", str(workers))
+            start(f"{one.name}, {workers} worker{'s'[: workers - 1]}", [*one.command, *words], **one.environment)
     start("FastAPI handler that does nothing", (sys.executable, small, "empty"))
     start("plain ASGI that does nothing", (sys.executable, small, "bare"))
     start("Vowpal Wabbit, nothing stored", (str(with_peer), small, "vowpal-wabbit"))
     return services
-
-
-def _interpreter_of(checkout: Path) -> str:
-    """Return that of its own environment, if it has one: an earlier state may not use all that is installed here."""
-    own = checkout / ".venv" / "bin" / "python"
-    return str(own) if own.exists() else sys.executable
 
 
 def over_http(new_folder: Callable[[], Path], seconds: float, rounds: int, before: Path | None) -> bool:
@@ -376,7 +369,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=4.0, help="for which each is asked over HTTP in a round")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--before", type=Path, help="another checkout of tipbench, to be asked in turns with this one")
+    add_before(parser)
     parser.add_argument("--only", choices=("http", "users", "candidates", "stores"), help="of the tables")
     asked = parser.parse_args()
     reached = []

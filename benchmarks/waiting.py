@@ -2,6 +2,7 @@
 
     .venv/bin/python -m benchmarks.waiting                   # 40 minutes on a quiet machine, 6 GB of disk
     .venv/bin/python -m benchmarks.waiting --only peers serving
+    .venv/bin/python -m benchmarks.waiting --before FOLDER   # beside the tipbench in another checkout: an hour
 
 Runs other measurements one after the other, each with the words below, and prints their tables and verdicts once more
 as Markdown at the end. Exits with 1 if one of them did.
@@ -15,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.parts.checkouts import add_before
 from benchmarks.parts.table import out
 
 MEASUREMENTS = {
@@ -26,17 +28,22 @@ MEASUREMENTS = {
     "runs": ("reading", "--curve", "--rounds", "1"),
     "cells": ("memory",),
 }
+_WITHOUT_BEFORE = ("runs", "cells")
 _SETTLE_S = 10.0  # files that were just deleted slow down the next measurement
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS), help="some of them")
+    add_before(parser)
+    asked = parser.parse_args()
     failed = []
     with tempfile.TemporaryDirectory() as folder:
         markdown = Path(folder) / "tables.md"
-        for name in parser.parse_args().only:
-            words = MEASUREMENTS[name]
+        for name in asked.only:
+            words = list(MEASUREMENTS[name])
+            if asked.before and name not in _WITHOUT_BEFORE:
+                words += ["--before", str(asked.before)]
             with markdown.open("a", encoding="utf-8") as file:
                 file.write(f"\n\n**`benchmarks.{' '.join(words)}`**\n")
             began = time.monotonic()

@@ -3,12 +3,13 @@
 import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+from benchmarks.parts.checkouts import THIS, Checkout
 
 _START_S = 60.0
 _STOP_S = 20.0
@@ -20,9 +21,12 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def served(home: Path, words: tuple[str, ...], environment: dict[str, str]) -> Iterator[Served]:
+def served(
+    home: Path, words: tuple[str, ...], environment: dict[str, str], checkout: Checkout = THIS
+) -> Iterator[Served]:
     """Of tipbench. It ends with the block, unless it has ended before."""
-    with started([sys.executable, "-m", "tipbench", *words, "--port", "0"], home, environment) as service:
+    settings = {**checkout.environment, **environment}
+    with started([*checkout.command, *words, "--port", "0"], home, settings) as service:
         yield service
 
 

@@ -2,11 +2,11 @@
 
 import os
 import subprocess
-import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+from benchmarks.parts.checkouts import THIS, Checkout
 
 
 class Went(NamedTuple):
@@ -15,11 +15,11 @@ class Went(NamedTuple):
     printed: str
 
 
-def timed(home: Path, *words: str, environment: Mapping[str, str] | None = None) -> Went:
+def timed(home: Path, *words: str, checkout: Checkout = THIS) -> Went:
     """Runs `tipbench` with these words; an end other than a good one ends the measurement."""
-    variables = {**os.environ, "TIPBENCH_HOME": str(home), **(environment or {})}
+    variables = {**os.environ, "TIPBENCH_HOME": str(home), **checkout.environment}
     started = time.monotonic()
-    process = subprocess.Popen([sys.executable, "-m", "tipbench", *words], env=variables, stdout=subprocess.PIPE)
+    process = subprocess.Popen([*checkout.command, *words], env=variables, stdout=subprocess.PIPE)
     assert process.stdout is not None
     printed = process.stdout.read().decode()
     process.stdout.close()
@@ -29,3 +29,9 @@ def timed(home: Path, *words: str, environment: Mapping[str, str] | None = None)
     if process.returncode != 0:
         raise SystemExit(f"tipbench {words[0]} ended with {process.returncode}")
     return Went(seconds, used.ru_maxrss * 1024 / 1e6, printed)
+
+
+def peak_memory_mb(pid: int) -> float:
+    """Of a process that is running."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
