@@ -1,4 +1,4 @@
-"""A child process that works on untrusted input, one request at a time, with limits on time and memory.
+"""A child process that works on untrusted input, with limits on time and memory for each request.
 
 A few characters of template or pattern can loop for ever or fill the memory, and nothing inside a Python process can
 stop that. So the work is done in a child: a timer that nobody handles ends it, whatever it is doing, and the next
@@ -15,7 +15,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -47,7 +47,14 @@ class LimitedProcess:
 
     def ask(self, request: Any) -> Any:
         """Send a request and return the answer, as plain JSON values. Raises OverLimit."""
-        content = pickle.dumps(request)
+        return self.ask_all([request])[0]
+
+    def ask_all(self, requests: Sequence[Any]) -> list[Any]:
+        """Send several requests at once, which is quicker than one by one, and return their answers in order.
+
+        Raises OverLimit if one of them is over a limit, without saying which.
+        """
+        content = pickle.dumps(requests)
         if len(content) > _MAX_REQUEST:
             raise OverLimit
         with self._lock:
@@ -57,7 +64,8 @@ class LimitedProcess:
         answer = json.loads(line)
         if "over_limit" in answer:
             raise OverLimit
-        return answer["answer"]
+        answers: list[Any] = answer["answers"]
+        return answers
 
     def start(self) -> None:
         """Start the child now, so that it is ready when the first request comes; it takes 0.1 s."""
@@ -74,7 +82,7 @@ class LimitedProcess:
         return self._child
 
     def _exchange(self, request: bytes) -> bytes:
-        """Send a request and return the answer, one line; empty if the process ended instead."""
+        """Send the requests and return the answers, one line; empty if the process ended instead."""
         child = self._running()
         assert child.stdin
         assert child.stdout
@@ -116,14 +124,17 @@ def _serve(requests: BinaryIO, answers: BinaryIO, work: Callable[[Any], Any], se
     with suppress(ValueError, OSError):  # not supported everywhere; the timers still apply
         resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
     while header := requests.read(_LENGTH.size):
-        request = requests.read(*_LENGTH.unpack(header))
-        _set_timers(seconds)
+        content = requests.read(*_LENGTH.unpack(header))
         try:
-            answer: dict[str, Any] = {"answer": work(pickle.loads(request))}  # trusted: sent by our parent
+            found = []
+            for request in pickle.loads(content):  # trusted: sent by our parent
+                _set_timers(seconds)
+                found.append(work(request))
+            answer = json.dumps({"answers": found})
         except MemoryError:
-            answer = {"over_limit": True}
+            answer = json.dumps({"over_limit": True})
         _set_timers(0)
-        answers.write(json.dumps(answer).encode() + b"\n")
+        answers.write(answer.encode() + b"\n")
         answers.flush()
 
 

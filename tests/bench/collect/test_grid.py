@@ -1,6 +1,6 @@
 """The grid: its order, and the identity of a cell, which is what shapes the answer and nothing else."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -129,9 +129,10 @@ class _Counted:
     def __init__(self) -> None:
         self.rendered = 0
 
-    def render(self, values: Mapping[str, Any]) -> str:
-        self.rendered += 1
-        return f"{values['scenario']} {'x' * 1_000}"
+    def render_each(self, all_values: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+        for values in all_values:
+            self.rendered += 1
+            yield f"{values['scenario']} {'x' * 1_000}"
 
 
 @pytest.mark.parametrize(("kept", "rendered"), [(4_000_000, 8), (0, 8 * 5), (3_500, 3 * 1 + 5 * 5)])

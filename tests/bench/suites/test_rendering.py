@@ -12,7 +12,7 @@ import pytest
 from tests.integration.command import tipbench
 from tipbench.bench.suites import rendering
 from tipbench.bench.suites.load import load_suite
-from tipbench.bench.suites.rendering import GuardedTemplate
+from tipbench.bench.suites.rendering import GuardedTemplate, TemplateTooCostly
 from tipbench.bench.suites.templates import TemplateProblem
 from tipbench.core.errors import SuiteError
 from tipbench.core.limited_process import LimitedProcess
@@ -33,6 +33,13 @@ HOSTILE = {
 }
 
 
+def rendered(template: GuardedTemplate, **values: object) -> str:
+    (text,) = template.render_each([values])
+    if isinstance(text, TemplateProblem):
+        raise text
+    return text
+
+
 @pytest.fixture(autouse=True)
 def _less_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     process = LimitedProcess("tipbench.bench.suites.rendering", SECONDS)
@@ -43,11 +50,11 @@ def _less_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_text_values_and_problems_come_back() -> None:
     values = {"x": "naïve \n{{ y }}", "when": datetime.date(2026, 1, 2), "all": [1, {"a": None}]}
-    assert GuardedTemplate("{{ x }}|{{ when.year }}|{{ all[1].a }}").render(values) == "naïve \n{{ y }}|2026|None"
+    assert rendered(GuardedTemplate("{{ x }}|{{ when.year }}|{{ all[1].a }}"), **values) == "naïve \n{{ y }}|2026|None"
     with pytest.raises(TemplateProblem, match="unexpected"):
         GuardedTemplate("{{ x }")
     with pytest.raises(TemplateProblem, match="'z' is undefined") as caught:
-        GuardedTemplate("one\n\n{{ z }}").render({})
+        rendered(GuardedTemplate("one\n\n{{ z }}"))
     assert caught.value.line == 3
 
 
@@ -55,17 +62,24 @@ def test_text_values_and_problems_come_back() -> None:
 def test_a_costly_template_is_given_up(name: str) -> None:
     started = time.monotonic()
     with pytest.raises(TemplateProblem) as caught:
-        GuardedTemplate(HOSTILE[name]).render({})
+        rendered(GuardedTemplate(HOSTILE[name]))
     assert time.monotonic() - started < SECONDS + 4
     assert str(caught.value).startswith("template error: ")
-    assert GuardedTemplate("{{ x }}").render({"x": "the next one is rendered"}) == "the next one is rendered"
+    assert rendered(GuardedTemplate("{{ x }}"), x="the next one is rendered") == "the next one is rendered"
+
+
+def test_one_costly_text_among_many_is_the_only_one_given_up() -> None:
+    template = GuardedTemplate("{% for a in range(n) %}" * 3 + "{% endfor %}" * 3 + "{{ n }}")
+    texts = list(template.render_each({"n": 9999 if number == 40 else number % 3} for number in range(70)))
+    assert isinstance(texts[40], TemplateTooCostly)
+    assert [text for text in texts if isinstance(text, str)] == [str(n % 3) for n in range(70) if n != 40]
 
 
 def test_many_threads_get_their_own_texts() -> None:
     found: dict[int, str] = {}
 
     def ask(number: int) -> None:
-        found[number] = GuardedTemplate("{{ n }}").render({"n": number})
+        found[number] = rendered(GuardedTemplate("{{ n }}"), n=number)
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -89,7 +103,7 @@ def test_a_suite_that_loops_is_told_once_and_soon(tmp_path: Path) -> None:
 
 def test_an_interrupted_request_leaves_no_answer_to_the_next() -> None:
     template = GuardedTemplate("{% for a in range(99999) %}{% endfor %}{{ x }}")
-    template.render({"x": "before"})
+    rendered(template, x="before")
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -98,11 +112,11 @@ def test_an_interrupted_request_leaves_no_answer_to_the_next() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.001)
     try:
         with pytest.raises(KeyboardInterrupt):
-            template.render({"x": "interrupted"})
+            rendered(template, x="interrupted")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert [template.render({"x": number}) for number in range(3)] == ["0", "1", "2"]
+    assert list(template.render_each({"x": number} for number in range(3))) == ["0", "1", "2"]
 
 
 def test_what_python_itself_can_not_compile_is_called_that() -> None:

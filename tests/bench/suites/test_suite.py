@@ -20,7 +20,7 @@ def test_more_scenarios_than_there_are_is_refused() -> None:
 
 def test_only_a_prompt_with_a_system_text_sends_a_system_message() -> None:
     roles = {
-        version: [message.role for message in SUITE.messages(prompt, SUITE.scenarios[0], 5, False)]
+        version: [message.role for message in next(SUITE.messages(prompt, SUITE.scenarios, 5, False))]
         for version, prompt in SUITE.prompts.items()
     }
     assert roles == {"v1": ["user"], "v2-mentor": ["system", "user"], "v3-few-shot": ["user"]}

@@ -1,7 +1,7 @@
 """The grid: every combination of model, prompt and scenario, model by model, and each cell's identity."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations, product
 
 from tipbench.bench.options import Options
@@ -12,6 +12,7 @@ from tipbench.core.identity import data_digest, derived_seed
 
 Messages = tuple[Message, ...]
 _WORD = re.compile(r"\w+")
+_RENDERED_AT_ONCE = 32
 _MAX_RENDERED = 4_000_000  # characters of prompts that are kept, because every model and repeat is sent the same ones
 
 
@@ -45,23 +46,32 @@ class Grid:
         return len(self._models) * len(self._prompts) * len(self._scenarios) * self._options.repeats
 
     def __iter__(self) -> Iterator[Cell]:
-        for model, prompt, scenario in product(self._models, self._prompts, self._scenarios):
-            if self._only is not None and (model.name, prompt.version, scenario.id) not in self._only:
-                continue
-            messages = self._messages(prompt, scenario)
-            for repeat in range(self._options.repeats):
-                yield self._cell(model, prompt, scenario, messages, repeat)
+        for model, prompt in product(self._models, self._prompts):
+            scenarios = [one for one in self._scenarios if self._has(model, prompt, one)]
+            for scenario, messages in zip(scenarios, self._messages(prompt, scenarios), strict=True):
+                for repeat in range(self._options.repeats):
+                    yield self._cell(model, prompt, scenario, messages, repeat)
 
-    def _messages(self, prompt: Prompt, scenario: Scenario) -> Messages:
-        key = (prompt.version, scenario.id)
-        found = self._rendered.get(key)
-        if found is None:
-            found = self._suite.messages(prompt, scenario, self._options.n_tips, self._options.diversity)
-            size = sum(len(message.content) for message in found)
+    def _has(self, model: ModelInfo, prompt: Prompt, scenario: Scenario) -> bool:
+        return self._only is None or (model.name, prompt.version, scenario.id) in self._only
+
+    def _messages(self, prompt: Prompt, scenarios: Sequence[Scenario]) -> Iterator[Messages]:
+        """Yield what is sent for each scenario; many are rendered at a time, because that is quicker."""
+        for start in range(0, len(scenarios), _RENDERED_AT_ONCE):
+            some = scenarios[start : start + _RENDERED_AT_ONCE]
+            new = [one for one in some if (prompt.version, one.id) not in self._rendered]
+            rendered = self._suite.messages(prompt, new, self._options.n_tips, self._options.diversity)
+            fresh = {one.id: messages for one, messages in zip(new, rendered, strict=True)}
+            self._keep(prompt, fresh)
+            for scenario in some:
+                yield fresh.get(scenario.id) or self._rendered[prompt.version, scenario.id]
+
+    def _keep(self, prompt: Prompt, fresh: Mapping[str, Messages]) -> None:
+        for scenario, messages in fresh.items():
+            size = sum(len(message.content) for message in messages)
             if self._rendered_size + size <= _MAX_RENDERED:
-                self._rendered[key] = found
+                self._rendered[prompt.version, scenario] = messages
                 self._rendered_size += size
-        return found
 
     def _cell(self, model: ModelInfo, prompt: Prompt, scenario: Scenario, messages: Messages, repeat: int) -> Cell:
         options = self._options
@@ -91,10 +101,11 @@ class Grid:
         They would have the same key, so that one of them would be missing from the leaderboard. Scenarios and repeats
         differ by their seeds; only models and prompts can coincide.
         """
-        for scenario in self._scenarios:
+        all_messages = zip(*(self._messages(prompt, self._scenarios) for prompt in self._prompts), strict=True)
+        for scenario, by_prompt in zip(self._scenarios, all_messages, strict=True):
             first: dict[Messages, Prompt] = {}
-            for prompt in self._prompts:
-                same = first.setdefault(self._messages(prompt, scenario), prompt)
+            for prompt, messages in zip(self._prompts, by_prompt, strict=True):
+                same = first.setdefault(messages, prompt)
                 if same is not prompt:
                     name = self._models[0].name
                     _refuse(f"{name} × {same.version} × {scenario.id}", f"{name} × {prompt.version} × {scenario.id}")

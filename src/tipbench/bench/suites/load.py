@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -22,7 +22,7 @@ from tipbench.bench.suites.front_matter import split_front_matter
 from tipbench.bench.suites.registered import add_registered, registered_suites
 from tipbench.bench.suites.rendering import GuardedTemplate, TemplateTooCostly, start_rendering
 from tipbench.bench.suites.rubric import Rubric, check_problems, read_rubric, with_scenario_checks
-from tipbench.bench.suites.suite import Prompt, Suite
+from tipbench.bench.suites.suite import Prompt, Suite, prompt_values
 from tipbench.bench.suites.templates import Template, TemplateProblem, TextTemplate
 from tipbench.bench.suites.validation import PromptFront, ScenarioEntry, SuiteFile, validated
 from tipbench.core.errors import InvalidInput, SuiteError
@@ -269,7 +269,7 @@ class _Loader:
         template = None if template_text is None else self._template("scenario.md", template_text, 1)
         if suite_file is None or entries is None or template is None:
             return ()
-        scenarios = []
+        valid: list[tuple[ScenarioEntry, dict[str, Any]]] = []
         seen: dict[str, int] = {}
         for index, entry in enumerate(entries):
             line = located.line((index, "id"))
@@ -283,10 +283,13 @@ class _Loader:
                 self._check_lines |= {(entry.id, flag): located.line((index, "checks", flag)) for flag in entry.checks}
             variables = self._variables(suite_file, entry, located, index)
             if variables is not None:
-                rendered = self._rendered("scenario.md", template, 1, variables, f"scenario {entry.id}")
-                if rendered is not None:
-                    scenarios.append(Scenario(entry.id, entry.factors, variables, rendered, suite_file.cluster))
-        return tuple(scenarios)
+                valid.append((entry, variables))
+        texts = self._rendered("scenario.md", template, 1, [own for _, own in valid], [entry.id for entry, _ in valid])
+        return tuple(
+            Scenario(entry.id, entry.factors, variables, text, suite_file.cluster)
+            for (entry, variables), text in zip(valid, texts, strict=False)
+            if text is not None
+        )
 
     def _with_checks(self, rubric: Rubric) -> Rubric | None:
         """Return the rubric with the scenarios' checks; None if a check can't be used."""
@@ -387,16 +390,11 @@ class _Loader:
 
     def _check_renders(self, name: str, template: Template, line: int, scenarios: tuple[Scenario, ...]) -> None:
         """Render the template for every scenario, so that no error is left to surface in the middle of a run."""
-        for scenario in scenarios:
-            for n_tips, diversity in ((1, False), (5, True)):
-                values = {
-                    **scenario.variables,
-                    "scenario": scenario.text,
-                    "n_tips": n_tips,
-                    "diversity": diversity,
-                }
-                if self._rendered(name, template, line, values, f"scenario {scenario.id}") is None:
-                    return
+        cases = [(scenario, *how) for scenario in scenarios for how in ((1, False), (5, True))]
+        values = [prompt_values(*case) for case in cases]
+        for text in self._rendered(name, template, line, values, [case[0].id for case in cases]):
+            if text is None:
+                return
 
     def _template(self, name: str, source: str, first_line: int) -> Template | None:
         try:
@@ -407,18 +405,22 @@ class _Loader:
             return None
 
     def _rendered(
-        self, name: str, template: Template, first_line: int, values: dict[str, Any], subject: str
-    ) -> str | None:
+        self, name: str, template: Template, first_line: int, values: Sequence[dict[str, Any]], scenarios: Sequence[str]
+    ) -> Iterator[str | None]:
+        """Render the template with each scenario's values; yield None where it fails. Ends where it is too costly."""
         if self._gave_up:
-            return None
-        try:
-            return template.render(values)
-        except TemplateProblem as problem:
-            self._gave_up |= isinstance(problem, TemplateTooCostly)
-            message = f"{name}:{first_line + problem.line - 1}: {problem} (for {subject})"
-            if not any(known.startswith(message.split(" (for ")[0]) for known in self.problems):
-                self.problems.append(message)
-            return None
+            return
+        for text, scenario in zip(template.render_each(values), scenarios, strict=True):
+            if not isinstance(text, TemplateProblem):
+                yield text
+                continue
+            message = f"{name}:{first_line + text.line - 1}: {text}"
+            if not any(known.startswith(message) for known in self.problems):
+                self.problems.append(f"{message} (for scenario {scenario})")
+            self._gave_up |= isinstance(text, TemplateTooCostly)
+            yield None
+            if self._gave_up:
+                return
 
 
 def _scenario_check_problem(rubric: Rubric, flag: str, check: Check) -> str | None:

@@ -3,8 +3,9 @@
 A few characters of template can loop for ever or fill the memory, even at compile time, when Jinja evaluates constants.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from tipbench.bench.suites.templates import TemplateProblem, TextTemplate
@@ -12,6 +13,7 @@ from tipbench.core.limited_process import MAX_BYTES, LimitedProcess, OverLimit, 
 
 SECONDS = 2.0  # time limit for one template and one scenario
 LONGEST_TEXT = 1_000_000  # characters
+_AT_ONCE = 32  # texts that the process renders before it answers
 _TOO_MUCH = f"template error: it needs more than {SECONDS:g} s or {MAX_BYTES // 1_000_000} MB; make its loops shorter"
 _process = LimitedProcess("tipbench.bench.suites.rendering", SECONDS)
 
@@ -25,10 +27,14 @@ class GuardedTemplate:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        _ask(source, None)
+        for problem in _ask_each([(source, None)]):
+            if isinstance(problem, TemplateProblem):
+                raise problem
 
-    def render(self, values: Mapping[str, Any]) -> str:
-        return _ask(self.source, dict(values))
+    def render_each(self, all_values: Iterable[Mapping[str, Any]]) -> Iterator[str | TemplateProblem]:
+        requests = ((self.source, dict(values)) for values in all_values)
+        while some := list(islice(requests, _AT_ONCE)):
+            yield from _ask_each(some)
 
 
 def start_rendering() -> None:
@@ -36,21 +42,28 @@ def start_rendering() -> None:
     _process.start()
 
 
-def _ask(source: str, values: dict[str, Any] | None) -> str:
-    """Render the template; without values, only compile it and return "". Raises TemplateProblem."""
+_Request = tuple[str, dict[str, Any] | None]  # a template and its values; without values, it is only compiled
+
+
+def _ask_each(requests: list[_Request]) -> Iterator[str | TemplateProblem]:
+    """Yield each request's text, or what is wrong with its template."""
     try:
-        answer = _process.ask((source, values))
+        answers = _process.ask_all(requests)
     except OverLimit:
-        raise TemplateTooCostly(1, _TOO_MUCH) from None
-    if "problem" in answer:
-        raise TemplateProblem(answer["line"], answer["problem"])
-    return str(answer["text"])
+        if len(requests) > 1:
+            for request in requests:  # to learn which one it was
+                yield from _ask_each([request])
+        else:
+            yield TemplateTooCostly(1, _TOO_MUCH)
+        return
+    for answer in answers:
+        yield TemplateProblem(answer["line"], answer["problem"]) if "problem" in answer else str(answer["text"])
 
 
 _compiled = lru_cache(64)(TextTemplate)
 
 
-def _rendered(request: tuple[str, dict[str, Any] | None]) -> dict[str, Any]:
+def _rendered(request: _Request) -> dict[str, Any]:
     source, values = request
     try:
         template = _compiled(source)

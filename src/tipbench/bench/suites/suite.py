@@ -1,9 +1,11 @@
 """A loaded suite: everything specific to a task, which the code itself must not know."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 from tipbench.bench.options import Options
 from tipbench.bench.records import GoldItem, Message, Scenario
@@ -71,15 +73,23 @@ class Suite:
         chosen = {one.id for one in sorted(self.scenarios, key=lambda one: rank[one.id])[:n]}
         return tuple(scenario for scenario in self.scenarios if scenario.id in chosen)
 
-    def messages(self, prompt: Prompt, scenario: Scenario, n_tips: int, diversity: bool) -> tuple[Message, ...]:
-        """Render the prompt as it is sent. Raises InvalidInput if a template fails."""
-        values = {**scenario.variables, "scenario": scenario.text, "n_tips": n_tips, "diversity": diversity}
-        try:
-            system = prompt.system.render(values) if prompt.system else ""
-            user = Message("user", prompt.user.render(values))
-        except TemplateProblem as problem:
-            raise InvalidInput(
-                f"prompt '{prompt.version}' of suite '{self.name}' fails for scenario {scenario.id} with {n_tips} "
-                f"candidates: {problem}"
-            ) from None
-        return (Message("system", system), user) if system else (user,)
+    def messages(
+        self, prompt: Prompt, scenarios: Sequence[Scenario], n_tips: int, diversity: bool
+    ) -> Iterator[tuple[Message, ...]]:
+        """Render the prompt as it is sent for each of the scenarios. Raises InvalidInput if a template fails."""
+        values = [prompt_values(scenario, n_tips, diversity) for scenario in scenarios]
+        systems = prompt.system.render_each(values) if prompt.system else repeat("")
+        for scenario, system, user in zip(scenarios, systems, prompt.user.render_each(values), strict=False):
+            for text in (system, user):
+                if isinstance(text, TemplateProblem):
+                    raise InvalidInput(
+                        f"prompt '{prompt.version}' of suite '{self.name}' fails for scenario {scenario.id} with "
+                        f"{n_tips} candidates: {text}"
+                    )
+            messages = (Message("system", str(system)), Message("user", str(user)))
+            yield messages if system else messages[1:]
+
+
+def prompt_values(scenario: Scenario, n_tips: int, diversity: bool) -> dict[str, Any]:
+    """Return what a prompt's template is rendered with."""
+    return {**scenario.variables, "scenario": scenario.text, "n_tips": n_tips, "diversity": diversity}

@@ -1,7 +1,7 @@
 """Templates of suites: Jinja2, strict, and sandboxed because a suite may come from somebody else."""
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -48,13 +48,15 @@ class TemplateProblem(Exception):
 
 
 class Template(Protocol):
-    """A template with deterministic rendering. Compiling and rendering raise TemplateProblem."""
+    """A template with deterministic rendering. Compiling it raises TemplateProblem."""
 
     source: str
 
     def __init__(self, source: str) -> None: ...
 
-    def render(self, values: Mapping[str, Any]) -> str: ...
+    def render_each(self, all_values: Iterable[Mapping[str, Any]]) -> Iterator[str | TemplateProblem]:
+        """Render it with each of the values; yield the texts or what is wrong, in order."""
+        ...
 
 
 class TextTemplate:
@@ -70,6 +72,13 @@ class TextTemplate:
             raise TemplateProblem(error.lineno, f"template error: {error.message}") from None
         except (RecursionError, SyntaxError, ValueError) as error:  # nested too deeply; a number of thousands of digits
             raise TemplateProblem(1, f"template error: {error}") from None
+
+    def render_each(self, all_values: Iterable[Mapping[str, Any]]) -> Iterator[str | TemplateProblem]:
+        for values in all_values:
+            try:
+                yield self.render(values)
+            except TemplateProblem as problem:
+                yield problem
 
     def render(self, values: Mapping[str, Any]) -> str:
         from jinja2 import TemplateError

@@ -11,7 +11,7 @@ PROMPTS = list(SUITE.prompts.values())
 
 
 def text(version: str, scenario: int = 0, n_tips: int = 5, diversity: bool = False) -> str:
-    messages = SUITE.messages(SUITE.prompt(version), SUITE.scenarios[scenario], n_tips, diversity)
+    (messages,) = SUITE.messages(SUITE.prompt(version), [SUITE.scenarios[scenario]], n_tips, diversity)
     return "\n".join(message.content for message in messages)
 
 
