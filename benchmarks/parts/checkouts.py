@@ -1,5 +1,6 @@
 """The tipbench of this checkout, and that of another one: both are measured in turn, so both meet the same machine."""
 
+import subprocess
 import sys
 from argparse import ArgumentParser
 from dataclasses import dataclass
@@ -30,4 +31,8 @@ def add_before(parser: ArgumentParser) -> None:
 
 
 def checkouts(before: Path | None) -> list[Checkout]:
-    return [THIS, *([Checkout("before", before.resolve())] if before else [])]
+    """Return what is measured, with its bytecode made, as installing a package does."""
+    found = [THIS, *([Checkout("before", before.resolve())] if before else [])]
+    for one in found:
+        subprocess.run([one.command[0], "-m", "compileall", "-q", str(one.folder / "src")], check=True)
+    return found

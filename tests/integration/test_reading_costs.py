@@ -3,6 +3,7 @@
 Processor time, the best of several goes; each limit is about twice what was measured, so that twice the cost fails.
 """
 
+import asyncio
 import gc
 import sqlite3
 import time
@@ -18,6 +19,8 @@ import pytest
 
 from tests.bench.tracking.records_made import an_answer
 from tests.integration.filling import filled
+from tests.recommender.service.conftest import lived
+from tests.web.small_app import Caller
 from tipbench.bench.compare.leaderboard import leaderboard_of
 from tipbench.bench.compare.snapshot import load_snapshot
 from tipbench.bench.judge.apply import ApplyOptions, apply_file
@@ -30,8 +33,12 @@ from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import cell_draft, count_cells
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core import sqlite
+from tipbench.core.settings import Settings
+from tipbench.server.app import admin_server
+from tipbench.web.authentication import open_access
 
 SCENARIOS, MODELS = 250, 6
+NAME = "tip-bench-large"
 SUITE = load_suite("tip")
 RUBRIC = SUITE.rubric
 
@@ -63,7 +70,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
     path = tmp_path_factory.mktemp("large") / "mlflow.db"
     store = RunStore(EmbeddedMlflow(f"{SCHEME}{path}"))
     text = RubricText(RUBRIC.name, RUBRIC.digest, RUBRIC.text, RUBRIC.lowest())
-    made = store.ensure_experiment("tip-bench-large", {"tipbench.suite": "tip"})
+    made = store.ensure_experiment(NAME, {"tipbench.suite": "tip"})
     drafts = []
     for number in range(SCENARIOS * MODELS):
         scenario, model = divmod(number, MODELS)
@@ -73,7 +80,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
             replace(draft, params={**draft.params, **params}, tags={**draft.tags, "tipbench.cluster": "persona"})
         )
     store.write_runs(made, drafts)
-    yield Large(store, store.experiment("tip-bench-large"), path, best(lambda: _read_rows(path)))
+    yield Large(store, store.experiment(NAME), path, best(lambda: _read_rows(path)))
     store.close()
 
 
@@ -133,3 +140,41 @@ def test_costs_in_readings(large: Large, tmp_path: Path, monkeypatch: pytest.Mon
     }
     readings = {name: round(seconds / large.unit_s, 2) for name, (seconds, _) in costs.items()}
     assert [name for name, (_, most) in costs.items() if readings[name] > most] == [], readings
+
+
+_PAGES = {
+    "leaderboard": f"/experiments/leaderboard?experiment={NAME}",
+    "runs": f"/experiments/runs?experiment={NAME}&limit=50&offset=100&model=scripted/1",
+    "experiments": "/experiments",
+}
+
+
+def test_pages_in_readings(large: Large, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifty readers wait for what each page takes again, and the first of all for what the leaderboard takes first."""
+    monkeypatch.setattr(sqlite, "_COARSEST_TICK_NS", 0)
+    _judge(large, "reader")
+    token = "a-token-for-this-test-and-for-nothing-else"
+    costs: dict[str, float] = {}
+    for name, path in _PAGES.items():
+        home = tmp_path / name
+        settings = Settings({"TIPBENCH_HOME": str(home)})
+        app = admin_server(f"{SCHEME}{large.path}", settings, open_access(home, time.time, admin_token=token))
+        call = Caller(app)
+
+        def ask(path: str = path, call: Caller = call) -> None:
+            answer = call("GET", path, {"host": "localhost", "authorization": f"Bearer {token}"})
+            assert answer.status == 200, answer.text
+
+        costs[f"{name}, first sight"] = best(ask, goes=1)
+        costs[f"{name}, again"] = best(ask)
+        asyncio.run(lived(app))
+    most = {  # readings
+        "leaderboard, first sight": 22.0,
+        "leaderboard, again": 0.13,
+        "runs, first sight": 9.0,
+        "runs, again": 0.22,
+        "experiments, first sight": 9.0,
+        "experiments, again": 0.13,
+    }
+    readings = {name: round(seconds / large.unit_s, 3) for name, seconds in costs.items()}
+    assert [name for name in most if readings[name] > most[name]] == [], readings

@@ -25,6 +25,7 @@ from urllib.request import getproxies, proxy_bypass
 from tipbench.core.untrusted import printable
 
 _CONNECT_S = 10.0
+_LATE_S = 0.1
 _IDLE_S = 5.0  # many servers close a connection soon after that
 _CHUNK = 65_536
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -254,15 +255,18 @@ class _TimedSocket:
     def __init__(self, sock: socket.socket | ssl.SSLSocket, connection: _Connection) -> None:
         self._sock = sock
         self._connection = connection
+        self._timeout_s = -1.0
         self._readers = 0
         self._is_closed = False
 
     def within_deadline(self) -> socket.socket:
-        """Return the socket, for one wait that ends at the deadline."""
+        """Return the socket, for one wait that ends at the deadline, or at most `_LATE_S` later."""
         left = self._connection.deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        self._sock.settimeout(left)
+        if not left <= self._timeout_s <= left + _LATE_S:  # setting it is a system call
+            self._sock.settimeout(left)
+            self._timeout_s = left
         return self._sock
 
     def sendall(self, data: bytes) -> None:

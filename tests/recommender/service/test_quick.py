@@ -87,6 +87,14 @@ def test_sixteen_clients_share_syncs(service: Service, monkeypatch: pytest.Monke
     assert len(synced) <= 3  # 16 without a group
 
 
+def test_a_client_alone_waits_for_one_sync_a_request(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced, files = list[int](), list[int]()
+    monkeypatch.setattr("os.fdatasync", synced.append)
+    monkeypatch.setattr("os.fsync", files.append)
+    asyncio.run(pairs(of_service(service), count(), REQUESTS))
+    assert REQUESTS <= len(synced) + len(files) <= REQUESTS * 1.1, (len(synced), len(files))
+
+
 def test_a_request_takes_a_few_times_what_an_empty_handler_takes(service: Service) -> None:
     empty = FastAPI()
 

@@ -3,7 +3,7 @@
 A few characters of template can loop for ever or fill the memory, even at compile time, when Jinja evaluates constants.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -45,7 +45,7 @@ def start_rendering() -> None:
 _Request = tuple[str, dict[str, Any] | None]  # a template and its values; without values, it is only compiled
 
 
-def _ask_each(requests: list[_Request]) -> Iterator[str | TemplateProblem]:
+def _ask_each(requests: Sequence[_Request]) -> Iterator[str | TemplateProblem]:
     """Yield each request's text, or what is wrong with its template."""
     try:
         answers = _process.ask_all(requests)

@@ -9,6 +9,7 @@ is escaped, so that it can't form links, images or markup.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean
 from typing import NamedTuple
 
@@ -64,6 +65,7 @@ def _find_summary(description: str) -> _Summary | None:
     return None
 
 
+@lru_cache(16)  # most cells that were just collected have the same one
 def _marked(summary: str) -> str:
     digest = text_digest(summary)[:SHORT]
     return (
@@ -91,8 +93,12 @@ def cell_description(outcome: Outcome, rubric: RubricText) -> str:
         if outcome.scores:
             summary = code_summary(outcome.scores, len(outcome.candidates))
         candidates = ["**Candidates**", _numbered(outcome)]
-    about = [f"**Scenario {_cut(scenario.id, 100)}**", _quoted(scenario.text, _MAX_SCENARIO)]
-    return "\n\n".join([_marked(summary), *candidates, *about])
+    return "\n\n".join([_marked(summary), *candidates, _about_scenario(scenario.id, scenario.text)])
+
+
+@lru_cache(256)  # each model and prompt has the same ones
+def _about_scenario(name: str, text: str) -> str:
+    return f"**Scenario {_cut(name, 100)}**\n\n{_quoted(text, _MAX_SCENARIO)}"
 
 
 def code_summary(scores: Mapping[str, float], candidates: int) -> str:
