@@ -15,11 +15,12 @@ from scipy.stats import beta
 from benchmarks.parts.rival_rules import bootstrap_intervals, highest_mean, leader_t, nemenyi, t_intervals
 from benchmarks.parts.score_worlds import HIGHEST, LOWEST, SCATTERING, TIMES, Floats, World, personas
 from tipbench.bench.compare.answer import FEW_UNITS
-from tipbench.bench.compare.comparison import is_at_an_end
+from tipbench.bench.compare.inference import is_at_an_end
 from tipbench.statistics import units
-from tipbench.statistics.bounded import Interval, bounded_intervals
-from tipbench.statistics.planning import critical_at_many_units, more_units
-from tipbench.statistics.top_group import LEVEL, draw_means, expected_loss, probability_best, separable, top_group
+from tipbench.statistics.bounded import bounded_intervals
+from tipbench.statistics.interval import Interval
+from tipbench.statistics.planning import LEVEL, more_units, separable
+from tipbench.statistics.top_group import critical_at_many_units, draw_means, expected_loss, probability_best, top_group
 from tipbench.statistics.units import NEGLIGIBLE, Paired, paired
 
 Record = dict[str, Any]

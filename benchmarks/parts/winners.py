@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from benchmarks.parts.leaderboard_simulations import ROWS, Record, at_most, random_of
 from benchmarks.parts.score_worlds import TIMES, Floats, World, personas
 from benchmarks.parts.table import show
-from tipbench.statistics.top_group import separable, top_group
+from tipbench.statistics.planning import separable
+from tipbench.statistics.top_group import top_group
 from tipbench.statistics.units import NEGLIGIBLE, paired
 from tipbench.statistics.winner import leader_against_others
 

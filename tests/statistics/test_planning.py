@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.power import NormalIndPower
 
-from tipbench.statistics.planning import POWER, critical_at_many_units, more_units, units_needed, units_to_win
+from tipbench.statistics.planning import POWER, more_units, units_needed
+from tipbench.statistics.top_group import critical_at_many_units
+from tipbench.statistics.winner import units_to_win
 
 
 @settings(deadline=None, max_examples=40)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from tipbench.statistics.top_group import LEVEL, separable, top_group, units_to_separate
+from tipbench.statistics.planning import LEVEL, separable, units_to_separate
+from tipbench.statistics.top_group import top_group
 from tipbench.statistics.units import PRIOR_DEGREES, Paired, paired
 
 Floats = NDArray[np.float64]

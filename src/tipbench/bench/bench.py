@@ -281,8 +281,6 @@ class Bench:
                 ):
                     collected.count(outcome)
                     context.observer.done(outcome)
-                if not keep_up and plan.cells <= _MAX_PUBLISHED:
-                    import tipbench.bench.compare.leaderboard  # noqa: F401 - while the last cells are delivered
         except EngineError:
             self._note("Everything done so far is stored; the same command continues from there.")
             raise
@@ -629,7 +627,7 @@ class Bench:
 
     def compare(self, refresh: bool = False) -> "Leaderboard":
         """Return the leaderboard of (model, prompt) rows. `refresh` ignores the cache and reads everything again."""
-        from tipbench.bench.compare.leaderboard import leaderboard_of  # brings numpy
+        from tipbench.bench.compare.leaderboard import leaderboard_of
 
         snapshot = self.snapshot(refresh)
         board = leaderboard_of(snapshot, self.rubric_for(snapshot))

@@ -27,7 +27,7 @@ from tipbench.cli.console import out, print_answer
 from tipbench.core.errors import InvalidInput
 from tipbench.core.text import size
 from tipbench.core.untrusted import printable
-from tipbench.statistics.bounded import Interval
+from tipbench.statistics.interval import Interval
 
 _BAR = 22  # characters
 _SMALL_BAR = 16

@@ -19,18 +19,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tipbench.statistics.interval import Interval
+
 Floats = NDArray[np.float64]
 _BISECTION_STEPS = 40
 _LARGEST_TILT = 30.0
 _MIN_GROUPS = 4  # with 2 or 3 groups the estimate is 0 too often, and intervals cover only 84 to 94 %
 _ROUNDING = 1e-9  # as a share of the scale: averages may be off the scale by this much
-
-
-class Interval(NamedTuple):
-    """A closed interval."""
-
-    low: float
-    high: float
 
 
 def bounded_interval(

@@ -10,10 +10,12 @@ in variance it is approximate, and improves with more units.
 """
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tipbench.statistics.planning import LEVEL
 from tipbench.statistics.units import (
     DRAWS,
     Floats,
@@ -24,11 +26,10 @@ from tipbench.statistics.units import (
     zero_rounding_errors,
 )
 
-LEVEL = 0.04  # probability of excluding any best row; a point below 5 % to allow for unequal variances
-
 _MANY_ROWS = 40  # the cost is quadratic in the rows; beyond this, fewer shuffles are used: the test stays exact
 _MIN_DRAWS = 499
 _DRAWS = 10_000
+_NORMAL_DRAWS = 20_000  # of normal variables
 _AT_ONCE = 500  # draws; all of them would take as much memory as the experiment has units
 _ROUNDING = 1e-9  # relative to the largest sum
 
@@ -40,23 +41,6 @@ class TopGroup:
     members: NDArray[np.bool_]
     p: Floats  # excluded if at most the level
     critical: float  # critical distance of two rows, in standard errors, with all rows in the test
-
-
-def separable(rows: int, units: int, level: float = LEVEL) -> bool:
-    """Whether any outcome could exclude a row; in the most extreme one, one row is best and one is worst in every unit.
-
-    Of all permutations of the scores within units, a share of (rows × (rows − 1)) ** (1 − units) is as extreme,
-    whatever the rows in between do. (They may make it rarer; that is not relied on.)
-    """
-    return rows > 1 and units > 1 and float(rows * (rows - 1)) ** (1 - units) <= level
-
-
-def units_to_separate(rows: int, level: float = LEVEL) -> int:
-    """Return the smallest number of units with which two or more rows can be told apart."""
-    units = 2
-    while not separable(rows, units, level):
-        units += 1
-    return units
 
 
 def top_group(paired: Paired, level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> TopGroup:
@@ -118,6 +102,17 @@ def _behind(scores: Floats, weights: Floats) -> Floats:
     errors = np.sqrt(np.maximum(shrunken_variances(variances, usual, units, float(np.abs(scores).max())), variances))
     behind: Floats = ((means[:, np.newaxis, :] - means[:, :, np.newaxis]) / errors).max(axis=2)
     return behind
+
+
+def critical_at_many_units(rows: int, level: float, seed: int = 0) -> float:
+    """Return the critical distance, in standard errors, of the best and the worst of `rows` equal rows.
+
+    It is exceeded by chance in at most `level` of all cases, given so many units that means are normal and their
+    variance is known: the quantile of the range of normal variables, in standard errors of a difference (Tukey's
+    studentised range divided by √2).
+    """
+    drawn = np.random.default_rng(seed).standard_normal((_NORMAL_DRAWS, rows))
+    return float(np.quantile(np.ptp(drawn, axis=1), 1 - level)) / sqrt(2)
 
 
 # How likely each row is the best one, and what picking another one costs.

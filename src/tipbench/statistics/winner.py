@@ -12,13 +12,19 @@ nothing, whatever the scores: with n units no p-value is below 2 ** (1 − n), n
 """
 
 from dataclasses import dataclass
+from math import ceil, inf, sqrt
+from statistics import NormalDist
 
 import numpy as np
 
+from tipbench.statistics.paired import units_to_detect
+from tipbench.statistics.planning import POWER
 from tipbench.statistics.units import DRAWS, NEGLIGIBLE, Floats, Paired, zero_rounding_errors
 
 LEVEL = 1 / 32  # of each pair; below that of the top group, so that both tests together stay below 5 %
 _MAX_UNITS = 256  # more are merged
+_POWER_DRAWS, _POWER_ROUNDS = 1_000, 10  # few, because each takes long; the result is right to a few percent
+_ROUNDING = 1e-9
 _MAX_ENUMERATED = 12  # units of which every pattern of signs is tried, as there are fewer than `DRAWS`
 
 
@@ -62,3 +68,26 @@ def _signs(units: int, draws: int, seed: int) -> Floats:
         flipped = np.random.default_rng(seed).integers(0, 2, (1 + draws, units), dtype=np.int8)
         flipped[0] = 0
     return np.where(flipped, -1.0, 1.0)
+
+
+def units_to_win(differences: Floats, level: float, power: float = POWER, seed: int = 0) -> float:
+    """Return the number of units at which a row beats every other one in two-sided paired tests, with the given power.
+
+    `differences` are the row's scores minus those of each other one: other rows × units. Assumes that their means,
+    variances and correlations stay as they are and that means are roughly normal. The critical value is Student's, by
+    the first term of its expansion. Infinite if the row is not ahead of every other one.
+    """
+    gaps, units = differences.mean(axis=1), differences.shape[1]
+    deviations = differences - gaps[:, np.newaxis]
+    scatter = np.sqrt((deviations**2).sum(axis=1) / (units - 1))
+    if (gaps <= _ROUNDING * np.maximum(scatter, 1)).any():
+        return inf
+    noise = np.random.default_rng(seed).standard_normal((_POWER_DRAWS, units)) @ deviations.T / sqrt(units - 1)
+    z = NormalDist().inv_cdf(1 - level / 2)
+    fewest = units_to_detect(level)
+    needed = float(fewest)
+    for _ in range(_POWER_ROUNDS):
+        critical = z + (z**3 + z) / (4 * (needed - 1))
+        errors = np.maximum(0.0, critical * scatter + noise) / gaps
+        needed = max(fewest, float(np.quantile(errors.max(axis=1), power)) ** 2)
+    return ceil(needed)

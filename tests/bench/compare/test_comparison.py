@@ -8,7 +8,7 @@ import pytest
 
 from tests.bench.compare.made_cells import board, cell, counted, empty, failed, persona_cells
 from tipbench.bench.compare.check import check_row
-from tipbench.bench.compare.comparison import score_table
+from tipbench.bench.compare.inference import score_table
 from tipbench.bench.compare.messages import as_data, as_description, as_markdown, verdict
 from tipbench.bench.records import StoredCell
 from tipbench.statistics.top_group import top_group

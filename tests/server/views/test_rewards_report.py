@@ -14,7 +14,7 @@ from tests.server.views.served_rows import a_board, candidate_of, serve
 from tipbench.recommender.log.reward_statistics import RewardStatisticsReader
 from tipbench.server.views.rewards import Rewards, ServedRow, Weighted, rewards_of
 from tipbench.server.views.rewards_report import FORMATS, answer_of, as_data, says, share, span
-from tipbench.statistics.bounded import Interval
+from tipbench.statistics.interval import Interval
 
 Figures = tuple[float | None, float, float | None]  # mean, half its interval, weighted mean
 NASTY = "=cmd|'x' \x1b[2J <b>"

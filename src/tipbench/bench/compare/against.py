@@ -6,7 +6,7 @@ from math import isfinite
 from statistics import fmean
 from typing import Any, Literal
 
-from tipbench.bench.compare.comparison import score_table
+from tipbench.bench.compare.inference import score_table
 from tipbench.bench.compare.messages import figure
 from tipbench.bench.compare.rows import Row, Rows, choose_units
 from tipbench.bench.records import BY_RULE

@@ -14,7 +14,7 @@ from tipbench.bench.records import LEAST_AGREEMENT, SECONDS_A_JUDGEMENT, NextSte
 from tipbench.bench.tracking.decisions import DecisionSummary
 from tipbench.core.text import capital, duration, plural
 from tipbench.core.untrusted import printable
-from tipbench.statistics.top_group import units_to_separate
+from tipbench.statistics.planning import units_to_separate
 
 Verdict = Literal["winner", "open", "too_little"]
 PRACTICALLY_EQUAL = 0.15  # points that picking the leader may be expected to lose

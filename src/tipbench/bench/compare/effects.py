@@ -1,12 +1,9 @@
 """Main effects of models and prompts, and whether one prompt is the best on all models."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tipbench.bench.compare.comparison import score_table
-from tipbench.bench.compare.rows import Rows, choose_units
-from tipbench.statistics.effects import LEVEL, interaction, main_effects
-from tipbench.statistics.units import NEGLIGIBLE, Floats, paired
+from tipbench.bench.compare.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -59,57 +56,9 @@ def grid_effects(rows: Rows) -> GridEffects | str:
     scenarios = [one for one in rows.scenarios if all(one in row.scores for row in chosen)]
     if not scenarios:
         return "no scenario was scored in every row"
-    table = score_table(chosen, scenarios).reshape(len(models), len(shared_prompts), len(scenarios))
-    units = rows.units_of(scenarios)
-    means = table.mean(axis=2)
-    return GridEffects(
-        models=_factor(models, table.mean(axis=1), units, rows.unit_name),
-        prompts=_factor(shared_prompts, table.mean(axis=0), units, rows.unit_name),
-        interaction_p=_interaction(table, units),
-        best_prompts={
-            model: tuple(
-                prompt
-                for prompt, mean in zip(shared_prompts, means[index], strict=True)
-                if mean > means[index].max() - NEGLIGIBLE
-            )
-            for index, model in enumerate(models)
-        },
-        scenarios=len(scenarios),
-        left_out=tuple(sorted({p for _, p in by_name} - set(shared_prompts))),
-    )
+    from tipbench.bench.compare.inference import infer_effects  # brings numpy
 
-
-def _factor(names: Sequence[str], table: Floats, units: Sequence[str], unit_name: str) -> FactorEffects:
-    chosen = choose_units(units, unit_name, lambda count: _suffice(len(names), count))
-    effects = main_effects(paired(table, chosen.of_scenarios)) if chosen.suffice else None
-    sizes = table.mean(axis=1) - table.mean()
-    levels = [
-        LevelEffect(
-            name,
-            float(sizes[index]),
-            float(effects.lows[index]) if effects else None,
-            float(effects.highs[index]) if effects else None,
-        )
-        for index, name in enumerate(names)
-    ]
-    ranked = sorted(levels, key=lambda level: (-level.size, level.name))
-    return FactorEffects(tuple(ranked), effects.p if effects else None, chosen.name)
-
-
-def _interaction(table: Floats, units: Sequence[str]) -> float | None:
-    models, prompts, _ = table.shape
-    if models < 2 or prompts < 2:
-        return None
-    chosen = choose_units(units, "", lambda count: _suffice(max(models, prompts), count))
-    if not chosen.suffice:
-        return None
-    together = paired(table.reshape(models * prompts, -1), chosen.of_scenarios)
-    return interaction(together.scores.reshape(models, prompts, -1), together.weights).p
-
-
-def _suffice(levels: int, units: int) -> bool:
-    """Return whether any outcome could be significant: in the clearest one, the same level leads in every unit."""
-    return levels > 1 and float(levels) ** (1 - units) <= LEVEL
+    return infer_effects(rows, chosen, scenarios, tuple(sorted({p for _, p in by_name} - set(shared_prompts))))
 
 
 def prompt_sentence(effects: GridEffects) -> str:
@@ -131,6 +80,8 @@ def evidence(p: float | None, units: str) -> str:
     """Describe a p-value in words."""
     if p is None:
         return "can't be told"
+    from tipbench.statistics.effects import LEVEL  # brings numpy
+
     strength = "more than chance" if p <= LEVEL else "may be chance"
     return f"{strength} ({p_text(p)}{f', by {units}' if units else ''})"
 

@@ -14,8 +14,7 @@ from tipbench.bench.records import BY_CODE, LEAST_AGREEMENT, StoredCell
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.decisions import DecisionSummary
 from tipbench.core.identity import SHORT
-from tipbench.statistics.agreement import krippendorff_alpha
-from tipbench.statistics.bounded import Interval
+from tipbench.statistics.interval import Interval
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -231,6 +230,8 @@ def _agreement(cells: Sequence[StoredCell], judges: Sequence[str]) -> float | No
     shared = [cell.metrics for cell in cells if sum(key in cell.metrics for key in keys) > 1]
     if len(shared) < _ENOUGH_SHARED:
         return None
+    from tipbench.statistics.agreement import krippendorff_alpha
+
     ratings = [[round(100 * found[key]) if key in found else None for found in shared] for key in keys]
     return krippendorff_alpha(ratings, "interval")
 

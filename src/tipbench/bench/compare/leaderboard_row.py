@@ -7,7 +7,7 @@ from statistics import fmean
 from tipbench.bench.compare.comparison import Rank
 from tipbench.bench.compare.rows import IntervalRequest, Row, RowKey, Rows, intervals_of, row_key
 from tipbench.bench.records import StoredCell
-from tipbench.statistics.bounded import Interval
+from tipbench.statistics.interval import Interval
 
 MAX_LEVELS = 50  # of a factor that rows are sliced by; with more, a level is hardly more than a scenario
 

@@ -14,8 +14,7 @@ from tipbench.bench.records import BY_CODE, experiment_command
 from tipbench.bench.records import LEAST_AGREEMENT as LEAST_AGREEMENT  # for templates
 from tipbench.core.text import capital, plural
 from tipbench.core.untrusted import csv_text, json_text, markdown_text
-from tipbench.statistics.planning import POWER
-from tipbench.statistics.top_group import units_to_separate
+from tipbench.statistics.planning import POWER, units_to_separate
 
 _MAX_NAMED = 4  # rows named in a sentence
 _MANY_SCENARIOS = 1_000

@@ -6,12 +6,10 @@ from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
-import numpy as np
-
 from tipbench.bench.records import BY_RULE, StoredCell
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.core.errors import StoredDataDamaged
-from tipbench.statistics.bounded import Interval, bounded_intervals
+from tipbench.statistics.interval import Interval
 
 Scores = Mapping[str, float]  # of one cell, or means: criteria, flags and composite
 RowKey = tuple[str, str, str, tuple[tuple[str, str], ...]]
@@ -251,6 +249,12 @@ class IntervalRequest(NamedTuple):
 
 def intervals_of(rows: Rows, requests: Sequence[IntervalRequest]) -> list[Interval]:
     """Return the intervals in the order of the requests; those with the same pattern of units are computed together."""
+    if not requests:
+        return []
+    import numpy as np
+
+    from tipbench.statistics.bounded import bounded_intervals  # brings numpy
+
     patterns = {scenarios: _pattern(rows.units_of(scenarios)) for scenarios in {one.scenarios for one in requests}}
     by_pattern: dict[tuple[int, ...], list[int]] = {}
     for index, one in enumerate(requests):

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tipbench.bench.compare.comparison import is_at_an_end
+from tipbench.bench.compare.inference import is_at_an_end
 from tipbench.bench.decide.verdict import Verdict, rules_for
 from tipbench.core.errors import InvalidInput, Problems
 from tipbench.core.files import read_text
 from tipbench.core.untrusted import printable, shown
 from tipbench.statistics.betting import WEALTH, Claim, decide
-from tipbench.statistics.bounded import Interval
+from tipbench.statistics.interval import Interval
 
 _COLUMNS = ("row", "item", "score")
 _MAX_PROBLEMS = 10

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tipbench.bench.compare.comparison import is_at_an_end
+from tipbench.bench.compare.inference import is_at_an_end
 from tipbench.bench.decide.verdict import Verdict, rules_for
 from tipbench.bench.judge.drift import is_new
 from tipbench.bench.judge.sample import mix_around
@@ -37,7 +37,7 @@ from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import InvalidInput, Problems
 from tipbench.core.untrusted import shown
 from tipbench.statistics.betting import BATCH, CLAIMS, Claim, decide, wealth_for
-from tipbench.statistics.bounded import Interval
+from tipbench.statistics.interval import Interval
 from tipbench.statistics.units import Floats
 
 POOL = "tip-pool"  # the suite of a decision that names none

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.recommender.log.reward_statistics import RewardStatistics
-from tipbench.statistics.bounded import Interval, bounded_interval, inverse_propensity_mean
+from tipbench.statistics.bounded import bounded_interval, inverse_propensity_mean
+from tipbench.statistics.interval import Interval
 
 LEAST_EFFECTIVE = 200  # below this, a weighted mean is mostly noise and is not shown
 _SCALE = Interval(-1.0, 1.0)

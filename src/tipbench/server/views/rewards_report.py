@@ -11,7 +11,7 @@ from tipbench.bench.records import NextStep
 from tipbench.core.text import plural
 from tipbench.core.untrusted import csv_text, json_text, markdown_text
 from tipbench.server.views.rewards import LEAST_EFFECTIVE, Rewards, ServedRow
-from tipbench.statistics.bounded import Interval
+from tipbench.statistics.interval import Interval
 
 _MAX_NAMED = 3  # rows named in a sentence
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tipbench.bench.compare.html.heat import STEPS, HeatScale, heat_scale
-from tipbench.statistics.bounded import Interval
+from tipbench.statistics.interval import Interval
 
 RUBRIC = Interval(2, 17)
 

@@ -12,7 +12,7 @@ from tests.bench.compare.html.test_page import NASTY
 from tipbench.bench.compare.html.drawing import shortened
 from tipbench.bench.compare.html.plots import Bar, Point, effects_plot, interval_plot, scatter_plot
 from tipbench.core.untrusted import printable
-from tipbench.statistics.bounded import Interval
+from tipbench.statistics.interval import Interval
 
 SCALE = Interval(2, 17)
 NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False)

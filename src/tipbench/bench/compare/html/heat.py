@@ -6,7 +6,7 @@ from math import ceil, floor
 
 from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow, Slice
-from tipbench.statistics.bounded import Interval
+from tipbench.statistics.interval import Interval
 
 STEPS = 20  # from the palest to the strongest colour; each is a class in the style sheet
 _MIN_SPAN = 0.2  # of the rubric's scale, so that small differences stay pale

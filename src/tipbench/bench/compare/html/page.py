@@ -17,7 +17,7 @@ from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_la
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
 from tipbench.bench.compare.reliability import JudgedBatch
 from tipbench.bench.compare.texts import TextPage
-from tipbench.statistics.bounded import Interval
+from tipbench.statistics.interval import Interval
 
 
 @dataclass(frozen=True)

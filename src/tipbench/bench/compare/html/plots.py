@@ -12,7 +12,7 @@ from tipbench.bench.compare.html.drawing import (
     shortened,
     steps_with_ends,
 )
-from tipbench.statistics.bounded import Interval
+from tipbench.statistics.interval import Interval
 
 WIDE, NARROW = 960.0, 340.0  # in SVG units; one is a CSS pixel where the page is wide enough
 _EDGE = 12.0

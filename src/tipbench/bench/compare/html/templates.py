@@ -11,7 +11,7 @@ from tipbench.bench.compare.html.drawing import shortened
 from tipbench.core.identity import SHORT
 from tipbench.core.text import plural, size, utc_minute
 from tipbench.core.untrusted import printable
-from tipbench.statistics.bounded import Interval
+from tipbench.statistics.interval import Interval
 
 _FITS, _FITS_LINES = 500, 5  # characters and line breaks that fit a text's box
 TEXT_LIMIT = 4_000  # characters of one candidate, note or reason; a model can write a megabyte
