@@ -21,7 +21,7 @@ from tipbench.bench.compare.scores import all_scores, check_scores_file, write_s
 from tipbench.bench.compare.snapshot import Snapshot, rubric_of
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.cli.against import AGAINST_FORMATS, show_against
-from tipbench.cli.console import bench_of, err, gc_disabled, note, out
+from tipbench.cli.console import bench_of, err, note, out
 from tipbench.cli.flags import gather, option_flags
 from tipbench.cli.leaderboard import check_factor, show_leaderboard, show_slices
 from tipbench.core.errors import InvalidInput
@@ -127,7 +127,7 @@ def command(
             check_output_file(path)
     if provisional and (against or named):
         raise InvalidInput("--provisional shows one experiment's leaderboard; leave --against and --gate out")
-    with gc_disabled(), bench_of(options) as bench:
+    with bench_of(options) as bench:
         snapshot = bench.snapshot(refresh)
         rubric = bench.rubric_for(snapshot)
         board = leaderboard_of(snapshot, rubric, provisional)

@@ -1,10 +1,7 @@
 """Terminal output: results to stdout, notes to stderr, and hints on which command to type next."""
 
-import gc
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from rich.console import Console
 
@@ -56,15 +53,3 @@ def ui_hint(address: str) -> str:
     if address.startswith(SCHEME):
         return f"mlflow ui --backend-store-uri '{address}'"
     return address
-
-
-@contextmanager
-def gc_disabled() -> Iterator[None]:
-    """Disable garbage collection, which takes a tenth of the time on tens of thousands of records and frees nothing."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -13,7 +13,7 @@ from tipbench.bench.judge.calibration import load_calibrations
 from tipbench.bench.judge.judges.catalog import CATALOG as JUDGES
 from tipbench.bench.judge.judges.catalog import PERSON, check_judge, person
 from tipbench.bench.judge.sample import EVERYTHING, FEWEST_ITEMS, BatchSize
-from tipbench.cli.console import bench_of, gc_disabled, hint, out
+from tipbench.cli.console import bench_of, hint, out
 from tipbench.cli.flags import gather, option_flags, progress_flag
 from tipbench.cli.judge_report import (
     show_applied,
@@ -178,13 +178,11 @@ def command(
             show_exported_folder(export, exported, hint("judge", options, "--apply", str(export)))
             return 0
         if export:
-            with gc_disabled():
-                exported = bench.export(export, judge_name or PERSON, size)
+            exported = bench.export(export, judge_name or PERSON, size)
             show_exported(export, exported, hint("judge", options, "--apply", str(export)))
             return 0
         if apply:
-            with gc_disabled():
-                applied = bench.apply(apply, apply_options)
+            applied = bench.apply(apply, apply_options)
         else:
             try:
                 applied = bench.judge(run_name or "", judge_name, size, apply_options)
