@@ -183,9 +183,11 @@ def _figures(rounds: Sequence[tuple[float, float]]) -> str:
 def _show_curve(new_folder: Callable[[], Path], rounds: int) -> int:
     """Show times by size, and the exponent of the power that they grow with."""
     by_size: dict[int, Found] = {}
+    (checkout,) = checkouts(before=None)
     for scenarios in CURVE:
         databases = make_databases(new_folder, scenarios, with_many=False)
-        by_size[ROWS * scenarios] = measure({THIS.name: Measurement(THIS, databases, new_folder)}, rounds)[THIS.name]
+        measured = measure({checkout.name: Measurement(checkout, databases, new_folder)}, rounds)
+        by_size[ROWS * scenarios] = measured[checkout.name]
     rows = []
     for what in next(iter(by_size.values())):
         seconds = [median(one for one, _ in found[what]) for found in by_size.values()]
