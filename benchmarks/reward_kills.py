@@ -7,9 +7,9 @@
 Every other start has two workers. After each kill the states are read as they lie there: everything that was
 acknowledged must be in them, each file whole, and each state the sum of its events, no more and no less. After every
 other pair of kills the files that were not synced yet are first taken as a power cut may take them: gone, empty, cut
-off, full of zeros, or as they were before; the journals have to bring them back. A PostgreSQL crashes instead. Then
-the service is started again, and whatever had no answer is sent once more, as clients do: at the end every event counts
-once.
+off, full of zeros, as they were before, half of that and half new, or another user's; the journals have to bring them
+back. A PostgreSQL crashes instead. Then the service is started again, and whatever had no answer is sent once more, as
+clients do: at the end every event counts once.
 """
 
 import argparse
@@ -194,7 +194,7 @@ def main() -> int:
     asked = parser.parse_args()
     problems: set[Problem] = set()
     on_their_way: Counter[str] = Counter()
-    half_written = damaged = 0
+    damaged = 0
     drawn = random.Random(asked.seed)
     clients = Clients(asked.seed)
     with scratch_folders() as new_folder, state_store(asked.store, home := new_folder()) as states:
@@ -207,7 +207,6 @@ def main() -> int:
                 damaged += states.cut_power(drawn)
             stored = Stored(states, clients.sent)
             problems |= stored.problems
-            half_written += len(list((home / "recommender" / "state").glob(".*.part")))
             on_their_way += Counter(_where(event, stored) for event in clients.sent if event.open)
             if (start + 1) % 10 == 0:
                 out.print(f"{start + 1} kills, {len(clients.sent):,} events", style="dim")
@@ -217,8 +216,6 @@ def main() -> int:
     rows = [(where, str(on_their_way[where])) for where in WAYS]
     show("Requests without an answer when the kill came", ("how far they were", "times"), rows)
     out.print(f"{asked.kills // 2} power cuts may have hit {damaged} states")
-    if asked.store == "files":
-        out.print(f"{half_written} times a file that was being written lay beside the state that it was for")
     return 0 if _verdict(asked.kills, len(clients.sent), problems) else 1
 
 

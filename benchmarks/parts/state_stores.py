@@ -76,8 +76,10 @@ class _Files:
         for user_id, policy in changed:
             path = self._folder / f"{user_id}_{policy.replace('/', '_')}.json"
             content = path.read_bytes()
-            losses = (None, b"", content[: len(content) // 2], bytes(len(content)), self._before.get(path))
-            lost = drawn.choice(losses)
+            half, before = len(content) // 2, self._before.get(path)
+            mixed = before and before[:half] + content[half:]
+            others = drawn.choice(sorted(self._folder.glob(".spare-*"))).read_bytes()  # its file was this user's
+            lost = drawn.choice((None, b"", content[:half], bytes(len(content)), before, mixed, others))
             path.unlink() if lost is None else path.write_bytes(lost)
         return len(changed)
 

@@ -11,9 +11,11 @@ import pytest
 
 from tipbench.core.backups import backup_lock_path, finished_backups
 from tipbench.core.errors import InvalidInput, LockTaken
+from tipbench.core.files import read_open
 from tipbench.core.sqlite import Database
 from tipbench.maintenance import backup
 from tipbench.maintenance.backup import backup_lock, make_backup
+from tipbench.recommender.store import document_cache
 from tipbench.recommender.store.files import FileStore
 from tipbench.recommender.store.interface import Key, Marker, UserState
 
@@ -57,6 +59,7 @@ def test_everything_is_in_it_but_what_is_made_anew(home: Path, tmp_path: Path) -
     left_out = (
         *("cache/looks/x", "locks/a.lock", "weights/m.gguf", "tmp/x", "server/lock", "server/simulations.lock"),
         *("recommender/state/.locks/0001", "recommender/state/.journal/1.wal", "recommender/state/.u1.json.part"),
+        "recommender/state/.spare-0001",
         *("recommender/state/u1.new", "journal/a.part", ".mlflow.db.lock", ".mlflow.db.ab.part", "judged/.x.ab12.part"),
     )
     for name in left_out:
@@ -188,6 +191,22 @@ def test_states_are_recovered_from_a_journal_that_was_left_before_they_are_copie
         copied = tar.extractfile("home/recommender/state/u1_egreedy.json")
         assert copied
         assert json.loads(copied.read())["kept"]["state"] == {"n": 3}
+
+
+def test_a_state_that_is_written_over_while_it_is_copied_is_whole_in_the_backup(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = home / "recommender" / "state" / "u1_egreedy.json"
+    with closing(FileStore(state.parent)) as store, store.transaction(Key("u1", "egreedy")) as transaction:
+        transaction.put_state(UserState("v1", {"n": 3}))
+    torn = iter([state.read_bytes()[:100]])
+    read = read_open
+    monkeypatch.setattr(document_cache, "read_open", lambda *of: next(torn, None) or read(*of))
+    made(home, tmp_path / "b")
+    with tarfile.open(tmp_path / "b") as tar:
+        copied = tar.extractfile("home/recommender/state/u1_egreedy.json")
+        assert copied
+        assert copied.read() == state.read_bytes()
 
 
 def test_states_that_are_being_moved_can_wait(home: Path, tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_nothing_is_learned_from_features_that_nobody_saw(tmp_path: Path, featur
         assert event
         transaction.put(replace(event, features=features))
     if float("inf") in features:
-        path.write_text(path.read_text().replace("Infinity", "1e999"))
+        path.write_text(path.read_text().partition(',"crc"')[0].replace("Infinity", "1e999") + "}")
     before = path.read_bytes()
     with pytest.raises(StateDamaged, match="features can't come from egreedy"):
         recommender.reward("egreedy", a_reward())

@@ -14,6 +14,26 @@ from tipbench.core.files import make_private_folder
 from tipbench.core.text import capital
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0002, 0.008
+_thread = threading.local()
+
+
+class WouldWait(Exception):
+    """A lock is taken, on a thread that must not wait for it. Nothing was done."""
+
+
+@contextmanager
+def no_waiting() -> Iterator[None]:
+    """Say that this thread must not wait for locks, because others wait for it: an event loop's."""
+    _thread.may_wait = False
+    try:
+        yield
+    finally:
+        _thread.may_wait = True
+
+
+def may_wait() -> bool:
+    """Return whether this thread may wait for a lock. Where it may not, WouldWait is raised instead."""
+    return getattr(_thread, "may_wait", True)
 
 
 def try_lock(file: int | IO[str] | IO[bytes], shared: bool = False) -> bool:

@@ -23,7 +23,7 @@ from typing import IO, NamedTuple
 from tipbench.bench.collect.journal import copy_journal
 from tipbench.bench.tracking.artifacts import artifacts_folder, is_run_folder, stored_run_ids
 from tipbench.core.backups import backup_lock_path, note_backup
-from tipbench.core.errors import InvalidInput, LockTaken, StateRefused
+from tipbench.core.errors import InvalidInput, LockTaken, StateDamaged, StateRefused
 from tipbench.core.files import PRIVATE, fsync_dir, make_private_folder, temporary_path
 from tipbench.core.locks import try_lock
 from tipbench.core.paths import database_path, journal_folder, state_folder
@@ -32,12 +32,13 @@ from tipbench.core.text import iso_second
 from tipbench.core.version import __version__
 from tipbench.maintenance.archive import FORMAT, ArchiveWriter, Head
 from tipbench.recommender.promotion.files import PROMOTIONS, FilePromotions
+from tipbench.recommender.store.document_cache import read_state_file
 from tipbench.recommender.store.files import FileStore
 
 Watch = Callable[[int, int], None]  # bytes copied, and of how many
 # Not copied: what can be made anew, locks, files that were being written, and what belongs to a copied database.
 _LEFT_OUT = re.compile(
-    r"(cache|locks|weights|tmp|recommender/state/\.(locks|journal)|server/([a-z]+\.)?lock)(/.*)?"
+    r"(cache|locks|weights|tmp|recommender/state/\.(locks|journal|spare-\d+)|server/([a-z]+\.)?lock)(/.*)?"
     r"|(.*/)?\..*\.(part|lock)|journal/.*\.part|recommender/state/.*\.new|.*\.db-(wal|shm|journal)"
 )
 
@@ -155,7 +156,8 @@ class _Copying:
             self._writer.add(name, FilePromotions(self._home / name).content())
             self._done.add(name)
         with _states_in_use(state_folder(self._home)):
-            self._copy_folder("recommender/state")
+            for name, _ in _files(self._home, "recommender/state"):
+                self._copy_state(name)
 
     def _copy_results(self) -> Collection[str] | None:
         """Copy the database of results; return the ids of its runs, None if there is no such database."""
@@ -165,6 +167,17 @@ class _Copying:
     def _copy_folder(self, folder: str) -> None:
         for name, _ in _files(self._home, folder):
             self._copy(name)
+
+    def _copy_state(self, name: str) -> None:
+        """Copy a user's file: one that is replaced meanwhile may be written over while it is read."""
+        try:
+            content = read_state_file(str(self._home / name))
+        except StateDamaged:  # it is a link
+            self._copy(name)
+            return
+        if content is not None:
+            self._writer.add(name, content)
+            self._watch(self._writer.bytes, self._total)
 
     def _copy(self, name: str) -> bool:
         """Copy a file, unless it was removed meanwhile; return whether the scratch file is a copy of a database."""

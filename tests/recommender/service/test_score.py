@@ -71,7 +71,7 @@ def test_states_of_other_features_are_refused_and_damaged_ones_told(service: Ser
     service.json_answer("/score/egreedy", request("e1"))
     state = service.states / "u1_egreedy.json"
     content = state.read_bytes()
-    state.write_bytes(content.replace(b'"v1"', b'"v0"'))
+    state.write_bytes(content.partition(b',"crc"')[0].replace(b'"v1"', b'"v0"') + b"}")
     refused = service.post("/score/egreedy", request("e2"))
     assert refused.status == 409
     assert "reset the user" in refused.error["message"]
@@ -86,7 +86,9 @@ def test_states_of_other_features_are_refused_and_damaged_ones_told(service: Ser
 
 def test_a_folder_that_can_not_be_written_is_told_as_such(service: Service) -> None:
     service.json_answer("/score", request("e1"))
-    (service.states / ".u9_egreedy.json.part").mkdir()
+    for number in range(1024):
+        (service.states / f".spare-{number:04d}").unlink(missing_ok=True)
+        (service.states / f".spare-{number:04d}").mkdir()
     refused = service.post("/score", request("e1", "u9"))
     assert (refused.status, refused.error["code"]) == (503, "service_unavailable")
     assert "nothing can be stored here right now (Is a directory)" in refused.error["message"]

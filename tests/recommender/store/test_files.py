@@ -11,11 +11,18 @@ import pytest
 
 from tests.recommender.store.test_document import EVENT, KEPT
 from tipbench.core.errors import InvalidInput, StateDamaged, StoreUnreachable
+from tipbench.core.files import read_open
+from tipbench.recommender.store import document_cache
 from tipbench.recommender.store.document_cache import DocumentCache
 from tipbench.recommender.store.files import FileStore
 from tipbench.recommender.store.interface import Key
 
 KEY = Key("u1", "egreedy/v2")
+
+
+def spare_of(store: FileStore, user_id: str = "u1") -> Path:
+    with store._locks.user(user_id) as lock:
+        return Path(store._spare(lock))
 
 
 def test_a_file_for_each_user_and_policy(tmp_path: Path) -> None:
@@ -63,11 +70,64 @@ def test_a_block_that_raises_changes_nothing(tmp_path: Path) -> None:
 
 def test_what_a_killed_writer_left_is_overwritten(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    (tmp_path / ".u1_egreedy_v2.json.part").write_bytes(b"x" * 100_000)
+    spare_of(store).write_bytes(b"x" * 100_000)
     with store.transaction(KEY) as transaction:
         transaction.put_state(KEPT)
     assert store.read_state(KEY) == KEPT
     assert {path.name for path in tmp_path.glob("*.*")} == {".journal", ".locks", "u1_egreedy_v2.json"}
+
+
+def test_a_new_version_is_written_in_the_file_of_the_one_before_the_last(tmp_path: Path) -> None:
+    store, inodes = FileStore(tmp_path), list[int]()
+    for number in range(6):
+        with store.transaction(KEY) as transaction:
+            transaction.put_state(replace(KEPT, late=number))
+        inodes.append((tmp_path / "u1_egreedy_v2.json").stat().st_ino)
+    assert len(set(inodes)) == 2
+    assert inodes[:2] == inodes[2:4] == inodes[4:]
+
+
+def test_a_shorter_version_has_nothing_of_a_longer_one(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    for number in (10**200, 1, 10**100, 2):
+        with store.transaction(KEY) as transaction:
+            transaction.put_state(replace(KEPT, late=number))
+        assert store.read_state(KEY) == replace(KEPT, late=number)
+        assert FileStore(tmp_path).read_state(KEY) == replace(KEPT, late=number)
+
+
+@pytest.mark.parametrize("cut", [100, 200, 4096, 9000])
+def test_a_file_that_is_written_over_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    """Who reads without the lock may have opened a file that was exchanged since, and is the spare one by now."""
+    store, versions = FileStore(tmp_path), list[bytes]()
+    for number in range(3):
+        with store.transaction(KEY) as transaction:
+            transaction.put_state(replace(KEPT, late=number, state={"numbers": [number] * 5000}))
+        versions.append((tmp_path / "u1_egreedy_v2.json").read_bytes())
+    torn = iter([versions[2][:cut] + versions[0][cut:], versions[2][:cut]])
+    read = read_open
+    monkeypatch.setattr(document_cache, "read_open", lambda *of: next(torn, None) or read(*of))
+    assert store.read_state(KEY) == replace(KEPT, late=2, state={"numbers": [2] * 5000})
+    assert not list(torn)
+
+
+def test_a_version_of_0_2_is_read_and_never_written_over(tmp_path: Path) -> None:
+    """It has no checksum, so nobody could tell whether it is whole."""
+    store, path = FileStore(tmp_path), tmp_path / "u1_egreedy_v2.json"
+    with store.transaction(KEY) as transaction:
+        transaction.put_state(KEPT)
+    path.write_bytes(path.read_bytes().partition(b',"crc"')[0] + b"}\n")
+    with store.transaction(KEY) as transaction:
+        assert transaction.user_state == KEPT
+        transaction.put_state(replace(KEPT, late=7))
+    assert store.read_state(KEY) == replace(KEPT, late=7)
+    assert not spare_of(store).exists()
+    for number in (8, 9):
+        with store.transaction(KEY) as transaction:
+            transaction.put_state(replace(KEPT, late=number))
+    assert spare_of(store).exists()
 
 
 def test_who_is_forgotten_is_not_in_what_a_killed_writer_left(tmp_path: Path) -> None:
@@ -75,7 +135,10 @@ def test_who_is_forgotten_is_not_in_what_a_killed_writer_left(tmp_path: Path) ->
     (tmp_path / ".u1_egreedy_v2.json.part").write_bytes(b"u1")
     (tmp_path / "u1_egreedy_v2.new").write_bytes(b"u1")  # the name that earlier versions gave it
     (tmp_path / ".u2_egreedy_v2.json.part").write_bytes(b"u2")
+    spare_of(store).write_bytes(b"u1")
+    spare_of(store, "u2").write_bytes(b"u2")
     assert store.clear("u1", ["egreedy", "egreedy/v2"]) == []
+    assert (spare_of(store).exists(), spare_of(store, "u2").exists()) == (False, True)
     assert [path.name for path in tmp_path.glob(".*.part")] == [".u2_egreedy_v2.json.part"]
     assert not list(tmp_path.glob("*.new"))
 
@@ -174,7 +237,7 @@ def test_a_folder_in_the_place_of_a_state_is_left_to_whoever_put_it_there(tmp_pa
 @pytest.mark.parametrize("make", [os.mkfifo, _link])
 def test_nothing_is_written_to_where_a_scratch_file_leads(tmp_path: Path, make: Callable[[Path], None]) -> None:
     store = FileStore(tmp_path)
-    make(tmp_path / ".u1_egreedy_v2.json.part")
+    make(spare_of(store))
     with pytest.raises(OSError, match=r"u1_egreedy_v2\.json"), store.transaction(KEY) as transaction:
         transaction.put_state(KEPT)
     assert store.read_state(KEY) is None

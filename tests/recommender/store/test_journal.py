@@ -18,11 +18,12 @@ import pytest
 
 from tests.recommender.store.test_document import EVENT, KEPT
 from tipbench.core.errors import StateDamaged
-from tipbench.core.files import swap_in
+from tipbench.core.files import exchange
+from tipbench.core.locks import WouldWait
 from tipbench.recommender.store import files, journal
 from tipbench.recommender.store.document import Document
 from tipbench.recommender.store.files import FileStore
-from tipbench.recommender.store.interface import Event, Key, LockedForNow, UserState
+from tipbench.recommender.store.interface import Event, Key, Pending, UserState
 from tipbench.recommender.store.journal import left_segments
 from tipbench.recommender.store.locks import StoreLocks
 from tipbench.recommender.store.recovery import recovered_documents
@@ -117,7 +118,7 @@ class Disk:
         for place, name, work in (
             (os, "fsync", self._sync),
             (os, "fdatasync", self._sync),
-            (files, "swap_in", swap_in),
+            (files, "exchange", exchange),
         ):
             monkeypatch.setattr(place, name, partial(self._around, work))
 
@@ -175,15 +176,15 @@ def test_at_no_moment_may_a_power_cut_take_what_was_acknowledged(
     workers = [FileStore(tmp_path / "state") for _ in range(2)]
     disk, chance = Disk(monkeypatch, check), random.Random(7)
     for turn in range(8):
-        together, syncs = chance.sample(list(acknowledged), 3), dict[Key, Callable[[], None]]()
+        together, pending = chance.sample(list(acknowledged), 3), dict[Key, Pending]()
         for key in together:
             under_way[key] = {f"e{turn}"}
             store = chance.choice(workers)
-            with store.unsynced() as syncs[key]:
+            with store.unsynced() as pending[key]:
                 change(store, turn, key)
             check()
         for key in chance.sample(together, 3):
-            syncs[key]()
+            pending[key].finish()
             acknowledged[key] |= under_way.pop(key)
             under_way[key] = set()
         for store in chance.sample(workers, chance.randrange(3)):  # at times, one closes its segment
@@ -211,7 +212,7 @@ def test_at_no_moment_of_a_recovery_may_a_power_cut_take_what_was_acknowledged(
     document.put(replace(EVENT, id="e2"))
     store.close()
     killed, found[:] = FileStore(tmp_path / "state"), []
-    killed._write_ahead(f"{tmp_path}/state/u1_egreedy_v2.json", document, ExitStack())
+    killed._write_ahead(f"{tmp_path}/state/u1_egreedy_v2.json", killed._spare("0000"), document, ExitStack())
     killed._release()
     FileStore(tmp_path / "state").close()
     disk.close()
@@ -330,14 +331,16 @@ def test_many_at_once_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_what_may_be_synced_later_is_synced_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FileStore(tmp_path / "state")
-    synced, syncs = counted_syncs(monkeypatch), list[Callable[[], None]]()
+    synced, all_pending = counted_syncs(monkeypatch), list[Pending]()
     for number in range(16):
-        with store.unsynced() as sync:
+        with store.unsynced() as pending:
             change(store, number, Key(f"u{number}", "linucb"))
-        syncs.append(sync)
+        all_pending.append(pending)
     assert not synced
-    for sync in reversed(syncs):
-        sync()
+    for pending in reversed(all_pending):
+        pending.sync()
+    for pending in all_pending:
+        pending.finish()
     assert len(synced) == 1
     change(store, 17)
     assert len(synced) <= 2
@@ -347,12 +350,13 @@ def test_what_may_be_synced_later_is_synced_together(tmp_path: Path, monkeypatch
 def test_nobody_sees_what_is_not_synced_yet(tmp_path: Path, reader: int) -> None:
     """A repeated request is answered from what the first one stored; that must be durable by then."""
     workers = [FileStore(tmp_path / "state") for _ in range(2)]
-    with workers[0].unsynced() as sync:
+    with workers[0].unsynced() as pending:
         change(workers[0], 1)
+    pending.sync()
     assert not workers[reader].events(KEY)
-    with workers[reader].unsynced(), pytest.raises(LockedForNow), workers[reader].transaction(KEY):
+    with workers[reader].unsynced(), pytest.raises(WouldWait), workers[reader].transaction(KEY):
         pass
-    sync()
+    pending.finish()
     with workers[reader].transaction(KEY) as transaction:
         assert transaction.event("e1")
 
@@ -368,13 +372,13 @@ def test_a_sync_that_fails_is_told_to_all_who_wait_and_the_next_change_is_durabl
 
     monkeypatch.setattr("os.fdatasync", fail)
     for key in (KEY, Key("u2", "linucb")):
-        with store.unsynced() as sync:
+        with store.unsynced() as pending:
             change(store, 2, key)
         with pytest.raises(OSError, match="Input/output error"):
-            sync()
+            pending.finish()
     monkeypatch.undo()
     assert [event.id for event in store.events(KEY)] == ["e1"]
-    assert not list((tmp_path / "state").glob(".*.part"))
+    assert not list((tmp_path / "state").glob(".spare-*"))
     change(store, 3)
     copy = after_power_cut(tmp_path / "state", empty, {})
     assert content(FileStore(copy)) == content(store)

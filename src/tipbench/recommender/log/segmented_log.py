@@ -20,7 +20,7 @@ from pydantic_core import from_json, to_json
 
 from tipbench.core.errors import StateDamaged
 from tipbench.core.files import fsync_dir, is_sealed, private_folder
-from tipbench.core.locks import lock_until, try_lock, unlock
+from tipbench.core.locks import WouldWait, lock_until, may_wait, try_lock, unlock
 from tipbench.core.untrusted import printable
 
 FULL_BYTES = 64_000_000
@@ -30,6 +30,7 @@ _WARN_INTERVAL_S = 60.0
 _MAX_CHARS = 300
 _SUFFIX = ".jsonl"
 _REWRITTEN = re.compile(r"(.+)~(\d+)")
+_log = logging.getLogger(__name__)
 
 
 class SegmentLog:
@@ -44,10 +45,14 @@ class SegmentLog:
         self._size = 0
         self._segment_number = 0
         self._synced_at = 0.0
+        self._warnings = RateLimitedLog(_log)
 
     def append(self, entry: Mapping[str, Any]) -> None:
+        """Append an entry as a line. Raises OSError if it can't be written, or WouldWait."""
         line = to_json(entry, inf_nan_mode="null") + b"\n"
-        with self._lock:
+        if not self._lock.acquire(blocking=may_wait()):
+            raise WouldWait
+        try:
             self._lock_segment(len(line))
             try:
                 written = os.write(self._file, line)
@@ -57,19 +62,24 @@ class SegmentLog:
             finally:
                 unlock(self._file)
             self._size += written
-            is_due = time.monotonic() - self._synced_at > _SYNC_INTERVAL_S
-            if is_due:
+            if time.monotonic() - self._synced_at > _SYNC_INTERVAL_S:
                 self._synced_at = time.monotonic()
-                file = os.dup(self._file)
-        if is_due:  # without the lock, so that nobody else waits for it
-            try:
-                os.fdatasync(file)
-            finally:
-                os.close(file)
+                threading.Thread(target=self._sync, args=[os.dup(self._file)], name="log", daemon=True).start()
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         with self._lock:
             self._close_segment()
+
+    def _sync(self, file: int) -> None:
+        """Sync and close a duplicate of the open file. On a thread, because nobody has to wait for it."""
+        try:
+            os.fdatasync(file)
+        except OSError as error:
+            self._warnings.warning(f"a power cut may take lines of {self.folder}", error)
+        finally:
+            os.close(file)
 
     def _lock_segment(self, length: int) -> None:
         """Lock a segment that is open and has room: nobody can seal it before the line is in it."""
@@ -78,8 +88,11 @@ class SegmentLog:
         while True:
             if self._file < 0:
                 self._open_segment()
-            if not try_lock(self._file) and not lock_until(self._file, time.monotonic() + LOCK_TIMEOUT_S):
-                raise lock_error(self.folder)
+            if not try_lock(self._file):
+                if not may_wait():
+                    raise WouldWait
+                if not lock_until(self._file, time.monotonic() + LOCK_TIMEOUT_S):
+                    raise lock_error(self.folder)
             status = os.fstat(self._file)
             if status.st_nlink and not is_sealed(status):
                 return

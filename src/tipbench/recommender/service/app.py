@@ -21,9 +21,10 @@ from tipbench.recommender.recommender import Recommender
 from tipbench.recommender.service import health, reward, score, shadows, users
 from tipbench.recommender.service.answers import Parts
 from tipbench.recommender.service.direct import DirectEndpoint, DirectRoutes, direct_endpoints
+from tipbench.recommender.service.executors import Executor, GroupCommit, ThreadPool
 from tipbench.recommender.service.metrics import FAMILIES, CountingObserver
-from tipbench.recommender.service.workers import Workers
 from tipbench.recommender.shadows.runner import check_names, open_shadows
+from tipbench.recommender.store.files import FileStore
 from tipbench.recommender.store.moving import check_not_left_behind, open_store
 from tipbench.web.api_docs import DOCS, DOCS_FILES, docs_router
 from tipbench.web.attempts import AttemptLimiter
@@ -112,16 +113,20 @@ def serving_server(
         *(SERVED, live.current, store, decisions, clock, shadow_policies, settings.reward_window_s, live.identity),
         observer=observer,
     )
-    # PostgreSQL's transactions are durable as they end.
-    on_sync = observer.synced if store.name == "files" else lambda _: None
-    workers = Workers(store.unsynced, store.threads, on_sync)
+    executor: Executor
+    if isinstance(store, FileStore):
+        executor = GroupCommit(store.unsynced, observer.synced)
+    else:
+        from tipbench.recommender.store.postgresql_connections import MAX_CONNECTIONS
+
+        executor = ThreadPool(MAX_CONNECTIONS)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            workers.close()
+            executor.close()
             recommender.close()
 
     app = FastAPI(
@@ -134,7 +139,7 @@ def serving_server(
         lifespan=lifespan,
     )
     endpoints = _add_routes(app, Parts(recommender, SERVED, shadow_policies), _ERRORS)
-    app.add_middleware(DirectRoutes, fastapi=app, endpoints=endpoints, workers=workers)
+    app.add_middleware(DirectRoutes, fastapi=app, endpoints=endpoints, executor=executor)
     app.include_router(metrics_router(metrics))
     access = KeyAccess(service_key(settings), AttemptLimiter(clock), metrics_token(settings))
     errors = install_middleware(app, access, RULES, metrics)

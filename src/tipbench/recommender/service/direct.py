@@ -1,4 +1,4 @@
-"""The direct way of a well-formed request to its endpoint: one parse, one validation, one worker thread.
+"""The direct way of a well-formed request to its endpoint: one parse, one validation, no thread but for the disk.
 
 FastAPI's own way takes several times as long as choosing a tip. Whatever is not well-formed goes that way, so that all
 error responses come from one place, and so does everything that changes no state.
@@ -6,7 +6,6 @@ error responses come from one place, and so does everything that changes no stat
 
 import re
 from collections.abc import Callable, Mapping
-from contextvars import copy_context
 from functools import partial
 from typing import Any, NamedTuple, get_type_hints
 
@@ -17,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tipbench.recommender.service.workers import Workers
+from tipbench.recommender.service.executors import Executor
 
 _JSON = re.compile(rb"application/json(; ?charset=utf-8)?", re.IGNORECASE)
 
@@ -42,12 +41,12 @@ class DirectRoutes:
     """Middleware, the innermost one: it answers POST requests of these paths, and passes on all others."""
 
     def __init__(
-        self, app: ASGIApp, fastapi: FastAPI, endpoints: Mapping[str, DirectEndpoint], workers: Workers
+        self, app: ASGIApp, fastapi: FastAPI, endpoints: Mapping[str, DirectEndpoint], executor: Executor
     ) -> None:
         self._app = app
         self._fastapi = fastapi
         self._endpoints = endpoints
-        self._workers = workers
+        self._executor = executor
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoint = self._endpoints.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
@@ -66,13 +65,12 @@ class DirectRoutes:
             await self._app(scope, _replayed(messages, receive), send)
             return
         scope["route"] = endpoint.route  # as the router does
-        # In this request's context, which tells the log its id.
-        response = await self._respond(scope, partial(copy_context().run, endpoint.function, data))
+        response = await self._respond(scope, partial(endpoint.function, data))
         await response(scope, receive, send)
 
     async def _respond(self, scope: Scope, call: Callable[[], Response]) -> Response:
         try:
-            return await self._workers.run(call)
+            return await self._executor.run(call)
         except Exception as error:
             for kind in type(error).__mro__:
                 handler = self._fastapi.exception_handlers.get(kind)

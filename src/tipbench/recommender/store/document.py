@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
@@ -25,6 +26,7 @@ _KNOWN_COLUMNS = (list(_COLUMNS), list(_COLUMNS[:-1]))  # files of 0.1 have no c
 _REWARD, _LATE, _FEATURES, _CATEGORY = (_COLUMNS.index(name) for name in ("reward", "late", "features", "category"))
 _EVENT = TypeAdapter(Event)
 _BEFORE_EVENTS = b',"event_columns":' + to_json(_COLUMNS) + b',"events":['
+_BEFORE_CHECKSUM = b',"crc":'  # of all that comes before; in no string of JSON, which would escape the quotes
 
 
 class _Row(NamedTuple):
@@ -44,6 +46,7 @@ class Document:
         self._put: list[bytes] = []
         self._kept: bytes | None = None  # the state as JSON
         self.changed = False
+        self.has_checksum = True  # where it was read from; files of 0.2 have none
 
     @classmethod
     def new(cls, key: Key) -> "Document":
@@ -59,6 +62,18 @@ class Document:
         """Parse a file's content; raise StateDamaged if it is malformed, or about another user or policy."""
         try:
             data = from_json(content, allow_inf_nan=False)
+        except ValueError as error:
+            raise _damaged(path, error) from error
+        document = cls.from_data(data, path, key)
+        document.has_checksum = "crc" in data
+        if document.has_checksum and not is_whole(content):
+            raise _damaged(path, ValueError("its checksum does not match, so it is not as it was written"))
+        return document
+
+    @classmethod
+    def from_data(cls, data: Any, path: Path | str, key: Key | None) -> "Document":
+        """Create a document from a file's JSON; raise StateDamaged as `read` does."""
+        try:
             if data["schema"] != SCHEMA:
                 raise ValueError(f"its schema is {shown(data['schema'])}, and {SCHEMA} is known here")
             found = Key(data["user_id"], data["policy"])
@@ -73,21 +88,20 @@ class Document:
             rows = {row[0]: _row(_with_all_columns(row)) for row in data["events"]}
             return cls(found, user_state, rows, _revision(data.get("revision", 0)))
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise StateDamaged(
-                f"{path} can't be used as a state: {error}; restore a backup, or reset the user"
-            ) from error
+            raise _damaged(path, error) from error
 
     def copy(self) -> "Document":
         """Return a copy that can be changed without changing this one."""
         copy = Document.__new__(Document)
         copy.key, copy.revision, copy.changed = self.key, self.revision, False
-        copy.user_state, copy._kept = self.user_state, self._kept
+        copy.user_state, copy._kept, copy.has_checksum = self.user_state, self._kept, self.has_checksum
         copy._rows, copy._waiting, copy._put = {**self._rows}, self._waiting, []
         return copy
 
     def as_bytes(self) -> bytes:
         rows = b",".join([row.content for row in self._rows.values()])
-        return b"".join((b'{"schema":%d,' % SCHEMA, self._head(), _BEFORE_EVENTS, rows, b"]}\n"))
+        before = b"".join((b'{"schema":%d,' % SCHEMA, self._head(), _BEFORE_EVENTS, rows, b"]"))
+        return b"".join((before, _BEFORE_CHECKSUM, _checksum(before)))
 
     def delta(self, base: int) -> bytes:
         """Return what was changed since the document had the revision `base`, to be applied by `apply`."""
@@ -154,6 +168,21 @@ class Document:
                     if len(found) == number:
                         break
         return found
+
+
+def is_whole(content: bytes) -> bool:
+    """Return whether a file's content ends with the checksum of the rest; files of 0.2 have none."""
+    before, _, checksum = content.rpartition(_BEFORE_CHECKSUM)
+    return checksum == _checksum(before)
+
+
+def _checksum(content: bytes) -> bytes:
+    """Return the end of a document, which shows whether what is before it is whole."""
+    return b"%d}\n" % crc32(content)
+
+
+def _damaged(path: Path | str, error: Exception) -> StateDamaged:
+    return StateDamaged(f"{path} can't be used as a state: {error}; restore a backup, or reset the user")
 
 
 def _user_state(data: dict[str, Any]) -> UserState:

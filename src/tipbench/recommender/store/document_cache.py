@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tipbench.core.errors import StateDamaged
 from tipbench.core.files import open_regular, read_open
-from tipbench.recommender.store.document import Document
+from tipbench.recommender.store.document import Document, is_whole
 from tipbench.recommender.store.interface import Key
 
 CACHE_BYTES = 64_000_000
@@ -18,12 +18,34 @@ _OVERHEAD = 3  # a document takes about three times its file's size in memory, w
 
 
 def read_document(path: str, key: Key | None) -> Document | None:
-    """Read a file; return None if there is none. Raises StateDamaged if it is not a document of this key."""
+    """Read a file, without its user's lock; return None if there is none.
+
+    Raises StateDamaged if it is not a document of this key.
+    """
+    content = read_state_file(path)
+    return None if content is None else Document.read(content, path, key)
+
+
+def read_state_file(path: str) -> bytes | None:
+    """Return what is in a user's file; None if there is none. It is not a document only if the file is damaged.
+
+    A file that was replaced after it was opened may be written over while it is read: then it is read again.
+    """
+    content = _read(path)
+    while content is not None and not is_whole(content):
+        again = _read(path)
+        if again == content:
+            break
+        content = again
+    return content
+
+
+def _read(path: str) -> bytes | None:
     file = _open(path)
     if file is None:
         return None
     try:
-        return Document.read(read_open(file, path, _LARGEST), path, key)
+        return read_open(file, path, _LARGEST)
     finally:
         os.close(file)
 

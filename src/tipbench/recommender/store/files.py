@@ -3,7 +3,8 @@
 A killed process leaves either the old file or the new one. A change is written to a journal first, and replaces its
 file only when the journal is synced, so the same holds for a power cut: the next start recovers what files have lost.
 Locks are on 1,024 empty files, which users share by their digest; they hold across processes, and end with the process
-that holds them. Waiting for a lock times out, because its holder may be frozen.
+that holds them. Waiting for a lock times out, because its holder may be frozen. Beside each lock there is a spare file,
+in which its holder writes a new version: it is exchanged with the user's file, which is the spare one from then on.
 """
 
 import os
@@ -22,12 +23,13 @@ from tipbench.core.errors import StateDamaged, StoreUnreachable
 from tipbench.core.files import (
     PRIVATE,
     atomic_write,
+    exchange,
     fsync_dir,
     fsync_file,
-    swap_in,
+    overwrite,
     temporary_path,
-    write_temporary,
 )
+from tipbench.core.locks import no_waiting
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.prior.files import PRIORS, FilePriors
 from tipbench.recommender.promotion.files import PROMOTIONS, FilePromotions
@@ -37,6 +39,7 @@ from tipbench.recommender.store.interface import (
     Event,
     Key,
     Marker,
+    Pending,
     Transaction,
     UserState,
     being_moved_error,
@@ -57,18 +60,44 @@ class _Change(NamedTuple):
     """A changed document, written beside its file."""
 
     path: str
-    temporary: str
+    spare: str
     document: Document
     version: Version
     position: Position | None  # in the journal; None without durability
     held: ExitStack  # the user's lock
+
+    def sync(self) -> None:
+        if self.position:
+            self.position.sync()
+
+
+class _PendingChanges:
+    """Implements `Pending`."""
+
+    def __init__(self, install: Callable[[_Change], None]) -> None:
+        self._install = install
+        self._changes: list[_Change] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._changes)
+
+    def add(self, change: _Change) -> None:
+        self._changes.append(change)
+
+    def sync(self) -> None:
+        for change in self._changes:
+            change.sync()
+
+    def finish(self) -> None:
+        with ExitStack() as installing:  # all of them, even if one raises
+            for change in reversed(self._changes):
+                installing.callback(self._install, change)
 
 
 class FileStore:
     """Thread-safe, and safe to use from several processes at once."""
 
     name = NAME
-    threads = 4
 
     def __init__(self, folder: Path, durable: bool = True, exclusive: bool = False, with_marker: bool = False) -> None:
         """Open a store, creating its folder if needed.
@@ -99,22 +128,27 @@ class FileStore:
     def transaction(self, key: Key, event_id: str | None = None) -> Iterator[Transaction]:  # noqa: ARG002
         path, pending = self._path(key), self._pending
         with ExitStack() as held:
-            held.enter_context(self._locks.user(key.user_id, briefly=pending is not None))
+            lock = held.enter_context(self._locks.user(key.user_id))
             found = self._cache.read(path, key)
             document = found.copy() if found else Document.new(key)
             yield document
-            change = self._write_ahead(path, document, held) if document.changed else None
+            change = self._write_ahead(path, self._spare(lock), document, held) if document.changed else None
         if change and pending is None:
             self._install(change)
         elif change and pending is not None:
-            pending.callback(self._install, change)
+            pending.add(change)
 
     @contextmanager
-    def unsynced(self) -> Iterator[Callable[[], None]]:
-        pending = ExitStack()
-        self._local.pending = pending
+    def unsynced(self) -> Iterator[Pending]:
+        """Let this thread's transactions in the block end before they are durable; yield them.
+
+        Until they are finished, after the block, nothing of them counts as stored, nobody else sees it, and their users
+        are locked. In the block nothing waits for a lock; WouldWait is raised instead.
+        """
+        self._local.pending = pending = _PendingChanges(self._install)
         try:
-            yield pending.close
+            with no_waiting():
+                yield pending
         finally:
             self._local.pending = None
 
@@ -134,14 +168,14 @@ class FileStore:
         check_user_id(user_id)
         policies = list(policies)
         # Nobody recovers meanwhile, who would forget the removal: that lock comes first, as in `_recover`.
-        with self._locks.recovery(shared=True), self._locks.user(user_id):
+        with self._locks.recovery(shared=True), self._locks.user(user_id) as lock:
             paths = {policy: self._path(Key(user_id, policy)) for policy in policies}
             if self._durable and any(os.path.lexists(path) for path in paths.values()):
                 # Before anything is removed: a power cut must not leave a part of it to come back.
                 with self._locks.removals():
                     self._removals.add([Key(user_id, policy) for policy in policies], _newer_revision(paths))
             known = [policy for policy, path in paths.items() if self._remove(path)]
-            if known:
+            if _unlink(self._spare(lock)) or known:  # which may have been the user's
                 self._sync_folder()
         return known
 
@@ -226,8 +260,8 @@ class FileStore:
                 segment.sync()
             removals, documents = self._removals.read(), recovered_documents(left)
             for key, document in documents.items():
-                with self._locks.user(key.user_id):
-                    self._recover_document(document, removals)
+                with self._locks.user(key.user_id) as lock:
+                    self._recover_document(document, self._spare(lock), removals)
             _sync_files(self.address, documents)
             for segment in left:
                 segment.remove()
@@ -235,7 +269,7 @@ class FileStore:
                 if not has_segments(journals):
                     self._removals.forget()
 
-    def _recover_document(self, document: Document, removals: Mapping[str, int]) -> None:
+    def _recover_document(self, document: Document, spare: str, removals: Mapping[str, int]) -> None:
         path = self._path(document.key)
         try:
             current = read_document(path, document.key)
@@ -245,25 +279,30 @@ class FileStore:
         if is_removed(newest, removals):
             self._remove(path)
         elif newest is document:
-            swap_in(write_temporary(path, document.as_bytes()), path)
+            overwrite(spare, document.as_bytes())
+            exchange(spare, path)
+            _unlink(spare)
 
     def _path(self, key: Key) -> str:
         check_user_id(key.user_id)
         return f"{self.address}/{_file_name(key)}"
 
+    def _spare(self, lock: str) -> str:
+        """Return the file in which the holder of this lock writes new versions."""
+        return f"{self.address}/.spare-{lock}"
+
     @property
-    def _pending(self) -> ExitStack | None:
-        """What to do later, within `unsynced`; None elsewhere."""
+    def _pending(self) -> _PendingChanges | None:
+        """Where changes go within `unsynced`; None elsewhere."""
         return getattr(self._local, "pending", None)
 
-    def _write_ahead(self, path: str, document: Document, held: ExitStack) -> _Change:
-        """Write a changed document beside its file, and the change to the journal. Takes over the lock that is held."""
+    def _write_ahead(self, path: str, spare: str, document: Document, held: ExitStack) -> _Change:
+        """Write a changed document to the spare file, and the change to the journal. Takes over the lock."""
         base = document.revision
         document.revision = max(base + 1, _clock_revision())
         content = document.as_bytes()
-        temporary = write_temporary(path, content)
         try:
-            version = Version.of(os.stat(temporary), content)  # noqa: PTH116 - called for every request
+            version = Version.of(overwrite(spare, content), content)
             # The first record of a document in a segment is all of it, so that a segment needs no other one.
             position = (
                 self._journal.append(
@@ -272,23 +311,30 @@ class FileStore:
                 if self._durable
                 else None
             )
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+        except BaseException as error:
+            with suppress(OSError):
+                _unlink(spare)
+            if isinstance(error, OSError) and error.errno:  # the error for a full disk names no file
+                raise OSError(error.errno, error.strerror, path) from error
             raise
-        return _Change(path, temporary, document, version, position, held.pop_all())
+        return _Change(path, spare, document, version, position, held.pop_all())
 
     def _install(self, change: _Change) -> None:
-        """Sync the journal, then replace the file, and release the user's lock.
+        """Sync the journal, then exchange the files, and release the user's lock.
 
         Before the sync, nobody may see the change, and the file must stay: if power is cut, it may be all that is left.
         """
         with change.held:
             try:
-                if change.position:
-                    change.position.sync()
-                swap_in(change.temporary, change.path)
+                change.sync()
+                exchange(change.spare, change.path)
+                if not change.document.has_checksum:
+                    # The previous version is of 0.2. Were it written over, nobody could tell whether it is whole.
+                    _unlink(change.spare)
+                    change.document.has_checksum = True
             except BaseException:
-                Path(change.temporary).unlink(missing_ok=True)
+                with suppress(OSError):
+                    _unlink(change.spare)
                 raise
             finally:
                 if change.position:
@@ -307,8 +353,8 @@ class FileStore:
         """
         self._cache.drop(path)
         try:
-            Path(temporary_path(path)).unlink(missing_ok=True)
-            Path(path).with_suffix(".new").unlink(missing_ok=True)  # the temporary name in earlier versions
+            for leftover in (temporary_path(path), Path(path).with_suffix(".new")):  # of `_write`, and of 0.2 and 0.1
+                _unlink(leftover)
             Path(path).unlink()
         except FileNotFoundError:
             return False
@@ -319,6 +365,15 @@ class FileStore:
     def _sync_folder(self) -> None:
         if self._durable:
             fsync_dir(self.folder)
+
+
+def _unlink(path: str | Path) -> bool:
+    """Remove a file; return whether it existed."""
+    try:
+        os.unlink(path)  # noqa: PTH108 - called for every request on old files
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _clock_revision() -> int:

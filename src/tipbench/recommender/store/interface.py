@@ -1,7 +1,7 @@
 """The records stored for a user and a policy, and the interface of a store."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
@@ -15,7 +15,6 @@ from tipbench.recommender.records import Source
 
 _USER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 LOCK_TIMEOUT_S = 5.0  # wait for a lock; its holder may be frozen
-SHORT_LOCK_TIMEOUT_S = 0.02  # on a thread that others wait for
 
 
 @dataclass(frozen=True)
@@ -79,10 +78,25 @@ class Transaction(Protocol):
     def put_state(self, user_state: UserState) -> None: ...
 
 
+class Pending(Protocol):
+    """Transactions that have ended, and are not durable yet. It is true if they changed anything."""
+
+    def __bool__(self) -> bool: ...
+
+    def sync(self) -> None:
+        """Wait for the disk; by any thread, and as often as one likes."""
+        ...
+
+    def finish(self) -> None:
+        """Let others see the changes once they are durable, and release their locks; raise if they can't be synced.
+
+        Has to be called, once, by any thread. If it raises, none of them counts as stored.
+        """
+        ...
+
+
 class Store(Protocol):
     """A store of states. What it reports as stored survives a kill and a power cut."""
-
-    threads: int  # how many threads of a process should use it at once
 
     @property
     def promotions(self) -> Promotions:
@@ -99,15 +113,6 @@ class Store(Protocol):
 
         Everything put is stored atomically when the block ends, and nothing of it if the block raises. `event_id` is a
         hint: that event is fetched along with the state.
-        """
-        ...
-
-    def unsynced(self) -> AbstractContextManager[Callable[[], None]]:
-        """Let this thread's transactions in the block end before they are durable; yield a function that waits for it.
-
-        It has to be called after the block, by any thread: nothing counts as stored, nobody else sees it, and the lock
-        of its user is held until that returns. If it raises, none of it counts as stored. A transaction that would have
-        to wait for its lock may raise LockedForNow.
         """
         ...
 
@@ -173,10 +178,6 @@ class Movable(Store, Protocol):
 
 
 # Errors for a store that can't be used: it is locked, in use, or its states are elsewhere.
-
-
-class LockedForNow(StoreUnreachable):
-    """A transaction did not get its lock at once, on a thread that others wait for. Nothing was done."""
 
 
 def locked_error(what: str, timeout_s: float = LOCK_TIMEOUT_S) -> StoreUnreachable:

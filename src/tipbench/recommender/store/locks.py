@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tipbench.core.errors import StoreUnreachable
 from tipbench.core.files import make_private_folder
 from tipbench.core.identity import text_digest
-from tipbench.core.locks import lock_until, try_lock
+from tipbench.core.locks import WouldWait, lock_until, may_wait, try_lock
 from tipbench.recommender.store import interface as store_interface
-from tipbench.recommender.store.interface import LockedForNow, locked_error
+from tipbench.recommender.store.interface import locked_error
 
 _USER_LOCKS = 1024
 _RECOVERY_TIMEOUT_S = 60.0
@@ -35,20 +34,20 @@ class StoreLocks:
         return None
 
     @contextmanager
-    def user(self, user_id: str, briefly: bool = False) -> Iterator[None]:
-        """Hold the lock of a user: first among this process's threads, then, by polling, among processes.
+    def user(self, user_id: str) -> Iterator[str]:
+        """Hold the lock of a user, whose name is yielded: first among this process's threads, then among processes.
 
-        Raises StoreUnreachable on a timeout; LockedForNow if it should wait only briefly.
+        Raises StoreUnreachable on a timeout, or WouldWait.
         """
         number = int(text_digest(user_id)[:8], 16) % _USER_LOCKS
-        timeout_s = store_interface.SHORT_LOCK_TIMEOUT_S if briefly else store_interface.LOCK_TIMEOUT_S
+        timeout_s, error = (store_interface.LOCK_TIMEOUT_S, locked_error(user_id)) if may_wait() else (0.0, WouldWait())
         until = time.monotonic() + timeout_s
-        error = LockedForNow(user_id) if briefly else locked_error(user_id)
         if not self._thread_locks[number].acquire(timeout=timeout_s):
             raise error
         try:
-            with self._held(f"{number:04d}", until, error):
-                yield
+            name = f"{number:04d}"
+            with self._held(name, until, error):
+                yield name
         finally:
             self._thread_locks[number].release()
 
@@ -67,7 +66,7 @@ class StoreLocks:
             yield
 
     @contextmanager
-    def _held(self, name: str, until: float, error: StoreUnreachable, shared: bool = False) -> Iterator[None]:
+    def _held(self, name: str, until: float, error: Exception, shared: bool = False) -> Iterator[None]:
         file = self._open(name)
         try:
             if not lock_until(file, until, shared):

@@ -7,7 +7,7 @@ meanwhile, and checks on opening whether it has been moved.
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,7 +45,6 @@ class PostgresStore:
     """Thread-safe, and safe to use from several processes and machines at once."""
 
     name = NAME
-    threads = MAX_CONNECTIONS
 
     def __init__(self, url: str, exclusive: bool = False, with_marker: bool = False) -> None:
         """`exclusive` is for moving: nobody else can use the store meanwhile.
@@ -73,10 +72,6 @@ class PostgresStore:
                 transaction.set_known(event_id, _next_row(cursor))
             yield transaction
             transaction.store()
-
-    @contextmanager
-    def unsynced(self) -> Iterator[Callable[[], None]]:
-        yield lambda: None  # every transaction is durable when it ends; PostgreSQL has a group commit of its own
 
     def read_state(self, key: Key) -> UserState | None:
         row = self._fetch_one(sql.SELECT_STATE, key)

@@ -33,7 +33,7 @@ def _documents(segment: LeftSegment) -> dict[Key, Document]:
     documents: dict[Key, Document] = {}
     for record in segment.records():
         if "base" not in record:
-            document = Document.read(to_json(record), segment.path, None)
+            document = Document.from_data(record, segment.path, None)
             documents[document.key] = document
             continue
         key = Key(record["user_id"], record["policy"])
