@@ -50,3 +50,32 @@ def test_closed_outputs_are_no_file_of_ours(closed: str) -> None:
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
         assert done.returncode == status
         assert "Traceback" not in done.stderr
+
+
+def test_the_end_waits_for_threads_and_exit_handlers_and_takes_nothing_apart() -> None:
+    code = """
+import atexit, sys, threading, time
+from tipbench.cli import main
+
+class Large:
+    def __del__(self):
+        print("taken apart")
+
+def run(arguments):
+    sys.modules["held"] = Large()
+    threading.Thread(target=lambda: (time.sleep(0.1), print("thread"))).start()
+    atexit.register(print, "exit handler")
+    return 3
+
+main.run = run
+main.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "thread\nexit handler\n", "")
+
+
+def test_a_fault_ends_as_python_ends_it() -> None:
+    code = "from tipbench.cli import main; main.run = lambda _: 1 / 0; main.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr

@@ -13,6 +13,7 @@ from tipbench.core.files import read_text
 from tipbench.core.untrusted import printable, shown, storable, without_credentials
 
 MAX_TIPS = 50
+MAX_CONCURRENCY = 256
 _LOCAL_HOSTS = ("localhost", "::1")
 _PORTS = {"http": 80, "https": 443}
 
@@ -57,7 +58,10 @@ class Options(BaseModel):
         "call", description="When Ollama unloads a model: after every call, or after the model's last cell."
     )
     concurrency: int | None = Field(
-        None, ge=1, le=256, description="Concurrent requests. Default: 1 for Ollama and embedded, 16 for openai."
+        None,
+        ge=1,
+        le=MAX_CONCURRENCY,
+        description="Concurrent requests. Default: 1 for Ollama and embedded, 16 for openai.",
     )
     max_tokens: int | None = Field(
         None, ge=1, le=32_768, description="Maximum length of an answer in tokens. Default: set by the suite."

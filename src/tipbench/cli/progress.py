@@ -154,7 +154,7 @@ class ProgressLines:
         )
 
     def _print(self, text: str) -> None:
-        print(text, file=self._console.file)  # many thousands of lines, for which rich is too slow
+        self._console.file.write(f"{text}\n")  # many thousands of lines, for which rich is too slow
 
 
 def describe(outcome: Outcome) -> str:

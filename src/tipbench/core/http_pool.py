@@ -256,6 +256,7 @@ class _TimedSocket:
         self._sock = sock
         self._connection = connection
         self._timeout_s = -1.0
+        self._unsent = bytearray()
         self._readers = 0
         self._is_closed = False
 
@@ -270,8 +271,15 @@ class _TimedSocket:
         return self._sock
 
     def sendall(self, data: bytes) -> None:
-        for start in range(0, len(data), _CHUNK):  # a slow reader could draw out a single long write
-            self.within_deadline().sendall(data[start : start + _CHUNK])
+        """Send the data, at the latest when an answer is read: http.client sends a body after its headers."""
+        self._unsent += data
+        if len(self._unsent) > _CHUNK:
+            self.flush()
+
+    def flush(self) -> None:
+        unsent, self._unsent = memoryview(self._unsent), bytearray()
+        for start in range(0, len(unsent), _CHUNK):  # a slow reader could draw out a single long write
+            self.within_deadline().sendall(unsent[start : start + _CHUNK])
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         self._readers += 1
@@ -300,6 +308,7 @@ class _TimedReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        self._sock.flush()
         return self._sock.within_deadline().recv_into(buffer)
 
     def close(self) -> None:

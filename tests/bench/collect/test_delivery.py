@@ -43,7 +43,7 @@ def test_an_error_nobody_thought_of_ends_the_collection_and_loses_nothing(
         pytest.raises(RuntimeError, match="nobody thought"),
         open_cell_writer(journal, store, lambda: experiment) as writer,
     ):
-        writer.write("a", entry("a").draft)
+        writer.write([entry("a")])
     (kept,) = orphaned_journals(tmp_path / "journal")
     assert [found.key for found, _ in kept.pending(9)] == ["a"]
     kept.close()
@@ -73,7 +73,7 @@ def test_keeping_up_waits_until_each_cell_is_delivered(store: RunStore, journal:
     experiment = store.ensure_experiment("tip-bench-x", {})
     with open_cell_writer(journal, store, lambda: experiment, keep_up=True) as writer:
         for number, name in enumerate("abc", 1):
-            writer.write(name, entry(name).draft)
+            writer.write([entry(name)])
             assert len(store.runs(experiment, {})) == number
     assert writer.undelivered == 0
 
@@ -92,7 +92,7 @@ def test_keeping_up_waits_while_mlflow_is_away_and_then_gives_up(
         pytest.raises(TrackingUnreachable, match=r"has not taken a cell for 0\.3 s"),
         open_cell_writer(journal, store, lambda: experiment, keep_up=True) as writer,
     ):
-        writer.write("a", entry("a").draft)
+        writer.write([entry("a")])
     (kept,) = orphaned_journals(tmp_path / "journal")
     assert [found.key for found, _ in kept.pending(9)] == ["a"]
     kept.close()
@@ -111,7 +111,7 @@ def test_keeping_up_goes_on_when_mlflow_is_back(
     experiment = store.ensure_experiment("tip-bench-x", {})
     monkeypatch.setattr(RunStore, "write_runs", sometimes)
     with open_cell_writer(journal, store, lambda: experiment, keep_up=True) as writer:
-        writer.write("a", entry("a").draft)
+        writer.write([entry("a")])
         assert len(store.runs(experiment, {})) == 1
     assert writer.delivered.outages == 1
 
@@ -134,7 +134,7 @@ def test_who_is_interrupted_does_not_wait_for_an_mlflow_that_hangs(
     def collect() -> None:
         with open_cell_writer(journal, store, lambda: experiment) as opened:
             writer.append(opened)
-            opened.write("a", entry("a").draft)
+            opened.write([entry("a")])
             asked.wait(10)
             raise KeyboardInterrupt
 

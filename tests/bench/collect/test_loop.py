@@ -1,10 +1,12 @@
 """The loop: one model at a time, failures as data, and an end when the engine is gone."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tipbench.bench.collect.grid import Grid
+from tipbench.bench.collect.journal import Entry
 from tipbench.bench.collect.loop import collect
 from tipbench.bench.collect.plan import make_plan
 from tipbench.bench.engines.residency import MemoryWatch
@@ -14,7 +16,7 @@ from tipbench.bench.records import Answer, Failure, Generation, GenerationReques
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.tracking.embedded import EmbeddedMlflow
 from tipbench.bench.tracking.runs import stored_cell, stored_runs
-from tipbench.bench.tracking.store import RunDraft, RunStore
+from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import EngineUnreachable, GenerationFailed
 
 SUITE = load_suite("tip")
@@ -50,8 +52,8 @@ def _collect(engine: Watched, store: RunStore, retry: bool = False) -> list[Answ
     stored = [stored_cell(run) for run in stored_runs(store, experiment)]
     plan = make_plan(models, Grid(OPTIONS, SUITE, models), stored, retry)
 
-    def keep(_: str, draft: RunDraft) -> None:
-        store.write_runs(experiment, [draft])
+    def keep(entries: Sequence[Entry]) -> None:
+        store.write_runs(experiment, [entry.draft for entry in entries])
 
     with MemoryWatch() as watch:
         return list(collect(plan.to_do, lambda _: engine, SUITE, keep, watch, clock=lambda: 1.0))

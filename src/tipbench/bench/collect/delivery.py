@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,7 @@ from tipbench.bench.collect.journal import Entry, Journal, orphaned_journals
 from tipbench.bench.tracking.address import open_store
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.runs import CELL, KIND
-from tipbench.bench.tracking.store import RunDraft, RunStore
+from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import TipbenchError, TrackingUnreachable
 from tipbench.core.paths import journal_folder
 from tipbench.core.settings import Settings
@@ -189,10 +189,10 @@ class CellWriter:
         self._journal = journal
         self._delivery = delivery
 
-    def write(self, key: str, draft: RunDraft) -> None:
+    def write(self, entries: Sequence[Entry]) -> None:
         if self.delivered.error:
             raise self.delivered.error
-        self._journal.append(Entry(key, draft))
+        self._journal.append(*entries)
         self._delivery.wake()
         if self._keep_up_s is not None:
             self._wait_until_delivered(self._keep_up_s)

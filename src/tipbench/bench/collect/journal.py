@@ -99,17 +99,21 @@ class Journal:
         word, offset = offset_line.split()
         return cls(path, head, file, min(int(offset), end), end, is_copy=word == _COPY)
 
-    def append(self, entry: Entry) -> None:
-        own = {name: text for name, text in entry.draft.texts.items() if name not in self.head.shared_texts}
-        data = {"key": entry.key, "draft": {**vars(entry.draft), "texts": own}}
-        line = _line(data)
+    def append(self, *entries: Entry) -> None:
+        """Append all of the entries, or none."""
+        lines = b"".join(map(self._line_of, entries))
         with self._offsets_lock:
-            if os.pwrite(self._file, line, self._end) < len(line):
+            if os.pwrite(self._file, lines, self._end) < len(lines):
+                os.ftruncate(self._file, self._end)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-            self._end += len(line)
+            self._end += len(lines)
         if time.monotonic() - self._synced > _SYNC_EVERY_S:
             os.fdatasync(self._file)
             self._synced = time.monotonic()
+
+    def _line_of(self, entry: Entry) -> bytes:
+        own = {name: text for name, text in entry.draft.texts.items() if name not in self.head.shared_texts}
+        return _line({"key": entry.key, "draft": {**vars(entry.draft), "texts": own}})
 
     def pending(self, limit: int) -> list[tuple[Entry, int]]:
         """Return up to `limit` undelivered entries, each with the offset of its end."""

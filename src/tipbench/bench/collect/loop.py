@@ -1,7 +1,7 @@
 """The collection loop: generate a cell, store it, continue. A failed cell is an outcome like any other."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import groupby, islice
 from pathlib import Path
@@ -9,15 +9,15 @@ from queue import SimpleQueue
 from typing import TypeVar
 
 from tipbench.bench.collect.grid import diversity
+from tipbench.bench.collect.journal import Entry
 from tipbench.bench.engines.catalog import Engines, engine_name
 from tipbench.bench.engines.http import Throttle
 from tipbench.bench.engines.interface import Engine
 from tipbench.bench.engines.residency import MemoryWatch, exclusive_use
-from tipbench.bench.options import Options
+from tipbench.bench.options import MAX_CONCURRENCY, Options
 from tipbench.bench.records import Answer, Cell, Failure, Generation, Outcome, RubricText
 from tipbench.bench.suites.suite import Suite
 from tipbench.bench.tracking.runs import cell_draft
-from tipbench.bench.tracking.store import RunDraft
 from tipbench.core.errors import EngineError, EngineUnreachable
 from tipbench.core.locks import exclusive
 from tipbench.core.paths import lock_path
@@ -53,38 +53,52 @@ def read_answer(suite: Suite, cell: Cell, generation: Generation) -> Answer:
 # Running tasks concurrently, in bounded memory
 
 
-def run_concurrently(work: Callable[[_Task], _Result], tasks: Iterable[_Task], limit: int) -> Iterator[_Result]:
-    """Yield results as they arrive. At most `limit` tasks are started at a time, so memory stays bounded."""
+def run_concurrently(
+    work: Callable[[_Task], _Result], tasks: Iterable[_Task], limit: int, pool: Executor
+) -> Iterator[list[_Result]]:
+    """Yield results as they arrive: lists, because several may have arrived since the last one.
+
+    At most `limit` tasks are started at a time, so memory stays bounded. All have ended when this ends, except after an
+    interrupt.
+    """
     if limit == 1:
-        yield from map(work, tasks)
+        for task in tasks:
+            yield [work(task)]
         return
     waiting = iter(tasks)
-    running = 0
+    running: set[Future[_Result]] = set()
     done: SimpleQueue[Future[_Result]] = SimpleQueue()
-    pool = ThreadPoolExecutor(limit, thread_name_prefix="generate")
     is_interrupted = False
     try:
         while True:
-            for task in islice(waiting, limit - running):
-                pool.submit(work, task).add_done_callback(done.put)
-                running += 1
+            for task in islice(waiting, limit - len(running)):
+                future = pool.submit(work, task)
+                running.add(future)
+                future.add_done_callback(done.put)
             if not running:
                 return
-            finished = done.get()
-            running -= 1
-            yield finished.result()
+            arrived = [done.get()]
+            while not done.empty():
+                arrived.append(done.get())
+            running.difference_update(arrived)
+            yield [future.result() for future in arrived if not future.exception()]
+            for future in arrived:
+                future.result()  # raises the error of one that failed
     except (KeyboardInterrupt, GeneratorExit):  # raised here, or in the consumer of the results
-        is_interrupted = True
+        is_interrupted = True  # a generation can take minutes
         raise
     finally:
-        pool.shutdown(wait=not is_interrupted, cancel_futures=is_interrupted)  # a generation can take minutes
+        for future in running:
+            future.cancel()
+        if not is_interrupted:
+            wait(running)
 
 
 def collect(
     cells: Iterable[Cell],
     engine_of: Callable[[str], Engine],
     suite: Suite,
-    store_cell: Callable[[str, RunDraft], None],
+    store_cells: Callable[[Sequence[Entry]], None],
     watch: MemoryWatch,
     clock: Clock,
     concurrency: int | None = None,
@@ -95,33 +109,45 @@ def collect(
     raising EngineUnreachable; the missing cells are left for the next collection.
     """
     rubric = rubric_text(suite)
-    for model, block in groupby(cells, key=lambda cell: cell.model.name):
-        engine = engine_of(model)
-        throttle = Throttle(concurrency or engine.default_concurrency)
+    pool = ThreadPoolExecutor(MAX_CONCURRENCY, "generate")  # for all models: a thread is started when it is needed
+    try:
+        for model, block in groupby(cells, key=lambda cell: cell.model.name):
+            engine = engine_of(model)
+            throttle = Throttle(concurrency or engine.default_concurrency)
 
-        def run_cell(cell: Cell, engine: Engine = engine, throttle: Throttle = throttle) -> tuple[Outcome, RunDraft]:
-            if throttle.limit == 1:
-                watch.begin(engine)  # with concurrent cells, a peak can't be attributed to one of them
-            started = clock()
-            outcome = generate(cell, engine, throttle, suite)
-            span_ms = (round(started * 1000), round(clock() * 1000))
-            return outcome, cell_draft(outcome, rubric, suite.name, __version__, span_ms, watch.figures())
+            def run_cell(cell: Cell, engine: Engine = engine, throttle: Throttle = throttle) -> tuple[Outcome, Entry]:
+                if throttle.limit == 1:
+                    watch.begin(engine)  # with concurrent cells, a peak can't be attributed to one of them
+                started = clock()
+                outcome = generate(cell, engine, throttle, suite)
+                span_ms = (round(started * 1000), round(clock() * 1000))
+                draft = cell_draft(outcome, rubric, suite.name, __version__, span_ms, watch.figures())
+                return outcome, Entry(cell.key, draft)
 
-        watch.begin(engine)
-        try:
-            for outcome, draft in run_concurrently(run_cell, block, throttle.limit):
-                store_cell(outcome.cell.key, draft)
-                yield outcome
-        except BaseException:
-            with suppress(EngineError):  # the user should see the first error
-                engine.unload(model)
-            raise
-        try:
+            watch.begin(engine)
+            with _unloading(engine, model):
+                for arrived in run_concurrently(run_cell, block, throttle.limit, pool):
+                    store_cells([entry for _, entry in arrived])
+                    yield from (outcome for outcome, _ in arrived)
+    finally:
+        pool.shutdown(wait=False)
+
+
+@contextmanager
+def _unloading(engine: Engine, model: str) -> Iterator[None]:
+    """Unload the model at the end of the block, whatever ends it."""
+    try:
+        yield
+    except BaseException:
+        with suppress(EngineError):  # the user should see the first error
             engine.unload(model)
-        except KeyboardInterrupt:
-            with suppress(EngineError):
-                engine.unload(model)
-            raise
+        raise
+    try:
+        engine.unload(model)
+    except KeyboardInterrupt:
+        with suppress(EngineError):
+            engine.unload(model)
+        raise
 
 
 def generate(cell: Cell, engine: Engine, throttle: Throttle, suite: Suite) -> Outcome:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import psutil
 
@@ -100,15 +100,21 @@ def _write(lock: IO[str], models: list[str]) -> None:
     lock.flush()
 
 
+class Peaks(NamedTuple):
+    """The most that an engine held in memory."""
+
+    models: int = 0
+    bytes: int = 0
+    vram: int = 0
+
+
 class MemoryWatch:
     """Samples in a background thread what an engine holds in memory; reports the peaks since the last cell began."""
 
     def __init__(self, every_s: float = _EVERY_S) -> None:
         self._every_s = every_s
         self._engine: Engine | None = None
-        self._models = 0
-        self._bytes = 0
-        self._vram = 0
+        self._peaks = Peaks()  # replaced as a whole, so that reading them takes no lock
         self._swap_reading = (time.monotonic(), psutil.swap_memory().sin)
         self._swapped_in_before = self._swap_reading[1]
         self._lock = threading.Lock()
@@ -126,24 +132,25 @@ class MemoryWatch:
     def begin(self, engine: Engine) -> None:
         """Begin a cell on this engine: reset the peaks."""
         with self._lock:
-            self._engine, self._models, self._bytes, self._vram = engine, 0, 0, 0
+            self._engine, self._peaks = engine, Peaks()
 
     def figures(self) -> dict[str, float]:
         """Return the engine's peaks since the cell began, our own peak ever, and swapping since the watch began."""
         self._sample()
-        with self._lock:
-            return {
-                "ram/resident_models_peak": self._models,
-                "ram/resident_bytes_peak": self._bytes,
-                "ram/resident_vram_bytes_peak": self._vram,
-                "ram/own_bytes_peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RUSAGE_UNIT,
-                "ram/swapped_in_bytes": self._swapped_in() - self._swapped_in_before,
-            }
+        peaks = self._peaks
+        return {
+            "ram/resident_models_peak": peaks.models,
+            "ram/resident_bytes_peak": peaks.bytes,
+            "ram/resident_vram_bytes_peak": peaks.vram,
+            "ram/own_bytes_peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RUSAGE_UNIT,
+            "ram/swapped_in_bytes": self._swapped_in() - self._swapped_in_before,
+        }
 
     def _swapped_in(self) -> int:
         """Return the bytes swapped in; the reading is cached briefly, because it would dominate very short cells."""
         now = time.monotonic()
         if now - self._swap_reading[0] > _SWAP_EVERY_S:
+            self._swap_reading = (now, self._swap_reading[1])  # other threads go on with the last one meanwhile
             self._swap_reading = (now, psutil.swap_memory().sin)
         return self._swap_reading[1]
 
@@ -159,8 +166,12 @@ class MemoryWatch:
             models = engine.resident()
         except EngineError:  # unreachable or busy; the cell itself will report it
             return
+        if not models:
+            return
         with self._lock:
             if engine is self._engine:
-                self._models = max(self._models, len(models))
-                self._bytes = max(self._bytes, sum(model.size_bytes for model in models))
-                self._vram = max(self._vram, sum(model.vram_bytes for model in models))
+                self._peaks = Peaks(
+                    max(self._peaks.models, len(models)),
+                    max(self._peaks.bytes, sum(model.size_bytes for model in models)),
+                    max(self._peaks.vram, sum(model.vram_bytes for model in models)),
+                )

@@ -256,12 +256,15 @@ class EmbeddedMlflow:
 
 def _make_folder(folder: str) -> bool:
     """Create the folder and its missing parents; return False if it exists already."""
+    parent = os.path.dirname(folder)  # noqa: PTH120
+    try:
+        os.mkdir(parent)  # noqa: PTH102 - a run's own folder, which is new nearly always
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        os.makedirs(parent, exist_ok=True)  # noqa: PTH103
     try:
         os.mkdir(folder)  # noqa: PTH102
-    except FileNotFoundError:
-        with suppress(FileNotFoundError):
-            os.mkdir(os.path.dirname(folder))  # noqa: PTH102, PTH120
-        os.makedirs(folder, exist_ok=True)  # noqa: PTH103
     except FileExistsError:
         return False
     return True
