@@ -287,19 +287,25 @@ def test_what_a_judge_gave_is_kept_when_it_can_not_be_applied(work: Bench, exper
 def test_an_apply_that_breaks_off_is_finished_by_the_same_file(
     work: Bench, experiment: Experiment, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
+    """Before the batch has its scores, before the runs have them, and before the batch says that they do."""
     file = filled(_export(work, experiment))
-    log, left = type(work.store._api).log_batch, iter(range(writes))
+    left = iter(range(writes))
 
-    def breaks_off(*given: Any, **named: Any) -> None:
-        if next(left, None) is None:
-            raise TrackingError("the plug was pulled")
-        log(*given, **named)
+    def breaking_off(write: Callable[..., Any]) -> Callable[..., Any]:
+        def breaks_off(*given: Any, **named: Any) -> Any:
+            if next(left, None) is None:
+                raise TrackingError("the plug was pulled")
+            return write(*given, **named)
+
+        return breaks_off
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(work.store._api), "log_batch", breaks_off)
+        api = type(work.store._api)
+        for name in ("log_batch", "extend_runs"):
+            patched.setattr(api, name, breaking_off(getattr(api, name)))
         with pytest.raises(TrackingError):
             _apply(work, experiment, file)
-    assert _apply(work, experiment, file).changed is True
+    assert _apply(work, experiment, file).changed is (writes < 2)
     assert _judged(work.store, experiment) == 12
     assert leaderboard_of(_look(work, experiment), RUBRIC).pending == 0
     [kept] = applied_batches(work.store, batch_runs(work.store, experiment), RUBRIC.digest)

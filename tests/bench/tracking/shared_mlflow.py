@@ -5,10 +5,9 @@ It notes what it is asked for, and that no run is touched without its writer's m
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 
 from tipbench.bench.tracking.embedded import EmbeddedMlflow
-from tipbench.bench.tracking.interface import Experiment, Metric, RunStatus, StoredRun
+from tipbench.bench.tracking.interface import Addition, Experiment, Metric, RunStatus, StoredRun
 from tipbench.bench.tracking.write_markers import writers
 from tipbench.core.errors import TrackingError
 
@@ -72,9 +71,8 @@ class SharedMlflow(EmbeddedMlflow):
     def reserve_run(self, experiment: Experiment) -> tuple[str, str] | None:
         return None
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        yield
+    def extend_runs(self, additions: Sequence[Addition]) -> bool:
+        return False
 
     def _write(self) -> None:
         self.writes += 1

@@ -14,7 +14,7 @@ from tipbench.bench.tracking import embedded, mlflow_store, tables
 from tipbench.bench.tracking.embedded import SCHEME, EmbeddedMlflow
 from tipbench.bench.tracking.interface import Metric, StoredRun
 from tipbench.bench.tracking.mlflow_store import MlflowStore
-from tipbench.bench.tracking.store import RunDraft, RunStore
+from tipbench.bench.tracking.store import RunChange, RunDraft, RunStore
 from tipbench.bench.tracking.write_markers import WRITTEN
 from tipbench.core.errors import TrackingError
 
@@ -173,6 +173,26 @@ def test_a_run_that_is_gone_can_not_be_extended(api: EmbeddedMlflow) -> None:
     store.remove_run(run)
     with pytest.raises(TrackingError, match=r"no run .*deleted"):
         store.extend_run(run, {"late": "tag"}, {"composite": 1.0})
+
+
+def test_many_runs_are_extended_together_or_not_at_all(api: EmbeddedMlflow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "_RUNS_AT_ONCE", 2)
+    store = RunStore(api)
+    experiment = store.ensure_experiment("x", {})
+    store.write_runs(experiment, [replace(DRAFT, texts={}, started_ms=number) for number in range(5)])
+    runs = store.runs(experiment, {})
+    changes = [RunChange(run, {"late": str(number)}, {"composite": float(number)}) for number, run in enumerate(runs)]
+    store.remove_run(runs[3])
+    with pytest.raises(TrackingError, match=f"no run {runs[3].run_id}, or it was deleted"):
+        store.extend_runs(changes)
+    assert not any("late" in run.tags for run in store.runs(experiment, {}))
+    store.extend_runs([change for change in changes if change.run is not runs[3]])
+    found = store.runs(experiment, {})
+    assert [(run.tags["late"], run.metrics["composite"]) for run in found] == [
+        *(("0", 0.0), ("1", 1.0), ("2", 2.0), ("4", 4.0)),
+    ]
+    store.extend_runs([RunChange(run, {}, {"composite": -1.0}) for run in found])
+    assert {run.metrics["composite"] for run in store.runs(experiment, {})} == {-1.0}
 
 
 def test_more_runs_than_are_read_at_once(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,11 +193,12 @@ def changes_for(
         for run_id, scores in _grouped(opinion.scores).items():
             by_run.setdefault(run_id, []).append((opinion, scores))
     counting = _grouped({**_by_code(runs, agreed.scores, rubric), **agreed.scores})
+    scale = rubric.lowest()["composite"], rubric.highest_composite()
     changes = []
     for run_id, run in sorted(runs.items()):
         if run_id not in by_run and not _is_marked(run, rubric):
             continue
-        tags, metrics = _desired(run, by_run.get(run_id, []), counting.get(run_id, []), rubric)
+        tags, metrics = _desired(run, by_run.get(run_id, []), counting.get(run_id, []), rubric, scale)
         change = _difference(run, tags, metrics)
         if change:
             changes.append(change)
@@ -276,6 +277,7 @@ def _desired(
     opinions: Sequence[tuple[_Opinion, Sequence[Mapping[str, float]]]],
     agreed: Sequence[Mapping[str, float]],
     rubric: Rubric,
+    scale: tuple[float, float],
 ) -> tuple[dict[str, str], dict[str, float]]:
     tags: dict[str, str] = {}
     metrics: dict[str, float] = {}
@@ -288,7 +290,6 @@ def _desired(
         tags |= judge_tag(JudgeNote(opinion.judge, rubric.digest, batch, opinion.provisional, opinion.counted))
     counted = [opinion.judge for opinion, _ in opinions if opinion.counted]
     combined = _means(_on_scale(agreed, rubric), rubric) if agreed else {}
-    scale = rubric.lowest()["composite"], rubric.highest_composite()
     description = with_summary(run.tags.get(DESCRIPTION), cell_summary(rubric.score_names, scale, combined, judges))
     if description is not None:
         tags[DESCRIPTION] = description

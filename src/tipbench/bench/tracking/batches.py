@@ -124,7 +124,7 @@ def write_batch(
             },
             metrics={"batch/slots": len(slots)},
             texts={
-                "manifest.json": json_text({"secret": batch.secret, "slots": slots}),
+                "manifest.json": json_text({"secret": batch.secret, "slots": slots}, indent=None),
                 "rubric.md": rubric_text,
                 **({_FILE: json_text(file, indent=None)} if file else {}),
             },
@@ -280,7 +280,7 @@ def write_verdicts(
     }
     entry |= {"rubric_digest": run.tags["tipbench.rubric_digest"], "quarantine": quarantine, "accepted": accepted}
     entry["drift"] = drift
-    text = json_text({**entry, "scores": [_score_entry(verdict) for verdict in verdicts]})
+    text = json_text({**entry, "scores": [_score_entry(verdict) for verdict in verdicts]}, indent=None)
     name = f"scores-{text_digest(text)[:12]}.json"
     tags = {
         _SCORES: name,

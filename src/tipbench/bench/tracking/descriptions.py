@@ -165,11 +165,10 @@ def cell_summary(
     lead = "**Not judged yet**: these scores don't count."
     if agreed:
         composite = f"**Composite {agreed['composite']:.2f}** on a scale from {scale[0]:g} to {scale[1]:g}"
-        lead = f"{composite}, judged by {_named(counting)}."
+        lead = f"{composite}, judged by {_named(tuple(counting))}."
     rows = [("all that count", agreed)] if len(counting) > 1 else []
     rows += [(_judge_label(one), one.scores) for one in judges]
-    head = "".join(f" {markdown_text(name)}{_GAP} |" for name in names)
-    lines = [lead, "", f"| judge |{head}", f"|---|{'---|' * len(names)}"]
+    lines = [lead, "", *_table_head(tuple(names))]
     shown = len(lines)
     for label, scores in rows:
         lines.append(f"| {label} | {' | '.join(f'{scores[name]:.2f}' for name in names)} |")
@@ -179,12 +178,22 @@ def cell_summary(
     return "\n".join(lines)
 
 
+# The same for thousands of cells.
+
+
+@lru_cache(maxsize=16)
+def _table_head(names: tuple[str, ...]) -> tuple[str, str]:
+    head = "".join(f" {markdown_text(name)}{_GAP} |" for name in names)
+    return f"| judge |{head}", f"|---|{'---|' * len(names)}"
+
+
 def _judge_label(one: JudgeScores) -> str:
     note = "" if one.counted else " (provisional)" if one.provisional else " (on hold)"
-    return f"{markdown_text(one.judge)}{note}"
+    return f"{_named((one.judge,))}{note}"
 
 
-def _named(judges: Sequence[str]) -> str:
+@lru_cache(maxsize=256)
+def _named(judges: tuple[str, ...]) -> str:
     shown = list(judges[:_MAX_NAMED])
     if len(judges) > _MAX_NAMED:
         shown.append(counted(len(judges) - _MAX_NAMED, "other"))

@@ -5,12 +5,12 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from tipbench.bench.tracking.artifacts import RunsBeingWritten, artifacts_folder, new_run_id
-from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, RestApi, RunStatus, StoredRun
+from tipbench.bench.tracking.interface import Addition, Experiment, FinishedRun, Metric, RestApi, RunStatus, StoredRun
 from tipbench.bench.tracking.mlflow_schema import check_schema
 from tipbench.bench.tracking.mlflow_store import MlflowStore, is_mlflow_error
 from tipbench.bench.tracking.new_database import NewDatabase
@@ -133,12 +133,13 @@ class EmbeddedMlflow:
             finally:
                 self._being_written.end(run.run_id for run in runs)
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def extend_runs(self, additions: Sequence[Addition]) -> bool:
         with self._translated():
             tables = self._tables()
-            with tables.transaction() if isinstance(tables, SqliteTables) else nullcontext():
-                yield
+            if not isinstance(tables, SqliteTables):
+                return False
+            tables.extend_runs(additions)
+        return True
 
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None:
         with self._translated():

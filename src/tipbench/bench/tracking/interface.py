@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 RunStatus = Literal["RUNNING", "FINISHED", "FAILED"]
 # Prefixes of tags and metrics that a brief read may omit: texts, and values that no comparison uses.
@@ -60,6 +60,14 @@ class StoredRun:
     metrics: Mapping[str, float]
     steps: Mapping[str, int]
     experiment_id: str
+
+
+class Addition(NamedTuple):
+    """What is added to a finished run."""
+
+    run_id: str
+    metrics: Sequence[Metric]
+    tags: Mapping[str, str]
 
 
 class RestApi(Protocol):
@@ -126,8 +134,8 @@ class MlflowApi(Protocol):
         """Insert finished runs in one transaction, all or none."""
         ...
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """Write everything logged in the block in one transaction, if this API supports transactions."""
+    def extend_runs(self, additions: Sequence[Addition]) -> bool:
+        """Add to runs in one transaction, all or nothing; return False if this API can't do that."""
         ...
 
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None: ...

@@ -9,7 +9,15 @@ from typing import Literal
 
 from tipbench.bench.tracking import texts
 from tipbench.bench.tracking.descriptions import DESCRIPTION
-from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, MlflowApi, RestApi, StoredRun
+from tipbench.bench.tracking.interface import (
+    Addition,
+    Experiment,
+    FinishedRun,
+    Metric,
+    MlflowApi,
+    RestApi,
+    StoredRun,
+)
 from tipbench.bench.tracking.write_markers import WriteMarkers, writers
 from tipbench.core.errors import InvalidInput, TrackingError, TrackingUnreachable
 from tipbench.core.untrusted import printable, shown, storable
@@ -211,7 +219,7 @@ class RunStore:
         new_texts: Mapping[str, str] | None = None,
         at_ms: int = 0,
     ) -> None:
-        """Add to a run. A metric gets the step after its last one, or MLflow would keep showing the old value."""
+        """Add to a run."""
         with self._markers.writing(run.experiment_id):
             self._extend_run(run, tags, metrics, new_texts, at_ms)
 
@@ -223,12 +231,7 @@ class RunStore:
         new_texts: Mapping[str, str] | None,
         at_ms: int,
     ) -> None:
-        plain_tags = _checked_values(tags)
-        stepped = [
-            metric
-            for key, value in (metrics or {}).items()
-            for metric in _metrics({key: value}, at_ms, run.steps.get(key, -1) + 1)
-        ]
+        plain_tags, stepped = _checked_values(tags), _next_steps(run, metrics or {}, at_ms)
         text_tags = self._write_texts(run.artifact_uri, new_texts or {})
         if text_tags and len(list(_chunks({**text_tags, **plain_tags}.items()))) > 1:
             # Texts first, so that they exist before the plain tags refer to them, and those are written in one call.
@@ -242,9 +245,15 @@ class RunStore:
             for experiment_id in sorted({change.run.experiment_id for change in changes}):
                 # Before the transaction begins, so that others see the marker.
                 stack.enter_context(self._markers.writing(experiment_id))
-            stack.enter_context(self._api.transaction())
-            for change in changes:
-                self.extend_run(change.run, change.tags, change.metrics, at_ms=at_ms)
+            additions = [
+                Addition(
+                    change.run.run_id, _next_steps(change.run, change.metrics, at_ms), _checked_values(change.tags)
+                )
+                for change in changes
+            ]
+            if not self._api.extend_runs(additions):
+                for addition in additions:
+                    self._log(addition.run_id, addition.metrics, {}, addition.tags)
 
     def tag_run(self, experiment: Experiment, run_id: str, tags: Mapping[str, str]) -> None:
         with self._markers.writing(experiment.id):
@@ -325,10 +334,18 @@ def _text_tags(named_texts: Mapping[str, str], names: Collection[str]) -> dict[s
 
 
 def _metrics(values: Mapping[str, float], at_ms: int, step: int) -> list[Metric]:
-    for key, value in values.items():
-        if not math.isfinite(value):  # MLflow would store 0 and drop every metric after it
-            raise TrackingError(f"the metric {key} is {value}, which MLflow can't store")
-    return [Metric(key, float(value), at_ms, step) for key, value in values.items()]
+    return [_metric(key, value, at_ms, step) for key, value in values.items()]
+
+
+def _next_steps(run: StoredRun, values: Mapping[str, float], at_ms: int) -> list[Metric]:
+    """Return metrics with the step after the run's last one, or MLflow would keep showing the old value."""
+    return [_metric(key, value, at_ms, run.steps.get(key, -1) + 1) for key, value in values.items()]
+
+
+def _metric(key: str, value: float, at_ms: int, step: int) -> Metric:
+    if not math.isfinite(value):  # MLflow would store 0 and drop every metric after it
+        raise TrackingError(f"the metric {key} is {value}, which MLflow can't store")
+    return Metric(key, float(value), at_ms, step)
 
 
 def _checked_values(values: Mapping[str, str]) -> dict[str, str]:

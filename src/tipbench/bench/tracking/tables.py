@@ -15,7 +15,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
-from tipbench.bench.tracking.interface import NOT_IN_BRIEF, Experiment, FinishedRun, Metric, StoredRun
+from tipbench.bench.tracking.interface import NOT_IN_BRIEF, Addition, Experiment, FinishedRun, Metric, StoredRun
 from tipbench.core.errors import DatabaseBusy, TrackingError
 from tipbench.core.sqlite import ConnectionLock, connect
 
@@ -139,15 +139,30 @@ class SqliteTables:
     def log_batch(
         self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
     ) -> None:
-        with self.transaction() as run:
-            if not run("SELECT 1 FROM runs WHERE run_uuid = ? AND lifecycle_stage = 'active'", (run_id,)).fetchone():
+        with self.transaction():
+            self.extend_runs([Addition(run_id, metrics, tags)])
+            self._connection.executemany(_PARAM, [(key, value, run_id) for key, value in params.items()])
+
+    def extend_runs(self, additions: Sequence[Addition]) -> None:
+        """Add to all of the runs, or to none; raise TrackingError if one is gone."""
+        tags = [(key, value, one.run_id) for one in additions for key, value in one.tags.items()]
+        metrics = [
+            (metric.key, metric.value, metric.timestamp_ms, metric.step, 0, one.run_id)
+            for one in additions
+            for metric in one.metrics
+        ]
+        with self.transaction():
+            self._check_exist([one.run_id for one in additions])
+            for statement, rows in ((_TAG, tags), (_METRIC, metrics), (_LATEST, metrics)):
+                self._connection.executemany(statement, rows)
+
+    def _check_exist(self, run_ids: Sequence[str]) -> None:
+        for start in range(0, len(run_ids), _RUNS_AT_ONCE):
+            chunk = run_ids[start : start + _RUNS_AT_ONCE]
+            among = f"run_uuid IN ({', '.join('?' * len(chunk))})"
+            found = self._read(f"SELECT run_uuid FROM runs WHERE {among} AND lifecycle_stage = 'active'", chunk)
+            for run_id in set(chunk) - {run_id for (run_id,) in found}:
                 raise TrackingError(f"there is no run {run_id}, or it was deleted")
-            many = self._connection.executemany
-            many(_PARAM, [(key, value, run_id) for key, value in params.items()])
-            many(_TAG, [(key, value, run_id) for key, value in tags.items()])
-            rows = [(one.key, one.value, one.timestamp_ms, one.step, 0, run_id) for one in metrics]
-            many(_METRIC, rows)
-            many(_LATEST, rows)
 
     def search_runs(
         self,
