@@ -87,6 +87,7 @@ class Measurement:
         folder, home = self._new_folder(), self._new_folder()
         database, file = folder / "mlflow.db", folder / "judge.json"
         shutil.copy(self._on.pending, database)  # its texts stay where they are
+        os.sync()  # or the disk would still be busy with it
         yield "judge --export", *self._command(home, database, "judge", "--export", str(file))
         fill(file)
         yield "judge --apply", *self._command(home, database, "judge", "--apply", str(file))

@@ -1,6 +1,7 @@
 """What it costs to read, judge and compare a large experiment, in readings of its rows by SQLite alone, in one run.
 
-Processor time, the best of several goes; each limit is about twice what was measured, so that twice the promised cost fails.
+Processor time, the best of several goes; each limit is about twice what was measured, so that twice the promised cost
+fails.
 """
 
 import asyncio

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tipbench.bench.judge import verify as verify_module
 from tipbench.bench.judge.file import BatchItem, judge_file
 from tipbench.bench.judge.verify import read_judge_file, verify
 from tipbench.bench.records import Batch, Slot
@@ -233,6 +234,13 @@ def test_a_file_that_is_no_judge_file_is_refused_by_its_name(tmp_path: Path, con
     with pytest.raises(InvalidInput, match=r"judge\.json") as caught:
         read_judge_file(path)
     assert "\x1b" not in str(caught.value)
+
+
+def test_a_file_that_was_exported_is_read_however_many_texts_it_has(tmp_path: Path) -> None:
+    """A webhook's answer has fewer bytes; 50,000 candidates are 75 MB."""
+    path = tmp_path / "judge.json"
+    path.write_text(json.dumps(filled()) + " " * verify_module.MOST_BYTES)
+    assert read_judge_file(path) == filled()
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

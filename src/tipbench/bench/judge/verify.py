@@ -20,13 +20,14 @@ from tipbench.core.untrusted import shown
 
 _MAX_SHOWN = 20
 _SLOT = re.compile(f"[{SLOT_LETTERS}]{{{SLOT_LENGTH}}}")
-MOST_BYTES = 50_000_000  # of a judge file from any source
+MOST_BYTES = 50_000_000  # of an answer by a webhook or a command
+_LARGEST_FILE = 500_000_000  # the texts of 300,000 candidates
 
 
 def read_judge_file(path: Path) -> dict[str, Any]:
     """Read the file's JSON and check only what is needed to find its batch; raise InvalidInput if it is unusable."""
     try:
-        content = read_regular(path, MOST_BYTES)
+        content = read_regular(path, _LARGEST_FILE)
     except OSError as error:
         raise InvalidInput(f"judge file {path} can't be read: {error.strerror or error}") from None
     return read_judge_data(content, f"judge file {path}")
