@@ -81,7 +81,7 @@ class Measurement:
         yield from self._judging()
         if self._on.many:
             yield "experiments list, 100", *self._command(home, self._on.many, "experiments", "list")
-            yield from self._pages(self._on.many)
+        yield from self._pages()
 
     def _judging(self) -> Iterator[tuple[str, float, float]]:
         folder, home = self._new_folder(), self._new_folder()
@@ -98,11 +98,14 @@ class Measurement:
         went = timed(home, *words, *experiment, *url, checkout=self._checkout)
         return went.seconds, went.peak_mb
 
-    def _pages(self, many: Path) -> Iterator[tuple[str, float, float]]:
+    def _pages(self) -> Iterator[tuple[str, float, float]]:
         token = {"TIPBENCH_ADMIN_TOKEN": TOKEN}
         for name, path in _PAGES.items():
-            url = f"sqlite:///{many if name == 'experiments' else self._on.judged}"
-            with served(self._new_folder(), ("serve", "--mlflow-url", url), token, self._checkout) as server:
+            database = self._on.many if name == "experiments" else self._on.judged
+            if database is None:
+                continue
+            words = ("serve", "--mlflow-url", f"sqlite:///{database}")
+            with served(self._new_folder(), words, token, self._checkout) as server:
                 for when in (FIRST, AGAIN):
                     seconds = _seconds_for(f"{server.address}{path}")
                     yield f"page: {name}, {when}", seconds, peak_memory_mb(server.process.pid)

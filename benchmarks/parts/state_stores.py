@@ -75,12 +75,13 @@ class _Files:
             changed = {(record["user_id"], record["policy"]) for segment in left for record in segment.records()}
         for user_id, policy in changed:
             path = self._folder / f"{user_id}_{policy.replace('/', '_')}.json"
-            content = path.read_bytes()
+            content = path.read_bytes() if path.exists() else b""  # the kill came before the first file was there
             half, before = len(content) // 2, self._before.get(path)
             mixed = before and before[:half] + content[half:]
-            others = drawn.choice(sorted(self._folder.glob(".spare-*"))).read_bytes()  # its file was this user's
-            lost = drawn.choice((None, b"", content[:half], bytes(len(content)), before, mixed, others))
-            path.unlink() if lost is None else path.write_bytes(lost)
+            losses = [None, b"", content[:half], bytes(len(content)), before, mixed]
+            losses += [spare.read_bytes() for spare in sorted(self._folder.glob(".spare-*"))[:2]]  # another user's
+            lost = drawn.choice(losses)
+            path.unlink(missing_ok=True) if lost is None else path.write_bytes(lost)
         return len(changed)
 
 
