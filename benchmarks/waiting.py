@@ -1,8 +1,8 @@
 """Everything that people wait for, measured in one go: collecting, comparing, reading, judging, and the recommender.
 
-    .venv/bin/python -m benchmarks.waiting                   # 40 minutes on a quiet machine, 6 GB of disk
+    .venv/bin/python -m benchmarks.waiting                   # 15 to 40 minutes on a quiet machine, 6 GB of disk
     .venv/bin/python -m benchmarks.waiting --only peers serving
-    .venv/bin/python -m benchmarks.waiting --before FOLDER   # beside the tipbench in another checkout: an hour
+    .venv/bin/python -m benchmarks.waiting --before FOLDER   # beside the tipbench in another checkout
 
 Runs other measurements one after the other, each with the words below, and prints their tables and verdicts once more
 as Markdown at the end. Exits with 1 if one of them did.
