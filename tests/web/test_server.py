@@ -1,12 +1,12 @@
-"""A client that does not send its request, or does not read its answer, holds nobody up."""
+"""A client that does not send its request, or does not read its answer, holds nobody up; workers share connections."""
 
 import asyncio
 import resource
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, MutableSequence, Sequence
+from contextlib import ExitStack, suppress
 
 import httpx
 import pytest
@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from tipbench.web import server as server_module
-from tipbench.web.server import GuardedProtocol, guard_options
+from tipbench.web.server import GuardedProtocol, WorkerConnections, _SharedListener, guard_options
 
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\nX-Half: "
 REQUEST_S = 0.25
@@ -194,3 +194,55 @@ def test_the_limit_on_open_files_is_raised() -> None:
         assert GuardedProtocol.max_connections <= min(4_096, before[1]) - 256
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+class _Counted(asyncio.Protocol):
+    """A connection of a worker that does nothing but count it, as GuardedProtocol does."""
+
+    def __init__(self, counts: MutableSequence[int], worker: int, closed: MutableSequence[int]) -> None:
+        self._counts, self._worker, self._closed = counts, worker, closed
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._counts[self._worker] += 1
+        transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closed.append(self._worker)
+
+
+async def _accepted(counts: MutableSequence[int], running: Sequence[int], connections: int) -> None:
+    """Let these workers accept connections, all of which are tried one after the other."""
+    closed: list[int] = []
+    with ExitStack() as stack, socket.create_server(("127.0.0.1", 0), backlog=200) as listener:
+        for worker in running:
+            shared = _SharedListener(
+                stack.enter_context(listener.dup()),
+                lambda worker=worker: _Counted(counts, worker, closed),  # type: ignore[misc]
+                WorkerConnections(counts, worker),
+            )
+            stack.callback(shared.close)
+        for number in range(1, connections + 1):
+            _, writer = await asyncio.open_connection(*listener.getsockname())
+            while len(closed) < number:
+                await asyncio.sleep(0)
+            writer.close()
+            await writer.wait_closed()
+
+
+@pytest.mark.parametrize("quickest_first", [(0, 1, 2), (2, 0, 1)])
+def test_workers_get_equally_many_connections(quickest_first: tuple[int, ...]) -> None:
+    counts = [0, 0, 0]
+    asyncio.run(asyncio.wait_for(_accepted(counts, quickest_first, 30), 20))
+    assert max(counts) - min(counts) <= 1, counts
+
+
+def test_a_worker_that_starts_again_gets_the_next_connections() -> None:
+    counts = [20, 20, 0]
+    asyncio.run(asyncio.wait_for(_accepted(counts, (0, 1, 2), 15), 20))
+    assert counts == [20, 20, 15]
+
+
+def test_connections_of_a_worker_that_hangs_go_to_the_others() -> None:
+    counts = [7, 0]
+    asyncio.run(asyncio.wait_for(_accepted(counts, (0,), 10), 20))
+    assert counts == [17, 0]

@@ -1,4 +1,4 @@
-"""uvicorn with limits on connections, and with a shutdown that a second signal can't abort.
+"""uvicorn with limits on connections, a fair share of them for each worker, and a shutdown that no signal aborts.
 
 Limited are the number of connections, and the time a client may take to send a request or to read a response.
 
@@ -8,11 +8,14 @@ request is closed.
 """
 
 import asyncio
+import logging
 import os
 import resource
 import signal
+import socket
+from collections.abc import Callable, MutableSequence
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvicorn
 import uvloop  # noqa: F401 - uvicorn loads it by name; if it is missing, that is reported here
@@ -23,6 +26,8 @@ READ_TIMEOUT_S = 30.0  # how long a client may read nothing of its response
 MAX_CONNECTIONS = 2_000
 MAX_HEADER_BYTES = 65_536
 _BACKLOG = 512  # connections that may be accepted before the first is read from
+_HEAD_START_S = 0.002  # for workers that have fewer connections
+_PAUSE_S = 0.1  # when the system has no more file descriptors
 _DESCRIPTORS = 4_096
 _DESCRIPTORS_FOR_OTHERS = 256  # files, databases, child processes
 _TIMEOUT_BODY = (
@@ -35,10 +40,48 @@ _TIMEOUT_RESPONSE = (
 )
 
 
+_log = logging.getLogger(__name__)
+
+
+class WorkerConnections(NamedTuple):
+    """How many connections each worker has, in memory that all share, and which of the workers this one is."""
+
+    counts: MutableSequence[int]
+    worker: int
+
+    def set(self, count: int) -> None:
+        self.counts[self.worker] = count
+
+    def others_have_fewer(self) -> bool:
+        return self.counts[self.worker] > min(self.counts)
+
+
 class Server(uvicorn.Server):
     """Shuts down gracefully at the first signal, ignores the second, and exits immediately at the third."""
 
     _signals = 0
+
+    def __init__(self, config: uvicorn.Config, connections: WorkerConnections | None = None) -> None:
+        """`connections` are for one of several workers that share a listening socket."""
+        super().__init__(config)
+        self._connections = connections
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._connections is None or not sockets:
+            await super().startup(sockets)
+            return
+        await super().startup([])
+        GuardedProtocol.shared_counts = self._connections
+        self._connections.set(0)  # the one before may have been killed
+        for one in sockets:
+            shared = _SharedListener(one, self._protocol, self._connections)
+            self.servers.append(shared)  # type: ignore[arg-type] # has what uvicorn calls
+
+    def _protocol(self) -> asyncio.Protocol:
+        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return made
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._signals += 1
@@ -48,11 +91,68 @@ class Server(uvicorn.Server):
             os._exit(128 + signal.SIGINT)
 
 
+class _SharedListener:
+    """Accepts connections on a socket that other processes accept from too, so that all have about equally many.
+
+    The system wakes all of them for each connection, and the quickest takes it: often the same one, which then has all
+    the work. So a worker that has more than another one waits for a moment.
+    """
+
+    def __init__(
+        self, listener: socket.socket, protocol: Callable[[], asyncio.Protocol], connections: WorkerConnections
+    ) -> None:
+        self._listener = listener
+        self._protocol = protocol
+        self._connections = connections
+        self._loop = asyncio.get_running_loop()
+        self._pause: asyncio.TimerHandle | None = None
+        self._opening: set[asyncio.Task[Any]] = set()
+        listener.setblocking(False)
+        listener.listen(_BACKLOG)
+        self._loop.add_reader(listener, self._on_readable)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._listener)
+        self._pause = _cancel(self._pause)
+
+    async def wait_closed(self) -> None:
+        """Return at once: connections are uvicorn's."""
+
+    def _on_readable(self) -> None:
+        if self._connections.others_have_fewer():
+            self._pause_for(_HEAD_START_S)
+        else:
+            self._accept()
+
+    def _pause_for(self, seconds: float) -> None:
+        self._loop.remove_reader(self._listener)
+        self._pause = self._loop.call_later(seconds, self._resume)
+
+    def _resume(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._listener, self._on_readable)
+        self._accept()
+
+    def _accept(self) -> None:
+        try:
+            accepted, _ = self._listener.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):  # another worker was quicker
+            return
+        except OSError as error:
+            _log.error("can't accept a connection: %s", error)
+            self._pause_for(_PAUSE_S)
+            return
+        task = self._loop.create_task(self._loop.connect_accepted_socket(self._protocol, accepted))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+
 class GuardedProtocol(HttpToolsProtocol):
     """A connection with limits. The limits are class attributes, so only one server per process can use it."""
 
     all_open: dict["GuardedProtocol", None] = {}  # noqa: RUF012 - shared by all connections; oldest first
     max_connections = MAX_CONNECTIONS
+    shared_counts: WorkerConnections | None = None
     _request_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
     _unread = 0  # bytes of the response still unread when the timer was started
@@ -66,13 +166,19 @@ class GuardedProtocol(HttpToolsProtocol):
             oldest = next((one for one in self.all_open if one.waits_for_client), self)
             oldest.transport.abort()
             self.all_open.pop(oldest, None)
+        self._count()
         self._watch_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.all_open.pop(self, None)
+        self._count()
         self._request_timer = _cancel(self._request_timer)
         self._read_timer = _cancel(self._read_timer)
         super().connection_lost(exc)
+
+    def _count(self) -> None:
+        if self.shared_counts:
+            self.shared_counts.set(len(self.all_open))
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)

@@ -26,6 +26,7 @@ from tipbench.core.settings import Settings
 
 if TYPE_CHECKING:
     from tipbench.web.counters import SharedCounters
+    from tipbench.web.server import WorkerConnections
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STOP_TIMEOUT_S = GRACE_S + 5
@@ -37,15 +38,17 @@ def serve_with_workers(count: int, listener: socket.socket, shadows: Sequence[st
     """Serve until Ctrl-C or SIGTERM, which stop all workers once requests in flight are answered."""
     logging.config.dictConfig(uvicorn_options(behind_proxy)["log_config"])
     from tipbench.web.counters import SharedCounters
+    from tipbench.web.server import WorkerConnections
 
     counters = SharedCounters(count)
+    spawning = multiprocessing.get_context("spawn")
+    connections = spawning.RawArray("i", count)
     workers: list[SpawnProcess] = []
 
     def start(index: int) -> None:
         with _signals_blocked():  # a worker that is started must be in the list, to be stopped
-            worker = multiprocessing.get_context("spawn").Process(
-                target=worker_main, args=(listener, shadows, behind_proxy, counters.of_process(index))
-            )
+            shared = counters.of_process(index), WorkerConnections(connections, index)
+            worker = spawning.Process(target=worker_main, args=(listener, shadows, behind_proxy, *shared))
             worker.start()
             workers[index : index + 1] = [worker]
 
@@ -68,7 +71,11 @@ def serve_with_workers(count: int, listener: socket.socket, shadows: Sequence[st
 
 
 def worker_main(
-    listener: socket.socket, shadows: Sequence[str], behind_proxy: bool, counters: "SharedCounters"
+    listener: socket.socket,
+    shadows: Sequence[str],
+    behind_proxy: bool,
+    counters: "SharedCounters",
+    connections: "WorkerConnections",
 ) -> None:
     """Run one worker. The parent has checked that the service can start, so a failure here may be temporary."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent, which stops us
@@ -86,7 +93,7 @@ def worker_main(
     except (TipbenchError, OSError) as error:
         _log.error("a worker can't start: %s", error)
         sys.exit(1)
-    Server(uvicorn.Config(app, **options)).run(sockets=[listener])
+    Server(uvicorn.Config(app, **options), connections).run(sockets=[listener])
 
 
 @contextmanager
