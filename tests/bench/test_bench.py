@@ -143,6 +143,9 @@ class TestAnswerInMlflow:
         with bench:
             bench.collect(**SMALL)
             assert _described(bench).startswith("No answer yet: nothing is judged.\n\n**Next:** judge 4 cells")
+            collected = _described(bench)
+            bench.publish_answer(bench.snapshot(), bench.compare())
+            assert _described(bench) == collected, "said without a leaderboard, it is the leaderboard's answer"
             bench.judge("lexical")
             assert _described(bench).startswith("No answer yet: scores come from simple rules")
             text = bench.experiment.tags[DESCRIPTION]
@@ -152,6 +155,15 @@ class TestAnswerInMlflow:
             with Bench("tip-bench-x", context=later, mlflow_url=bench.options.mlflow_url) as tomorrow:
                 tomorrow.compare()
             assert bench.experiment.tags[DESCRIPTION] == text, "the same answer is not written again"
+
+    def test_cells_that_are_added_to_judged_ones_change_it(self, bench: Bench) -> None:
+        with bench:
+            bench.collect(**SMALL)
+            bench.judge("lexical")
+            before = _described(bench)
+            bench.collect(n_scenarios=3)
+            assert _described(bench) != before
+            assert _described(bench).startswith("No answer yet: scores come from simple rules")
 
     def test_own_words_stay(self, bench: Bench) -> None:
         with bench:

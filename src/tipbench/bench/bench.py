@@ -25,15 +25,16 @@ from tipbench.bench.options import Options, make_options
 from tipbench.bench.records import ModelInfo
 from tipbench.bench.suites.rubric import Rubric
 from tipbench.bench.tracking.address import open_store, prefix_notice, remember_experiment
-from tipbench.bench.tracking.batches import unsettled_batches
+from tipbench.bench.tracking.batches import batch_runs, unsettled_batches
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import (
     SUPERSEDED,
     CellCounts,
     count_cells,
-    iter_cells,
+    iter_outcomes,
     stored_runs,
     supersede_duplicates,
+    unjudged_cells,
 )
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import EngineError, InvalidInput, NothingStored, ScoresRefused, SuiteError, TipbenchError
@@ -166,7 +167,7 @@ class Bench:
                 if suite.rubric.by_code and not collected.undelivered:
                     self._score_stored_cells(suite.rubric)
         if share is None and plan.to_do and not collected.undelivered and plan.cells <= _MAX_PUBLISHED:
-            self._publish_new_answer()
+            self._publish_after_collecting()
         return collected
 
     def start_over(self, models: Sequence[ModelInfo], before_ms: int | None = None) -> int:
@@ -237,7 +238,7 @@ class Bench:
                 f"experiment '{name}' belongs to suite '{stored_suite}', not '{suite.name}'; choose another name, "
                 f"such as --experiment {suite.experiment_prefix}1"
             )
-        stored = iter_cells(store, experiment) if store and experiment else ()
+        stored = iter_outcomes(store, experiment) if store and experiment else ()
         return make_plan(models, Grid(self.options, suite, models, only), stored, retry_failed, only is None)
 
     def _deliver_left_behind(self) -> None:
@@ -640,6 +641,21 @@ class Bench:
         from tipbench.core.text import utc_minute
 
         describe_experiment(self.store, snapshot, board, utc_minute(self.context.clock() * 1000))
+
+    def _publish_after_collecting(self) -> None:
+        """Publish the answer. Mostly it is that nothing is judged: to say so, a file's cells need not be read whole."""
+        from tipbench.bench.compare.description import describe_unjudged
+        from tipbench.core.text import utc_minute
+
+        waiting = None
+        with suppress(TipbenchError):
+            experiment = self.experiment
+            if not (self.store.is_shared or self.is_decision or batch_runs(self.store, experiment)):
+                waiting = unjudged_cells(self.store, experiment)
+            if waiting:
+                describe_unjudged(self.store, experiment, waiting, utc_minute(self.context.clock() * 1000))
+        if not waiting:
+            self._publish_new_answer()
 
     def _publish_new_answer(self) -> None:
         """Publish the answer after results have changed. They are stored, so no problem here is the caller's."""

@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from contextlib import suppress
+from itertools import pairwise
 
 import click
 
@@ -127,6 +128,7 @@ def run(arguments: list[str]) -> int:
     try:
         if arguments and not {"-h", "--help", "--version"}.intersection(arguments):
             _restrict_home()
+            _start_rendering(arguments)
         result = cli.main(args=arguments, prog_name="tipbench", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
@@ -160,6 +162,14 @@ def _restrict_home() -> None:
     sentence = restrict_home(Settings().home)
     if sentence:
         click.echo(sentence, err=True)
+
+
+def _start_rendering(arguments: list[str]) -> None:
+    """Start the process that renders the templates of a suite's folder, so that it is ready when all is imported."""
+    if any(os.sep in suite for flag, suite in pairwise(arguments) if flag == "--suite"):
+        from tipbench.bench.suites.rendering import start_rendering
+
+        start_rendering()
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class Storable(NamedTuple):
 
 
 def storable(text: str) -> Storable:
-    if not _UNSTORABLE.search(text):
+    if (text.isascii() and "\x00" not in text) or not _UNSTORABLE.search(text):
         return Storable(text, escaped=False)
     doubled = text.replace("\\", "\\\\")
     return Storable(_UNSTORABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", doubled), escaped=True)
@@ -54,6 +54,8 @@ def printable(text: str, limit: int | None = None) -> str:
     if limit is not None:
         text = " ".join(text.split())
         text = text if len(text) <= limit else text[: limit - 1] + "…"
+    if text.isprintable():  # much quicker; false for a text with a newline, and for all that is unprintable here
+        return text
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -100,6 +102,8 @@ def markdown_text(text: str) -> str:
 def json_text(data: Any, indent: int | None = 2) -> str:
     """Return readable JSON that every tool can load: unprintable characters are written as ``\\uXXXX``."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False) if indent is None else _indented(data, "\n", indent)
+    if text.isascii() and "\x7f" not in text:  # JSON escapes all others
+        return text
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

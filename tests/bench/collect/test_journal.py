@@ -1,5 +1,6 @@
 """The journal gives back what was put in, whatever happened to its process."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -54,6 +55,24 @@ def test_any_answer_comes_back_character_for_character(raw: str, tmp_path_factor
     journal.append(entry("a", raw))
     assert journal.pending(1)[0][0].draft.texts == {"raw.txt": raw, "rubric.md": "# Rubric"}
     journal.close()
+
+
+def test_a_journal_of_a_version_that_wrote_json_with_spaces_stays_whole(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, HEAD, "me")
+    journal.append(entry("a"), entry("b"))
+    path = journal.path
+    journal.close()
+    offset, *lines = path.read_bytes().splitlines(keepends=True)
+    lines = [json.dumps(json.loads(line)).encode() + b"\n" for line in lines]
+    path.write_bytes(b"done %020d\n" % (len(offset) + len(lines[0])) + b"".join(lines))
+    adopted = Journal.adopt(path)
+    assert adopted is not None
+    assert keys(adopted) == ["a", "b"]
+    adopted.mark_delivered(adopted.pending(9)[-1][1])
+    assert path.read_bytes().splitlines(keepends=True)[1:] == [lines[0]], "its head is not cut off"
+    adopted.append(entry("c"))
+    assert keys(adopted) == ["c"]
+    adopted.close()
 
 
 def test_a_line_that_was_cut_off_is_left_out_and_written_over(tmp_path: Path) -> None:

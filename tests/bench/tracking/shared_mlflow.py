@@ -31,10 +31,10 @@ class SharedMlflow(EmbeddedMlflow):
         tags: Mapping[str, str],
         brief: bool = False,
         run_ids: Sequence[str] = (),
-        only_tags: Sequence[str] = (),
+        only: Sequence[str] = (),
     ) -> Iterator[StoredRun]:
         self.searches += 1
-        found = list(super().search_runs(experiment_id, tags, brief, run_ids, only_tags))
+        found = list(super().search_runs(experiment_id, tags, brief, run_ids, only))
         if self.shuffle:
             self.shuffle.shuffle(found)
         self.during_search()

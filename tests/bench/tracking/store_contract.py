@@ -53,20 +53,25 @@ class StoreContract:
         assert [e.name for e in store.experiments("list-")] == ["list-b", "list-a"]  # in the order of their making
         assert store.experiment("other ' \" % ü").name == "other ' \" % ü"
 
-    def test_who_reads_some_tags_alone_gets_at_least_these_of_the_same_runs(
+    def test_who_reads_some_names_alone_gets_at_least_these_of_the_same_runs(
         self, store: RunStore, experiment: Experiment
     ) -> None:
         store.write_run(experiment, a_draft(2_000, status="FAILED", tags={"tipbench.kind": "cell", "empty": ""}))
         store.write_run(experiment, a_draft(1_000))
         store.write_run(experiment, a_draft(3_000, tags={"tipbench.kind": "batch"}))
         cells = {"tipbench.kind": "cell"}
-        found = list(store.iter_runs(experiment, cells, only_tags=("judge_pending", "empty", "none")))
+        found = list(store.iter_runs(experiment, cells, only=("judge_pending", "empty", "none")))
         whole = list(store.iter_runs(experiment, cells))
         assert [(run.run_id, run.status, run.started_ms) for run in found] == [
             (run.run_id, run.status, run.started_ms) for run in whole
         ]
         assert [(run.tags.get("judge_pending"), run.tags["empty"], "none" in run.tags) for run in found] == [
             ("true", "", False), (None, "", False),
+        ]  # fmt: skip
+        names = (*list(whole[0].params)[:1], *list(whole[0].metrics)[:1])
+        (first, *_) = store.iter_runs(experiment, cells, only=names)
+        assert [first.params[names[0]], first.metrics[names[1]]] == [
+            whole[0].params[names[0]], pytest.approx(whole[0].metrics[names[1]], rel=1e-14),
         ]  # fmt: skip
 
     def test_no_such_experiment(self, store: RunStore) -> None:

@@ -1,9 +1,10 @@
 """What plain SQL writes into MLflow's tables is what MLflow's own calls would have written, and reads the same."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 
 from tests.bench.tracking.store_contract import StoreContract
 from tipbench.bench.tracking import embedded, mlflow_store, tables
+from tipbench.bench.tracking import store as store_module
 from tipbench.bench.tracking.embedded import SCHEME, EmbeddedMlflow
-from tipbench.bench.tracking.interface import Metric, StoredRun
+from tipbench.bench.tracking.interface import Experiment, FinishedRun, Metric, StoredRun
 from tipbench.bench.tracking.mlflow_store import MlflowStore
 from tipbench.bench.tracking.store import RunChange, RunDraft, RunStore
 from tipbench.bench.tracking.write_markers import WRITTEN
@@ -164,6 +166,30 @@ def test_a_bulk_is_written_whole_or_not_at_all(api: EmbeddedMlflow, monkeypatch:
     with pytest.raises(TrackingError):
         store.write_runs(experiment, [DRAFT, replace(DRAFT, name="second")])
     assert store.runs(experiment, {}) == []
+
+
+def test_several_transactions_end_with_the_first_that_fails(
+    api: EmbeddedMlflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "_RUNS_AT_ONCE", 2)
+    store = RunStore(api)
+    experiment = store.ensure_experiment("x", {})
+    insert, drafts = api.insert_runs, [replace(DRAFT, name=f"{n}", started_ms=n) for n in range(7)]
+    goes = count()
+
+    def breaks(experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
+        if next(goes) == 1:
+            raise TrackingError("the disk is full")
+        insert(experiment, runs)
+
+    monkeypatch.setattr(api, "insert_runs", breaks)
+    with pytest.raises(TrackingError, match="the disk is full"):
+        store.write_runs(experiment, drafts)
+    assert [run.tags["mlflow.runName"] for run in store.runs(experiment, {})] == ["0", "1"]
+    store.write_runs(experiment, drafts[2:])
+    found = store.runs(experiment, {})
+    assert [run.tags["mlflow.runName"] for run in found] == [draft.name for draft in drafts]
+    assert [store.text(run, "raw.txt") for run in found] == [DRAFT.texts["raw.txt"]] * 7
 
 
 def test_a_run_that_is_gone_can_not_be_extended(api: EmbeddedMlflow) -> None:

@@ -18,7 +18,7 @@ from tipbench.core.errors import TipbenchError, TrackingUnreachable
 from tipbench.core.paths import journal_folder
 from tipbench.core.settings import Settings
 
-_BATCH_SIZE = 256  # cells per transaction
+_BATCH_SIZE = 1_024  # cells that are read from the journal at a time
 _GATHER_S = 0.1  # how long to wait for more cells, so that a quick engine's share a transaction
 _PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0)  # between attempts while MLflow is unreachable; the last one repeats
 PATIENCE_S = 15.0  # how long to wait for an unreachable MLflow after all cells are done

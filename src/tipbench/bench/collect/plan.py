@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tipbench.bench.records import Answer, Cell, Failure, ModelInfo, Outcome, StoredCell
+from tipbench.bench.tracking.runs import StoredOutcome
 from tipbench.core.text import counted
 
 # Rules of thumb for models that were never timed here: a CPU reads all weights for each token, at about
@@ -66,7 +67,7 @@ class _Missing:
 def make_plan(
     models: Sequence[ModelInfo],
     cells: Cells,
-    stored: Iterable[StoredCell],
+    stored: Iterable[StoredCell | StoredOutcome],
     retry_failed: bool = False,
     whole_grid: bool = True,
 ) -> Plan:
@@ -113,7 +114,7 @@ class _Times:
         self._max_tokens = str(max_tokens)
         self._sums: dict[str, tuple[float, int]] = {}
 
-    def add(self, cell: StoredCell) -> None:
+    def add(self, cell: StoredCell | StoredOutcome) -> None:
         if "gen/wall_s" in cell.metrics and cell.settings.get("max_tokens") == self._max_tokens:
             seconds, count = self._sums.get(cell.model, (0.0, 0))
             self._sums[cell.model] = (seconds + cell.metrics["gen/wall_s"], count + 1)

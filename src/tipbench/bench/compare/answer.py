@@ -20,6 +20,7 @@ Verdict = Literal["winner", "open", "too_little"]
 PRACTICALLY_EQUAL = 0.15  # points that picking the leader may be expected to lose
 FEW_UNITS = 16  # with fewer, the true loss was measured to be up to twice the expected one
 _MANY = 1_000  # scenarios: nobody writes and judges that many
+NOTHING_JUDGED = "No answer yet: nothing is judged."
 _OF_A_DECISION = 300  # judgements: what one among 12 rows took to lose at most 0.15 points (docs/deciding.md)
 
 
@@ -123,7 +124,7 @@ def _too_little(board: Leaderboard) -> str:
         return f"No answer yet: the scores of {' and '.join(board.quarantined)} are on hold and don't count."
     scored = [row for row in board.rows if row.composite is not None and row.scored > row.empty]
     if not scored:
-        return "No answer yet: nothing is judged."
+        return NOTHING_JUDGED
     if _compared(board) > 1:
         return too_few(_compared(board), board.comparison.units, board.comparison.unit)
     if sum(row.composite is not None for row in board.rows) > 1:
@@ -201,16 +202,17 @@ def _next_step(board: Leaderboard, verdict: Verdict) -> NextStep:
             f"see why the scores of {who} are on hold", experiment_command(board.experiment, "judge", "--status")
         )
     if board.pending:
-        waiting = f"judge {board.pending} {plural('cell', board.pending)}, about {_time(board.pending)}"
-        return NextStep(
-            waiting,
-            experiment_command(board.experiment, "judge", "--export", "judge.json", "--sample", "1"),
-            board.pending,
-        )
+        return judge_next(board.experiment, board.pending)
     if board.failed:
         failed = f"{board.failed} {plural('cell', board.failed)} failed"
         return NextStep(f"{failed}; run the same 'tipbench collect' again with --retry-failed")
     return _more_scenarios(board)
+
+
+def judge_next(experiment: str, pending: int) -> NextStep:
+    """Return the step to take where cells wait for a judge."""
+    command = experiment_command(experiment, "judge", "--export", "judge.json", "--sample", "1")
+    return NextStep(f"judge {pending} {plural('cell', pending)}, about {_time(pending)}", command, pending)
 
 
 def _choose_by_cost(board: Leaderboard) -> NextStep:

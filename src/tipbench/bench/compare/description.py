@@ -2,8 +2,9 @@
 
 import logging
 
+from tipbench.bench.compare.answer import NOTHING_JUDGED, judge_next
 from tipbench.bench.compare.leaderboard import Leaderboard
-from tipbench.bench.compare.messages import as_description
+from tipbench.bench.compare.messages import as_description, described
 from tipbench.bench.compare.snapshot import Snapshot
 from tipbench.bench.tracking.descriptions import DESCRIPTION, summary_of, with_summary
 from tipbench.bench.tracking.interface import Experiment
@@ -23,18 +24,26 @@ def describe_experiment(store: RunStore, snapshot: Snapshot, board: Leaderboard,
     """
     if snapshot.rubric is None or text_digest(snapshot.rubric.text) != board.rubric_digest:
         return
-    answer = as_description(board)
+    _describe(store, snapshot.experiment, as_description(board), made_at)
+
+
+def describe_unjudged(store: RunStore, experiment: Experiment, pending: int, made_at: str) -> None:
+    """Write the same for an experiment in which nothing is judged; it takes no snapshot to say so."""
+    _describe(store, experiment, described(NOTHING_JUDGED, judge_next(experiment.name, pending)), made_at)
+
+
+def _describe(store: RunStore, known: Experiment, answer: str, made_at: str) -> None:
     try:
-        if _says(snapshot.experiment, answer):
+        if _says(known, answer):
             return
-        experiment = store.find_experiment(snapshot.experiment.name)  # somebody may have edited it meanwhile
-        if experiment is None or experiment.id != snapshot.experiment.id or _says(experiment, answer):
+        experiment = store.find_experiment(known.name)  # somebody may have edited it meanwhile
+        if experiment is None or experiment.id != known.id or _says(experiment, answer):
             return
         description = with_summary(experiment.tags.get(DESCRIPTION), f"{answer}\n\n{_AS_OF}{made_at}")
         if description is not None:
             store.describe_experiment(experiment, description)
     except TipbenchError as error:
-        _log.info("The description of experiment '%s' stays as it is: %s", snapshot.experiment.name, error)
+        _log.info("The description of experiment '%s' stays as it is: %s", known.name, error)
 
 
 def _says(experiment: Experiment, answer: str) -> bool:

@@ -10,7 +10,7 @@ from tipbench.bench.compare.answer import as_data as answer_data
 from tipbench.bench.compare.effects import FactorEffects, GridEffects, evidence, p_text, prompt_sentence
 from tipbench.bench.compare.leaderboard import Leaderboard, prompt_label, row_label
 from tipbench.bench.compare.leaderboard_row import LeaderboardRow
-from tipbench.bench.records import BY_CODE, experiment_command
+from tipbench.bench.records import BY_CODE, NextStep, experiment_command
 from tipbench.bench.records import LEAST_AGREEMENT as LEAST_AGREEMENT  # for templates
 from tipbench.core.text import capital, plural
 from tipbench.core.untrusted import csv_text, json_text, markdown_text
@@ -374,14 +374,11 @@ def as_markdown(board: Leaderboard) -> str:
 
 def as_description(board: Leaderboard) -> str:
     """Return the answer, the next step and the first rows as Markdown, for the experiment's page in MLflow."""
-    answer = board.answer
-    step = markdown_text(answer.next.text)
-    if command := answer.next.command:
-        step += f": `{command}`" if _IN_CODE.fullmatch(command) else f": {markdown_text(command)}"
+    answer = described(board.answer.says, board.answer.next)
+    if board.leader is None:
+        return answer
     lines = [
-        markdown_text(answer.says),
-        "",
-        f"**Next:** {step}",
+        answer,
         "",
         "| may be the best | model × prompt | composite | 95 % | judged | pending | failed |".replace(" |", "&emsp;|"),
         "|---|---|---|---|---|---|---|",
@@ -395,6 +392,14 @@ def as_description(board: Leaderboard) -> str:
     if more > 0:
         lines += ["", f"{more} more {plural('variant', more)}: `tipbench compare`"]
     return "\n".join(lines)
+
+
+def described(says: str, step: NextStep) -> str:
+    """Return an answer and its next step as Markdown."""
+    text = markdown_text(step.text)
+    if step.command:
+        text += f": `{step.command}`" if _IN_CODE.fullmatch(step.command) else f": {markdown_text(step.command)}"
+    return f"{markdown_text(says)}\n\n**Next:** {text}"
 
 
 def mark(row: LeaderboardRow) -> str:

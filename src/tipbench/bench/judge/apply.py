@@ -181,7 +181,7 @@ def _with_existing_runs(
     store: RunStore, experiment: Experiment, verdicts: list[Verdict], partial: bool
 ) -> list[Verdict]:
     """Return the verdicts whose runs exist; raise StoredDataDamaged if one is gone; with `partial`, if all are."""
-    found = store.iter_runs(experiment, {KIND: CELL}, only_tags=(KIND,))
+    found = store.iter_runs(experiment, {KIND: CELL}, only=(KIND,))
     existing = {run.run_id for run in found if run.status in DONE}
     judged = {verdict.slot.run_id for verdict in verdicts if verdict.slot.run_id}
     gone = judged - existing

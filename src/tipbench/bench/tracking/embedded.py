@@ -151,10 +151,10 @@ class EmbeddedMlflow:
         tags: Mapping[str, str],
         brief: bool = False,
         run_ids: Sequence[str] = (),
-        only_tags: Sequence[str] = (),
+        only: Sequence[str] = (),
     ) -> Iterator[StoredRun]:
         with self._translated():
-            yield from self._tables().search_runs(experiment_id, tags, brief, run_ids, only_tags)
+            yield from self._tables().search_runs(experiment_id, tags, brief, run_ids, only)
 
     def delete_run(self, run_id: str) -> None:
         with self._translated():

@@ -146,13 +146,13 @@ class MlflowApi(Protocol):
         tags: Mapping[str, str],
         brief: bool = False,
         run_ids: Sequence[str] = (),
-        only_tags: Sequence[str] = (),
+        only: Sequence[str] = (),
     ) -> Iterator[StoredRun]:
         """Yield the runs with these tags lazily, oldest first, each run once.
 
         `brief` is for callers that neither read texts nor write: keys that start with NOT_IN_BRIEF, and steps, may be
-        omitted. With `run_ids`, at most some hundreds, only these runs are read. With `only_tags`, everything but
-        these tags may be omitted.
+        omitted. With `run_ids`, at most some hundreds, only these runs are read. With `only`, everything but
+        the tags, params and metrics of these names may be omitted, and metrics may have no more than 15 digits.
         """
         ...
 

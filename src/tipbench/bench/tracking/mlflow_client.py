@@ -139,7 +139,7 @@ class MlflowClient:
         tags: Mapping[str, str],
         brief: bool = False,
         run_ids: Sequence[str] = (),
-        only_tags: Sequence[str] = (),
+        only: Sequence[str] = (),
     ) -> Iterator[StoredRun]:
         # Oldest first: runs added meanwhile come last and don't shift the pages that are still to be read.
         query = {
@@ -149,7 +149,7 @@ class MlflowClient:
             "order_by": ["attributes.start_time ASC"],
         }
         seen: set[str] = set()
-        omitted = NOT_IN_BRIEF if brief or only_tags else ()
+        omitted = NOT_IN_BRIEF if brief or only else ()
         for entry in self.pages(f"{_API}/runs/search", "runs", query):
             with self._parsing():
                 run = _stored_run(entry, omitted)

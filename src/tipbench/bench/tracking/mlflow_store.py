@@ -97,7 +97,7 @@ class MlflowStore:
         tags: Mapping[str, str],
         brief: bool = False,  # noqa: ARG002 - MLflow reads runs whole
         run_ids: Sequence[str] = (),
-        only_tags: Sequence[str] = (),  # noqa: ARG002
+        only: Sequence[str] = (),  # noqa: ARG002
     ) -> Iterator[StoredRun]:
         seen: set[str] = set()
         token = None

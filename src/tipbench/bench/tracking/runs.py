@@ -151,7 +151,7 @@ class CellCounts(NamedTuple):
 
 def count_cells(store: RunStore, experiment: Experiment) -> CellCounts:
     """Count the cells, by the tags that tell; from a database file in a ninth of the time that reading them takes."""
-    found = store.iter_runs(experiment, {KIND: CELL}, only_tags=(*_IDENTITY, PENDING, _FAILURE))
+    found = store.iter_runs(experiment, {KIND: CELL}, only=(*_IDENTITY, PENDING, _FAILURE))
     runs = _one_per_cell(found, lambda run: run)
     for run in runs:
         _check_schema(run)
@@ -159,9 +159,18 @@ def count_cells(store: RunStore, experiment: Experiment) -> CellCounts:
     return CellCounts(len(runs), pending, sum(_FAILURE in run.tags for run in runs))
 
 
+def unjudged_cells(store: RunStore, experiment: Experiment) -> int | None:
+    """Return how many cells wait for a judge; None if any cell has scores."""
+    found = store.iter_runs(experiment, {KIND: CELL}, only=(*_IDENTITY, PENDING, JUDGED_BY))
+    runs = _one_per_cell(found, lambda run: run)
+    if any(JUDGED_BY in run.tags for run in runs):
+        return None
+    return sum(run.tags.get(PENDING) == "true" for run in runs)
+
+
 def newest_cell(store: RunStore, experiment: Experiment) -> StoredRun | None:
     """Return the run of the newest cell; None if there is no cell."""
-    found = store.iter_runs(experiment, {KIND: CELL}, only_tags=_IDENTITY)
+    found = store.iter_runs(experiment, {KIND: CELL}, only=_IDENTITY)
     ids = _one_per_cell(found, lambda run: run.run_id)
     return store.runs_by_id(experiment, ids[-1:]).get(ids[-1]) if ids else None
 
@@ -204,11 +213,29 @@ def supersede_duplicates(store: RunStore, experiment: Experiment) -> int:
     return len(later)
 
 
-def iter_cells(store: RunStore, experiment: Experiment) -> Iterator[StoredCell]:
+class StoredOutcome(NamedTuple):
+    """What planning needs of a stored cell. Its fields are a StoredCell's."""
+
+    key: str
+    model: str
+    scenario: str
+    failure: str | None
+    metrics: Mapping[str, float]
+    settings: Mapping[str, str]
+
+
+def iter_outcomes(store: RunStore, experiment: Experiment) -> Iterator[StoredOutcome]:
     """Yield the cells as they are read, in constant memory; several may have the same key."""
-    for run in store.iter_runs(experiment, {KIND: CELL}, brief=True):
+    needed = (*_IDENTITY, _FAILURE, "model", "scenario", "max_tokens", "gen/wall_s")
+    for run in store.iter_runs(experiment, {KIND: CELL}, brief=True, only=needed):
         if run.status in DONE and SUPERSEDED not in run.tags:
-            yield stored_cell(run)
+            _check_schema(run)
+            tags, params = run.tags, run.params
+            try:
+                of = tags[_KEY], params["model"], params["scenario"]
+            except KeyError as error:
+                raise _damaged(run, error) from error
+            yield StoredOutcome(*of, tags.get(_FAILURE), _finite(run.metrics), params)
 
 
 def _check_schema(run: StoredRun) -> None:
@@ -248,9 +275,11 @@ def stored_cell(run: StoredRun) -> StoredCell:
             checks=tags.get(CHECKS, ""),
         )
     except (KeyError, ValueError, TypeError) as error:
-        raise StoredDataDamaged(
-            f"run {run.run_id} is not a complete cell: {error!r} is missing or not a number"
-        ) from error
+        raise _damaged(run, error) from error
+
+
+def _damaged(run: StoredRun, error: Exception) -> StoredDataDamaged:
+    return StoredDataDamaged(f"run {run.run_id} is not a complete cell: {error!r} is missing or not a number")
 
 
 @lru_cache(maxsize=10_000)

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Literal
@@ -23,6 +24,7 @@ from tipbench.core.errors import InvalidInput, TrackingError, TrackingUnreachabl
 from tipbench.core.untrusted import printable, shown, storable
 
 DONE = ("FINISHED", "FAILED")  # statuses of a completely written run
+_RUNS_AT_ONCE = 256  # in one transaction
 _TAGS_PER_BATCH = 90  # MLflow accepts 100
 _BYTES_PER_BATCH = 900_000  # MLflow accepts 1 MB
 _IDS_AT_ONCE = 200  # of runs, in one search
@@ -182,18 +184,29 @@ class RunStore:
         return run_id
 
     def write_runs(self, experiment: Experiment, drafts: Sequence[RunDraft]) -> None:
-        """Store complete runs, in one transaction if the store supports that."""
-        finished = []
-        with self.session():
-            for draft in drafts:
-                reserved = self._api.reserve_run(experiment)
-                if reserved is None:
-                    self.write_run(experiment, draft)
-                else:
-                    finished.append(self._finished(reserved, draft))
-            if finished:
-                with self._markers.writing(experiment.id):
-                    self._api.insert_runs(experiment, finished)
+        """Store complete runs, many in one transaction if the store supports that.
+
+        While one transaction runs, files are written for the next one.
+        """
+        with self.session(), ThreadPoolExecutor(1, "insert") as pool:
+            inserting: Future[None] | None = None
+            for start in range(0, len(drafts), _RUNS_AT_ONCE):
+                finished = []
+                for draft in drafts[start : start + _RUNS_AT_ONCE]:
+                    reserved = self._api.reserve_run(experiment)
+                    if reserved is None:
+                        self.write_run(experiment, draft)
+                    else:
+                        finished.append(self._finished(reserved, draft))
+                if inserting:
+                    inserting.result()
+                inserting = pool.submit(self._insert, experiment, finished) if finished else None
+            if inserting:
+                inserting.result()
+
+    def _insert(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
+        with self._markers.writing(experiment.id):
+            self._api.insert_runs(experiment, runs)
 
     def _finished(self, reserved: tuple[str, str], draft: RunDraft) -> FinishedRun:
         run_id, artifact_uri = reserved
@@ -268,13 +281,14 @@ class RunStore:
         return sorted(self.iter_runs(experiment, tags), key=lambda run: (run.started_ms, run.run_id))
 
     def iter_runs(
-        self, experiment: Experiment, tags: Mapping[str, str], brief: bool = False, only_tags: Sequence[str] = ()
+        self, experiment: Experiment, tags: Mapping[str, str], brief: bool = False, only: Sequence[str] = ()
     ) -> Iterator[StoredRun]:
         """Yield the runs with these tags as they are read.
 
-        `brief` is for callers that don't read their texts, `only_tags` for those that read nothing but these tags.
+        `brief` is for callers that don't read their texts, `only` for those that read nothing but the tags, params and
+        metrics of these names.
         """
-        return self._api.search_runs(experiment.id, tags, brief, only_tags=only_tags)
+        return self._api.search_runs(experiment.id, tags, brief, only=only)
 
     def runs_by_id(self, experiment: Experiment, run_ids: Sequence[str]) -> dict[str, StoredRun]:
         """Return the runs with these ids, by id; those that are gone are left out."""

@@ -170,7 +170,7 @@ class SqliteTables:
         tags: Mapping[str, str],
         brief: bool = False,
         run_ids: Sequence[str] = (),
-        only_tags: Sequence[str] = (),
+        only: Sequence[str] = (),
     ) -> Iterator[StoredRun]:
         """Yield the runs, holding only some hundreds of them in memory at a time."""
         has_tag = (
@@ -185,27 +185,29 @@ class SqliteTables:
         ids = [run_id for (run_id,) in self._read(query, [int(experiment_id), *values, *run_ids])]
         for start in range(0, len(ids), _RUNS_AT_ONCE):
             chunk = ids[start : start + _RUNS_AT_ONCE]
-            if only_tags:
-                yield from self._tagged(experiment_id, chunk, only_tags)
+            if only:
+                yield from self._parts(experiment_id, chunk, only)
             else:
                 yield from self._runs(experiment_id, chunk, brief)
 
-    def _tagged(self, experiment_id: str, ids: Sequence[str], keys: Sequence[str]) -> Iterator[StoredRun]:
-        """Yield the runs with these tags alone: a ninth of the time that whole runs take."""
+    def _parts(self, experiment_id: str, ids: Sequence[str], keys: Sequence[str]) -> Iterator[StoredRun]:
+        """Yield the runs with the tags, params and metrics of these names alone: a ninth to a third of the time."""
+        named = f"key IN ({', '.join('?' * len(keys))})"
+        parts = ", ".join(
+            f"(SELECT json_group_object(key, value) FROM {table} WHERE {table}.run_uuid = runs.run_uuid AND {wanted})"
+            for table, wanted in (("tags", named), ("params", named), ("latest_metrics", f"{named} AND is_nan = 0"))
+        )
         rows = self._read(
-            "SELECT runs.run_uuid, status, start_time, artifact_uri, "
-            "json_group_object(key, value) FILTER (WHERE key NOT NULL) "
-            f"FROM runs LEFT JOIN tags ON tags.run_uuid = runs.run_uuid AND key IN ({', '.join('?' * len(keys))}) "
-            f"WHERE runs.run_uuid IN ({', '.join('?' * len(ids))}) GROUP BY runs.run_uuid",
-            [*keys, *ids],
+            f"SELECT run_uuid, status, start_time, artifact_uri, {parts} FROM runs "
+            f"WHERE run_uuid IN ({', '.join('?' * len(ids))})",
+            [*keys, *keys, *keys, *ids],
         )
         found = {row[0]: row for row in rows}
         for run_id in ids:
             if run_id in found:
-                _, status, started_ms, artifact_uri, tags = found[run_id]
-                yield StoredRun(
-                    run_id, status, started_ms or 0, artifact_uri, json.loads(tags), {}, {}, {}, experiment_id
-                )
+                _, status, started_ms, artifact_uri, *texts = found[run_id]
+                tags, params, metrics = map(json.loads, texts)
+                yield StoredRun(run_id, status, started_ms or 0, artifact_uri, tags, params, metrics, {}, experiment_id)
 
     def _runs(self, experiment_id: str, ids: Sequence[str], brief: bool) -> Iterator[StoredRun]:
         among = f"run_uuid IN ({', '.join('?' * len(ids))})"
