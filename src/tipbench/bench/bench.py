@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from tipbench.bench.records import GoldItem
     from tipbench.bench.suites.suite import Suite
 
-_MAX_PUBLISHED = 2_000  # cells of a grid: for more, a collection would need much memory only to publish the answer
+_MAX_PUBLISHED = 2_000  # cells: for more, a collection or an apply would need much time and memory only to publish
 _REFUSED_SCORES = "judged.json"  # in a batch's run: a judge's scores that could not be applied
 
 
@@ -400,7 +400,7 @@ class Bench:
 
                 look_after_applying(self)
         if changed:
-            self._publish_new_answer()
+            self._publish_after_applying(applied.settled.cells if applied.settled else 0)
         return applied
 
     def _apply_folder(self, folder: Path, how: "ApplyOptions | None") -> "Applied":
@@ -656,6 +656,17 @@ class Bench:
                 describe_unjudged(self.store, experiment, waiting, utc_minute(self.context.clock() * 1000))
         if not waiting:
             self._publish_new_answer()
+
+    def _publish_after_applying(self, cells: int) -> None:
+        """Publish the answer; of many cells, only that there are new scores: who waits wants to compare anyway."""
+        from tipbench.bench.compare.description import describe_new_scores
+        from tipbench.core.text import utc_minute
+
+        if cells <= _MAX_PUBLISHED:
+            self._publish_new_answer()
+            return
+        with suppress(TipbenchError):
+            describe_new_scores(self.store, self.experiment, utc_minute(self.context.clock() * 1000))
 
     def _publish_new_answer(self) -> None:
         """Publish the answer after results have changed. They are stored, so no problem here is the caller's."""

@@ -20,9 +20,22 @@ class _Loader(yaml.CSafeLoader):
     """
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?[eE][-+]?\d+\Z", re.ASCII), list("-0123456789")
-)
+class _Dumper(yaml.SafeDumper):
+    """Puts a text in quotes that the loader would read as such a number."""
+
+
+for _kind in (_Loader, _Dumper):
+    _kind.add_implicit_resolver(
+        "tag:yaml.org,2002:float",
+        re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?[eE][-+]?\d+\Z", re.ASCII),
+        list("-0123456789"),
+    )
+
+
+def dump_yaml(data: Any, **layout: Any) -> str:
+    """Return YAML that `load_located` reads as the same data."""
+    text: str = yaml.dump(data, Dumper=_Dumper, width=10_000, **layout)
+    return text
 
 
 @dataclass

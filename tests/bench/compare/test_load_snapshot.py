@@ -146,7 +146,7 @@ WRITES: dict[str, Callable[[RunStore, Experiment], object]] = {
     "a batch in quarantine": lambda store, experiment: apply_batch(store, experiment, "one", quarantine="drift"),
     "drift that was accepted": _accept,
     "runs settled": lambda store, experiment: store.extend_runs(
-        [RunChange(first(store, experiment), {"judge_pending": "false"}, {"composite": 9.0})]
+        experiment, [RunChange(first(store, experiment), {"judge_pending": "false"}, {"composite": 9.0})]
     ),
     "a run set aside": lambda store, experiment: store.extend_run(first(store, experiment), {SUPERSEDED: "true"}),
     "a run removed": lambda store, experiment: store.remove_run(first(store, experiment)),

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tipbench.bench.suites.checks import Check
@@ -47,6 +47,7 @@ CHECKS: st.SearchStrategy[dict[str, Any]] = st.one_of(
 
 
 @given(st.dictionaries(st.sampled_from(["a", "b.c", "d-1"]), CHECKS, min_size=1))
+@example({"a": {"check": "regex", "pattern": "0E0"}})
 def test_any_check_survives_being_stored(given_checks: dict[str, dict[str, Any]]) -> None:
     own = {name: {"right": Check.model_validate(one)} for name, one in given_checks.items()}
     rubric = with_scenario_checks(parse_rubric(RUBRIC), own)

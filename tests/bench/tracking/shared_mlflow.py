@@ -4,7 +4,7 @@ It notes what it is asked for, and that no run is touched without its writer's m
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tipbench.bench.tracking.embedded import EmbeddedMlflow
 from tipbench.bench.tracking.interface import Addition, Experiment, Metric, RunStatus, StoredRun
@@ -71,7 +71,7 @@ class SharedMlflow(EmbeddedMlflow):
     def reserve_run(self, experiment: Experiment) -> tuple[str, str] | None:
         return None
 
-    def extend_runs(self, additions: Sequence[Addition]) -> bool:
+    def extend_runs(self, additions: Iterable[Addition]) -> bool:
         return False
 
     def _write(self) -> None:

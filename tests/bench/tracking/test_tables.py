@@ -210,14 +210,25 @@ def test_many_runs_are_extended_together_or_not_at_all(api: EmbeddedMlflow, monk
     changes = [RunChange(run, {"late": str(number)}, {"composite": float(number)}) for number, run in enumerate(runs)]
     store.remove_run(runs[3])
     with pytest.raises(TrackingError, match=f"no run {runs[3].run_id}, or it was deleted"):
-        store.extend_runs(changes)
+        store.extend_runs(experiment, changes)
     assert not any("late" in run.tags for run in store.runs(experiment, {}))
-    store.extend_runs([change for change in changes if change.run is not runs[3]])
+    assert store.extend_runs(experiment, (change for change in changes if change.run is not runs[3])) == 4
     found = store.runs(experiment, {})
     assert [(run.tags["late"], run.metrics["composite"]) for run in found] == [
         *(("0", 0.0), ("1", 1.0), ("2", 2.0), ("4", 4.0)),
     ]
-    store.extend_runs([RunChange(run, {}, {"composite": -1.0}) for run in found])
+    assert store.extend_runs(experiment, []) == 0
+
+    def breaks() -> Iterator[RunChange]:
+        yield from (RunChange(run, {}, {"composite": -2.0}) for run in found)
+        raise TrackingError("no more")
+
+    with pytest.raises(TrackingError, match="no more"):
+        store.extend_runs(experiment, breaks())
+    store.extend_runs(experiment, [RunChange(run, {}, {"composite": -1.0}) for run in found])
+    with closing(sqlite3.connect(api.path)) as database:
+        written = database.execute("SELECT DISTINCT value FROM metrics WHERE key = 'composite' AND value < 0")
+        assert written.fetchall() == [(-1.0,)], "changes that break off leave nothing"
     assert {run.metrics["composite"] for run in store.runs(experiment, {})} == {-1.0}
 
 

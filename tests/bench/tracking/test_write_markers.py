@@ -39,7 +39,7 @@ WRITES: dict[str, Callable[[RunStore], object]] = {
     "write_run": lambda store: store.write_run(now(store), a_draft(texts=TEXTS)),
     "write_runs": lambda store: store.write_runs(now(store), [a_draft(), a_draft()]),
     "extend_run": lambda store: store.extend_run(first(store), {"a": "b"}, {"c": 1.0}, TEXTS),
-    "extend_runs": lambda store: store.extend_runs([RunChange(first(store), {"a": "b"}, {})]),
+    "extend_runs": lambda store: store.extend_runs(now(store), [RunChange(first(store), {"a": "b"}, {})]),
     "tag_run": lambda store: store.tag_run(now(store), first(store).run_id, {"a": "b"}),
     "remove_run": lambda store: store.remove_run(first(store)),
 }

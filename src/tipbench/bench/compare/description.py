@@ -6,6 +6,7 @@ from tipbench.bench.compare.answer import NOTHING_JUDGED, judge_next
 from tipbench.bench.compare.leaderboard import Leaderboard
 from tipbench.bench.compare.messages import as_description, described
 from tipbench.bench.compare.snapshot import Snapshot
+from tipbench.bench.records import NextStep, experiment_command
 from tipbench.bench.tracking.descriptions import DESCRIPTION, summary_of, with_summary
 from tipbench.bench.tracking.interface import Experiment
 from tipbench.bench.tracking.store import RunStore
@@ -30,6 +31,12 @@ def describe_experiment(store: RunStore, snapshot: Snapshot, board: Leaderboard,
 def describe_unjudged(store: RunStore, experiment: Experiment, pending: int, made_at: str) -> None:
     """Write the same for an experiment in which nothing is judged; it takes no snapshot to say so."""
     _describe(store, experiment, described(NOTHING_JUDGED, judge_next(experiment.name, pending)), made_at)
+
+
+def describe_new_scores(store: RunStore, experiment: Experiment, made_at: str) -> None:
+    """Say that there are scores which nobody has compared yet, instead of an answer that they made an old one."""
+    step = NextStep("see what they say", experiment_command(experiment.name, "compare"))
+    _describe(store, experiment, described("There are new scores.", step), made_at)
 
 
 def _describe(store: RunStore, known: Experiment, answer: str, made_at: str) -> None:

@@ -5,7 +5,7 @@ another judge, after a batch was accepted. Only differences are written.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -123,7 +123,8 @@ def _leanings(group: tuple[str, ...], by_judge: ScoresByJudge, name: str) -> dic
 class Settled:
     """The result of `settle`."""
 
-    runs: int
+    runs: int  # that were changed
+    cells: int = 0  # of the experiment
     unlinked_groups: tuple[tuple[str, ...], ...] = ()  # groups of judges whose scores can't be put on one scale
     gone: int = 0  # scored runs that are no longer in MLflow
 
@@ -154,12 +155,11 @@ def settle(store: RunStore, experiment: Experiment, rubric: Rubric, now_ms: int)
         # By id, not by cell: the judged run gets the scores, even if another run with the same key counts now.
         runs = {run.run_id: run for run in store.runs(experiment, {KIND: CELL})}
         changes, agreed, gone = changes_for(runs, batches, rubric)
-        store.extend_runs(changes, at_ms=now_ms)
-        written += len(changes)
+        written += store.extend_runs(experiment, changes, at_ms=now_ms)
         before, found = found, batch_runs(store, experiment)
         if batch_fingerprints(found) == batch_fingerprints(before):
             mark_settled(store, found)
-            return Settled(written, agreed.unlinked_groups, gone)
+            return Settled(written, len(runs), agreed.unlinked_groups, gone)
 
 
 def finish_applying(store: RunStore, experiment: Experiment, now_ms: int) -> bool:
@@ -184,8 +184,11 @@ def finish_applying(store: RunStore, experiment: Experiment, now_ms: int) -> boo
 
 def changes_for(
     runs: Mapping[str, StoredRun], batches: Sequence[AppliedBatch], rubric: Rubric
-) -> tuple[list[RunChange], Consensus, int]:
-    """Return the changes that make every run reflect the batches, the consensus, and how many judged runs are gone."""
+) -> tuple[Iterator[RunChange], Consensus, int]:
+    """Return the changes that make every run reflect the batches, the consensus, and how many judged runs are gone.
+
+    The changes are computed as they are taken, so that some can be written meanwhile.
+    """
     opinions = _opinions(batches)
     agreed = consensus({opinion.judge: opinion.scores for opinion in opinions if opinion.counted}, rubric.criteria)
     by_run: dict[str, list[tuple[_Opinion, list[Mapping[str, float]]]]] = {}
@@ -194,15 +197,17 @@ def changes_for(
             by_run.setdefault(run_id, []).append((opinion, scores))
     counting = _grouped({**_by_code(runs, agreed.scores, rubric), **agreed.scores})
     scale = rubric.lowest()["composite"], rubric.highest_composite()
-    changes = []
-    for run_id, run in sorted(runs.items()):
-        if run_id not in by_run and not _is_marked(run, rubric):
-            continue
-        tags, metrics = _desired(run, by_run.get(run_id, []), counting.get(run_id, []), rubric, scale)
-        change = _difference(run, tags, metrics)
-        if change:
-            changes.append(change)
-    return changes, agreed, len(by_run.keys() - runs.keys())
+
+    def changes() -> Iterator[RunChange]:
+        for run_id, run in sorted(runs.items()):
+            if run_id not in by_run and not _is_marked(run, rubric):
+                continue
+            tags, metrics = _desired(run, by_run.get(run_id, []), counting.get(run_id, []), rubric, scale)
+            change = _difference(run, tags, metrics)
+            if change:
+                yield change
+
+    return changes(), agreed, len(by_run.keys() - runs.keys())
 
 
 def _is_marked(run: StoredRun, rubric: Rubric) -> bool:

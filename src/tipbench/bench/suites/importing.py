@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-import yaml
-
 from tipbench.bench.suites.load import load_suite_with
 from tipbench.core.errors import InvalidInput, SuiteError
 from tipbench.core.files import atomic_write, read_text
 from tipbench.core.identity import data_digest
-from tipbench.core.located_yaml import load_located
+from tipbench.core.located_yaml import dump_yaml, load_located
 from tipbench.core.untrusted import printable, shown
 
 _FILE = "scenarios.yaml"
@@ -197,7 +195,7 @@ def _factors(folder: Path) -> Mapping[str, Any]:
 
 def _write(folder: Path, text: str, known: list[dict[str, Any]], new: list[dict[str, Any]]) -> None:
     """Append the new entries to the file, whose comments stay; refuse if the suite could not be loaded then."""
-    added = yaml.safe_dump(new, allow_unicode=True, sort_keys=False, width=10_000)
+    added = dump_yaml(new, allow_unicode=True, sort_keys=False)
     changed = f"{text.rstrip()}\n{added}" if known else added
     if load_located(changed).data != [*known, *new]:
         raise InvalidInput(

@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from tipbench.bench.suites.checks import BY_SCENARIO, Check, checked
@@ -12,7 +11,7 @@ from tipbench.bench.suites.front_matter import split_front_matter
 from tipbench.bench.suites.validation import validated
 from tipbench.core.errors import SuiteError
 from tipbench.core.identity import text_digest
-from tipbench.core.located_yaml import load_located
+from tipbench.core.located_yaml import dump_yaml, load_located
 
 _MAX_WEIGHT = 1_000.0
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
@@ -262,6 +261,6 @@ def with_scenario_checks(rubric: Rubric, checks: Mapping[str, Mapping[str, Check
         scenario: {name: {"check": one.check, **one.parameters} for name, one in own.items()}
         for scenario, own in checks.items()
     }
-    added = yaml.safe_dump({"scenario_checks": data}, width=10_000)
+    added = dump_yaml({"scenario_checks": data})
     newline = "" if split.yaml.endswith("\n") else "\n"
     return parse_rubric(f"---\n{split.yaml}{newline}{added}---\n{split.body}")

@@ -4,7 +4,7 @@ import os
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -133,7 +133,7 @@ class EmbeddedMlflow:
             finally:
                 self._being_written.end(run.run_id for run in runs)
 
-    def extend_runs(self, additions: Sequence[Addition]) -> bool:
+    def extend_runs(self, additions: Iterable[Addition]) -> bool:
         with self._translated():
             tables = self._tables()
             if not isinstance(tables, SqliteTables):

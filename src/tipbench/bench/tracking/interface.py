@@ -1,6 +1,6 @@
 """The subset of MLflow's API that tipbench uses, served over REST (`mlflow_client`) or in process (`embedded`)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -134,8 +134,8 @@ class MlflowApi(Protocol):
         """Insert finished runs in one transaction, all or none."""
         ...
 
-    def extend_runs(self, additions: Sequence[Addition]) -> bool:
-        """Add to runs in one transaction, all or nothing; return False if this API can't do that."""
+    def extend_runs(self, additions: Iterable[Addition]) -> bool:
+        """Add to runs in one transaction, all or nothing; return False, and take none, if this API can't do that."""
         ...
 
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None: ...

@@ -1,7 +1,7 @@
 """A thin REST client for an MLflow server. Translates its errors to TrackingError, with advice on what to do."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from sys import intern
 from typing import Any
@@ -127,7 +127,7 @@ class MlflowClient:
     def insert_runs(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
         raise NotImplementedError("reserve_run gives no place to insert a run at")
 
-    def extend_runs(self, additions: Sequence[Addition]) -> bool:  # noqa: ARG002
+    def extend_runs(self, additions: Iterable[Addition]) -> bool:  # noqa: ARG002
         return False
 
     def end_run(self, run_id: str, status: RunStatus, ended_ms: int) -> None:

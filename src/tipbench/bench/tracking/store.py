@@ -4,8 +4,9 @@ import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Literal
 
 from tipbench.bench.tracking import texts
@@ -252,21 +253,28 @@ class RunStore:
             text_tags = {}
         self._log(run.run_id, stepped, {}, {**text_tags, **plain_tags})
 
-    def extend_runs(self, changes: Sequence[RunChange], at_ms: int = 0) -> None:
-        """Add to many runs, in one transaction if the store supports that."""
-        with ExitStack() as stack:
-            for experiment_id in sorted({change.run.experiment_id for change in changes}):
-                # Before the transaction begins, so that others see the marker.
-                stack.enter_context(self._markers.writing(experiment_id))
-            additions = [
-                Addition(
-                    change.run.run_id, _next_steps(change.run, change.metrics, at_ms), _checked_values(change.tags)
-                )
-                for change in changes
-            ]
-            if not self._api.extend_runs(additions):
-                for addition in additions:
+    def extend_runs(self, experiment: Experiment, changes: Iterable[RunChange], at_ms: int = 0) -> int:
+        """Add to many runs, in one transaction if the store supports that; return how many.
+
+        Changes may be computed as they are taken: earlier ones are written meanwhile.
+        """
+        waiting = iter(changes)
+        first = next(waiting, None)
+        if first is None:
+            return 0
+        done = count()
+
+        def additions() -> Iterator[Addition]:
+            for change in chain((first,), waiting):
+                metrics = _next_steps(change.run, change.metrics, at_ms)
+                next(done)
+                yield Addition(change.run.run_id, metrics, _checked_values(change.tags))
+
+        with self._markers.writing(experiment.id):  # before the transaction begins, so that others see the marker
+            if not self._api.extend_runs(made := additions()):
+                for addition in made:
                     self._log(addition.run_id, addition.metrics, {}, addition.tags)
+        return next(done)
 
     def tag_run(self, experiment: Experiment, run_id: str, tags: Mapping[str, str]) -> None:
         with self._markers.writing(experiment.id):

@@ -9,8 +9,10 @@ reads without the import. It does so only for the schema versions it was tested 
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -40,6 +42,7 @@ WRITTEN_COLUMNS = {
 COMMAND_BUSY_S = 60.0  # how long a command waits for another writer
 _VALUES_AT_ONCE = 999  # per statement; every SQLite build accepts as many
 _RUNS_AT_ONCE = 500
+_Rows = Sequence[tuple[Any, ...]]
 
 
 def schema_of(path: Path, busy_s: float = COMMAND_BUSY_S) -> str | None:
@@ -124,7 +127,7 @@ class SqliteTables:
             for table, values in rows.items():
                 self._insert_rows(table, values)
 
-    def _insert_rows(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _insert_rows(self, table: str, rows: _Rows, on_conflict: str = "") -> None:
         """Insert many rows with each statement: with one each, the thread would give way to others after every row.
 
         The caller's transaction is rolled back after an error, so a statement needs no journal of its own (OR FAIL).
@@ -134,7 +137,8 @@ class SqliteTables:
         for start in range(0, len(rows), at_once):
             chunk = rows[start : start + at_once]
             more = f", ({', '.join('?' * columns)})" * (len(chunk) - 1)
-            self._connection.execute(_insert(table, "INSERT OR FAIL") + more, [value for row in chunk for value in row])
+            statement = f"{_insert(table, 'INSERT OR FAIL')}{more} {on_conflict}"
+            self._connection.execute(statement, [value for row in chunk for value in row])
 
     def log_batch(
         self, run_id: str, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
@@ -143,26 +147,41 @@ class SqliteTables:
             self.extend_runs([Addition(run_id, metrics, tags)])
             self._connection.executemany(_PARAM, [(key, value, run_id) for key, value in params.items()])
 
-    def extend_runs(self, additions: Sequence[Addition]) -> None:
-        """Add to all of the runs, or to none; raise TrackingError if one is gone."""
-        tags = [(key, value, one.run_id) for one in additions for key, value in one.tags.items()]
-        metrics = [
-            (metric.key, metric.value, metric.timestamp_ms, metric.step, 0, one.run_id)
-            for one in additions
-            for metric in one.metrics
-        ]
-        with self.transaction():
-            self._check_exist([one.run_id for one in additions])
-            for statement, rows in ((_TAG, tags), (_METRIC, metrics), (_LATEST, metrics)):
-                self._connection.executemany(statement, rows)
+    def extend_runs(self, additions: Iterable[Addition]) -> None:
+        """Add to all of the runs, or to none; raise TrackingError if one is gone.
 
-    def _check_exist(self, run_ids: Sequence[str]) -> None:
-        for start in range(0, len(run_ids), _RUNS_AT_ONCE):
-            chunk = run_ids[start : start + _RUNS_AT_ONCE]
-            among = f"run_uuid IN ({', '.join('?' * len(chunk))})"
-            found = self._read(f"SELECT run_uuid FROM runs WHERE {among} AND lifecycle_stage = 'active'", chunk)
-            for run_id in set(chunk) - {run_id for (run_id,) in found}:
-                raise TrackingError(f"there is no run {run_id}, or it was deleted")
+        A thread writes while this one takes the next additions. Its statements are of many rows each: after one with a
+        single row, it would wait for this thread.
+        """
+        waiting = iter(additions)
+        with self.transaction(), ThreadPoolExecutor(1, "extend") as pool:
+            writing: Future[None] | None = None
+            while some := list(islice(waiting, _RUNS_AT_ONCE)):
+                tags = [(key, value, one.run_id) for one in some for key, value in one.tags.items()]
+                metrics = [
+                    (metric.key, metric.value, metric.timestamp_ms, metric.step, 0, one.run_id)
+                    for one in some
+                    for metric in one.metrics
+                ]
+                run_ids = [one.run_id for one in some]
+                if writing is None and len(some) < _RUNS_AT_ONCE:  # these are all
+                    self._extend(run_ids, tags, metrics)
+                    return
+                if writing:
+                    writing.result()
+                writing = pool.submit(self._extend, run_ids, tags, metrics)
+            if writing:
+                writing.result()
+
+    def _extend(self, run_ids: Sequence[str], tags: _Rows, metrics: _Rows) -> None:
+        among = f"run_uuid IN ({', '.join('?' * len(run_ids))})"
+        query = f"SELECT run_uuid FROM runs WHERE {among} AND lifecycle_stage = 'active'"
+        found = {run_id for (run_id,) in self._connection.execute(query, run_ids)}
+        for run_id in set(run_ids) - found:
+            raise TrackingError(f"there is no run {run_id}, or it was deleted")
+        self._insert_rows("tags", tags, _TAG)
+        self._insert_rows("metrics", metrics, _METRIC)
+        self._insert_rows("latest_metrics", metrics, _LATEST)
 
     def search_runs(
         self,
@@ -193,20 +212,21 @@ class SqliteTables:
     def _parts(self, experiment_id: str, ids: Sequence[str], keys: Sequence[str]) -> Iterator[StoredRun]:
         """Yield the runs with the tags, params and metrics of these names alone: a ninth to a third of the time."""
         named = f"key IN ({', '.join('?' * len(keys))})"
-        parts = ", ".join(
+        tables = (("tags", named), ("params", named), ("latest_metrics", f"{named} AND is_nan = 0"))
+        parts = " || ',' || ".join(
             f"(SELECT json_group_object(key, value) FROM {table} WHERE {table}.run_uuid = runs.run_uuid AND {wanted})"
-            for table, wanted in (("tags", named), ("params", named), ("latest_metrics", f"{named} AND is_nan = 0"))
+            for table, wanted in tables
         )
         rows = self._read(
             f"SELECT run_uuid, status, start_time, artifact_uri, {parts} FROM runs "
             f"WHERE run_uuid IN ({', '.join('?' * len(ids))})",
             [*keys, *keys, *keys, *ids],
         )
-        found = {row[0]: row for row in rows}
+        values = iter(json.loads(f"[{','.join(row[-1] for row in rows)}]"))
+        found = {row[0]: (row, next(values), next(values), next(values)) for row in rows}
         for run_id in ids:
             if run_id in found:
-                _, status, started_ms, artifact_uri, *texts = found[run_id]
-                tags, params, metrics = map(json.loads, texts)
+                (_, status, started_ms, artifact_uri, _), tags, params, metrics = found[run_id]
                 yield StoredRun(run_id, status, started_ms or 0, artifact_uri, tags, params, metrics, {}, experiment_id)
 
     def _runs(self, experiment_id: str, ids: Sequence[str], brief: bool) -> Iterator[StoredRun]:
@@ -309,11 +329,12 @@ def _insert(table: str, verb: str = "INSERT") -> str:
 
 
 _PARAM = _insert("params")
-_TAG = f"{_insert('tags')} ON CONFLICT DO UPDATE SET value = excluded.value"
-_METRIC = f"{_insert('metrics')} ON CONFLICT DO NOTHING"
+# What becomes of rows that are there already
+_TAG = "ON CONFLICT DO UPDATE SET value = excluded.value"
+_METRIC = "ON CONFLICT DO NOTHING"
 # MLflow shows the value with the highest (step, timestamp, value).
 _LATEST = (
-    f"{_insert('latest_metrics')} ON CONFLICT DO UPDATE SET value = excluded.value, timestamp = excluded.timestamp, "
+    "ON CONFLICT DO UPDATE SET value = excluded.value, timestamp = excluded.timestamp, "
     "step = excluded.step, is_nan = excluded.is_nan WHERE (excluded.step, excluded.timestamp, excluded.value) > "
     "(latest_metrics.step, latest_metrics.timestamp, latest_metrics.value)"
 )
