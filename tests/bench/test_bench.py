@@ -14,6 +14,7 @@ import pytest
 import tipbench
 from tests.bench.tracking.shared_mlflow import SharedMlflow
 from tipbench import Bench, Context, Observer
+from tipbench.bench import bench as bench_module
 from tipbench.bench.collect.plan import Plan
 from tipbench.bench.judge.apply import ApplyOptions
 from tipbench.bench.judge.judges.interface import JudgeName
@@ -164,6 +165,20 @@ class TestAnswerInMlflow:
             bench.collect(n_scenarios=3)
             assert _described(bench) != before
             assert _described(bench).startswith("No answer yet: scores come from simple rules")
+
+    def test_with_very_many_cells_it_is_not_worked_out_for_every_batch(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(bench_module, "_MAX_PUBLISHED", 3)
+        with bench:
+            bench.collect(**SMALL)
+            assert DESCRIPTION not in bench.experiment.tags
+            bench.judge("lexical")
+            step = f"**Next:** see what they say: `tipbench compare --experiment {bench.options.experiment}`"
+            assert _described(bench) == f"There are new scores.\n\n{step}\n\n{_described(bench).splitlines()[-1]}"
+            says = bench.compare().answer.says
+            bench.publish_answer(bench.snapshot(), bench.compare())
+            assert _described(bench).startswith(says)
 
     def test_own_words_stay(self, bench: Bench) -> None:
         with bench:

@@ -132,12 +132,12 @@ def test_costs_in_readings(large: Large, tmp_path: Path, monkeypatch: pytest.Mon
     board_s = best(lambda: leaderboard_of(snapshot, RUBRIC))
     counting_s = best(lambda: count_cells(large.store, large.experiment))
     costs = {  # processor seconds, and the most readings that they may be
-        "snapshot, first sight": (first_s, 5.0),
-        "snapshot, nothing changed": (again_s, 0.45),
+        "snapshot, first sight": (first_s, 4.5),
+        "snapshot, nothing changed": (again_s, 0.36),
         "leaderboard": (board_s, 6.0),
         "count, as for the list of experiments": (counting_s, 0.95),
         "export": (exported_s, 7.4),
-        "apply": (applied_s, 18.0),
+        "apply": (applied_s, 14.0),
     }
     readings = {name: round(seconds / large.unit_s, 2) for name, (seconds, _) in costs.items()}
     assert [name for name, (_, most) in costs.items() if readings[name] > most] == [], readings

@@ -658,11 +658,11 @@ class Bench:
             self._publish_new_answer()
 
     def _publish_after_applying(self, cells: int) -> None:
-        """Publish the answer; of many cells, only that there are new scores: who waits wants to compare anyway."""
+        """Publish the answer; of many cells, only that there are new scores, unless a decision has the answer ready."""
         from tipbench.bench.compare.description import describe_new_scores
         from tipbench.core.text import utc_minute
 
-        if cells <= _MAX_PUBLISHED:
+        if cells <= _MAX_PUBLISHED or self.is_decision:
             self._publish_new_answer()
             return
         with suppress(TipbenchError):
