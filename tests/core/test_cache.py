@@ -9,6 +9,17 @@ import pytest
 from tipbench.core.cache import DiskCache, LruCache
 
 
+def test_entries_of_different_sizes_share_the_room() -> None:
+    cache: LruCache[str] = LruCache(5, len)
+    for text in ("aa", "bb", "cc"):
+        cache.add(text, text)
+    assert [cache.get(text) for text in ("aa", "bb", "cc")] == [None, "bb", "cc"]
+    cache.add("dddddddd", "dddddddd")
+    assert [cache.get(text) for text in ("bb", "cc", "dddddddd")] == [None, None, "dddddddd"], "the last one stays"
+    cache.add("e", "e")
+    assert cache.get("dddddddd") is None
+
+
 def test_the_entries_that_were_used_last_stay() -> None:
     cache: LruCache[int] = LruCache(2)
     make = count().__next__

@@ -17,10 +17,14 @@ Value = TypeVar("Value")
 
 
 class LruCache(Generic[Value]):
-    """A thread-safe LRU cache: beyond `max_entries`, the least recently used entry is evicted."""
+    """A thread-safe LRU cache: beyond `max_size`, the least recently used entries are evicted; the last one used stays.
 
-    def __init__(self, max_entries: int) -> None:
-        self._max_entries = max_entries
+    An entry's size is 1, or what `size_of` says.
+    """
+
+    def __init__(self, max_size: int, size_of: Callable[[Value], int] = lambda _: 1) -> None:
+        self._max_size = max_size
+        self._size_of = size_of
         self._lock = threading.Lock()
         self._entries: OrderedDict[str, Value] = OrderedDict()
 
@@ -47,7 +51,7 @@ class LruCache(Generic[Value]):
 
     def _touch(self, key: str) -> Value:
         self._entries.move_to_end(key)
-        while len(self._entries) > self._max_entries:
+        while len(self._entries) > 1 and sum(map(self._size_of, self._entries.values())) > self._max_size:
             self._entries.popitem(last=False)
         return self._entries[key]
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tipbench.bench.tracking.embedded import EmbeddedMlflow
-from tipbench.bench.tracking.interface import Addition, Experiment, Metric, RunStatus, StoredRun
+from tipbench.bench.tracking.interface import Addition, Experiment, Metric, Names, RunStatus, StoredRun
 from tipbench.bench.tracking.write_markers import writers
 from tipbench.core.errors import TrackingError
 
@@ -31,7 +31,7 @@ class SharedMlflow(EmbeddedMlflow):
         tags: Mapping[str, str],
         brief: bool = False,
         run_ids: Sequence[str] = (),
-        only: Sequence[str] = (),
+        only: Names | None = None,
     ) -> Iterator[StoredRun]:
         self.searches += 1
         found = list(super().search_runs(experiment_id, tags, brief, run_ids, only))

@@ -4,13 +4,13 @@ The batch's scores are written in a single step; the runs' scores are derived fr
 interrupted apply is completed by applying the same file again, or by the next apply.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tipbench.bench.judge.drift import AnchorReferences, Drift, assess, borrowable, read_drift
 from tipbench.bench.judge.sample import ANCHORS
-from tipbench.bench.judge.settle import Settled, settle
+from tipbench.bench.judge.settle import Settled, cell_runs, settle
 from tipbench.bench.judge.verify import item_problems, verify
 from tipbench.bench.records import Batch, GoldItem, Verdict
 from tipbench.bench.suites.rubric import parse_rubric
@@ -24,8 +24,8 @@ from tipbench.bench.tracking.batches import (
     write_verdicts,
 )
 from tipbench.bench.tracking.interface import Experiment, StoredRun
-from tipbench.bench.tracking.runs import CELL, KIND, stored_rubric
-from tipbench.bench.tracking.store import DONE, RunStore
+from tipbench.bench.tracking.runs import stored_rubric
+from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import InvalidInput, StoredDataDamaged
 from tipbench.core.untrusted import shown
 
@@ -94,7 +94,9 @@ def apply_file(
     run = select_batch(known, store, experiment, str(data.get("batch") or _batch_of_slots(store, known, data)))
     batch = read_batch(store, run)
     rubric = parse_rubric(stored_rubric(store, run), f"rubric.md of batch {batch.id}")
-    verdicts = _with_existing_runs(store, experiment, verify(data, batch, rubric, options.partial), options.partial)
+    verdicts = verify(data, batch, rubric, options.partial)
+    runs = cell_runs(store, experiment)
+    verdicts = _with_existing_runs(runs, verdicts, options.partial)
     others = [other for other in applied_batches(store, known, rubric.digest) if other.batch.judge == batch.judge]
     current = next((other for other in others if other.batch.id == batch.id), None)
     if current and options.partial:  # scores that were applied before remain
@@ -140,7 +142,8 @@ def apply_file(
         elif current and accepted != current.accepted:
             accept_drift(store, current, accepted)
             applied = replace(applied, changed=True)
-        settled = settle(store, experiment, rubric, now_ms)
+        # On a server, another host may have changed them since.
+        settled = settle(store, experiment, rubric, now_ms, None if store.is_shared else runs)
     return replace(applied, settled=settled, changed=applied.changed or settled.runs > 0)
 
 
@@ -177,14 +180,10 @@ def _batch_of_slots(store: RunStore, runs: Sequence[StoredRun], data: Mapping[st
     )
 
 
-def _with_existing_runs(
-    store: RunStore, experiment: Experiment, verdicts: list[Verdict], partial: bool
-) -> list[Verdict]:
+def _with_existing_runs(existing: Collection[str], verdicts: list[Verdict], partial: bool) -> list[Verdict]:
     """Return the verdicts whose runs exist; raise StoredDataDamaged if one is gone; with `partial`, if all are."""
-    found = store.iter_runs(experiment, {KIND: CELL}, only=(KIND,))
-    existing = {run.run_id for run in found if run.status in DONE}
     judged = {verdict.slot.run_id for verdict in verdicts if verdict.slot.run_id}
-    gone = judged - existing
+    gone = judged.difference(existing)
     if gone and (not partial or gone == judged):
         raise StoredDataDamaged(f"run {min(gone)} is gone from MLflow; nothing was written")
     return [verdict for verdict in verdicts if verdict.slot.run_id not in gone]

@@ -64,6 +64,9 @@ class Consensus:
 
 
 def consensus(by_judge: ScoresByJudge, names: Iterable[str]) -> Consensus:
+    if len(by_judge) == 1:
+        [(judge, items)] = by_judge.items()
+        return Consensus(dict(items), {judge: dict.fromkeys(names, 0.0)}, ())
     groups = _groups(by_judge)
     leanings: dict[str, dict[str, float]] = {judge: {} for judge in by_judge}
     for name in names:
@@ -140,10 +143,23 @@ class _Opinion:
     batches: Mapping[str, str]  # run → the last batch that scored it
 
 
-def settle(store: RunStore, experiment: Experiment, rubric: Rubric, now_ms: int) -> Settled:
+def cell_runs(store: RunStore, experiment: Experiment) -> dict[str, StoredRun]:
+    """Return the cells' finished runs by id."""
+    # By id, not by cell: the judged run gets the scores, even if another run with the same key counts now.
+    return {run.run_id: run for run in store.runs(experiment, {KIND: CELL})}
+
+
+def settle(
+    store: RunStore,
+    experiment: Experiment,
+    rubric: Rubric,
+    now_ms: int,
+    known: Mapping[str, StoredRun] | None = None,
+) -> Settled:
     """Update the runs to reflect the batches; repeat if another batch was applied meanwhile.
 
     The runs hold the scores of a single rubric, that of the last applied batch; other scores stay in their batches.
+    `known` are the cells' runs, if they were read just now and nobody can have changed them.
     """
     written = 0
     found = batch_runs(store, experiment)
@@ -152,8 +168,7 @@ def settle(store: RunStore, experiment: Experiment, rubric: Rubric, now_ms: int)
             mark_settled(store, found)
             return Settled(written)
         batches = applied_batches(store, found, rubric.digest)
-        # By id, not by cell: the judged run gets the scores, even if another run with the same key counts now.
-        runs = {run.run_id: run for run in store.runs(experiment, {KIND: CELL})}
+        runs, known = cell_runs(store, experiment) if known is None else known, None
         changes, agreed, gone = changes_for(runs, batches, rubric)
         written += store.extend_runs(experiment, changes, at_ms=now_ms)
         before, found = found, batch_runs(store, experiment)

@@ -10,7 +10,16 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from tipbench.bench.tracking.artifacts import RunsBeingWritten, artifacts_folder, new_run_id
-from tipbench.bench.tracking.interface import Addition, Experiment, FinishedRun, Metric, RestApi, RunStatus, StoredRun
+from tipbench.bench.tracking.interface import (
+    Addition,
+    Experiment,
+    FinishedRun,
+    Metric,
+    Names,
+    RestApi,
+    RunStatus,
+    StoredRun,
+)
 from tipbench.bench.tracking.mlflow_schema import check_schema
 from tipbench.bench.tracking.mlflow_store import MlflowStore, is_mlflow_error
 from tipbench.bench.tracking.new_database import NewDatabase
@@ -151,7 +160,7 @@ class EmbeddedMlflow:
         tags: Mapping[str, str],
         brief: bool = False,
         run_ids: Sequence[str] = (),
-        only: Sequence[str] = (),
+        only: Names | None = None,
     ) -> Iterator[StoredRun]:
         with self._translated():
             yield from self._tables().search_runs(experiment_id, tags, brief, run_ids, only)

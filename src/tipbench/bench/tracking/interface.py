@@ -10,6 +10,14 @@ RunStatus = Literal["RUNNING", "FINISHED", "FAILED"]
 NOT_IN_BRIEF = ("artifact:", "tipbench.text:", "mlflow.", "ram/")
 
 
+class Names(NamedTuple):
+    """Names of what is read of runs."""
+
+    tags: tuple[str, ...] = ()
+    params: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Experiment:
     """An MLflow experiment."""
@@ -146,13 +154,13 @@ class MlflowApi(Protocol):
         tags: Mapping[str, str],
         brief: bool = False,
         run_ids: Sequence[str] = (),
-        only: Sequence[str] = (),
+        only: Names | None = None,
     ) -> Iterator[StoredRun]:
         """Yield the runs with these tags lazily, oldest first, each run once.
 
         `brief` is for callers that neither read texts nor write: keys that start with NOT_IN_BRIEF, and steps, may be
-        omitted. With `run_ids`, at most some hundreds, only these runs are read. With `only`, everything but
-        the tags, params and metrics of these names may be omitted, and metrics may have no more than 15 digits.
+        omitted. With `run_ids`, at most some hundreds, only these runs are read. With `only`, everything else
+        may be omitted, and metrics may have no more than 15 digits.
         """
         ...
 

@@ -15,6 +15,7 @@ from tipbench.bench.tracking.interface import (
     Experiment,
     FinishedRun,
     Metric,
+    Names,
     RunStatus,
     StoredRun,
     run_filter,
@@ -139,7 +140,7 @@ class MlflowClient:
         tags: Mapping[str, str],
         brief: bool = False,
         run_ids: Sequence[str] = (),
-        only: Sequence[str] = (),
+        only: Names | None = None,
     ) -> Iterator[StoredRun]:
         # Oldest first: runs added meanwhile come last and don't shift the pages that are still to be read.
         query = {

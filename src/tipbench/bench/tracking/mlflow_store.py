@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tipbench.bench.tracking.interface import Experiment, Metric, RunStatus, StoredRun, run_filter
+from tipbench.bench.tracking.interface import Experiment, Metric, Names, RunStatus, StoredRun, run_filter
 from tipbench.core.errors import MissingExtra
 
 MISSING = (
@@ -97,7 +97,7 @@ class MlflowStore:
         tags: Mapping[str, str],
         brief: bool = False,  # noqa: ARG002 - MLflow reads runs whole
         run_ids: Sequence[str] = (),
-        only: Sequence[str] = (),  # noqa: ARG002
+        only: Names | None = None,  # noqa: ARG002
     ) -> Iterator[StoredRun]:
         seen: set[str] = set()
         token = None

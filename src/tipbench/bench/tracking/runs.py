@@ -19,7 +19,7 @@ from tipbench.bench.records import (
     StoredCell,
 )
 from tipbench.bench.tracking.descriptions import DESCRIPTION, cell_description
-from tipbench.bench.tracking.interface import Experiment, StoredRun
+from tipbench.bench.tracking.interface import Experiment, Names, StoredRun
 from tipbench.bench.tracking.store import DONE, RunDraft, RunStore
 from tipbench.core.errors import StoredDataDamaged
 from tipbench.core.identity import SHORT
@@ -151,7 +151,7 @@ class CellCounts(NamedTuple):
 
 def count_cells(store: RunStore, experiment: Experiment) -> CellCounts:
     """Count the cells, by the tags that tell; from a database file in a ninth of the time that reading them takes."""
-    found = store.iter_runs(experiment, {KIND: CELL}, only=(*_IDENTITY, PENDING, _FAILURE))
+    found = store.iter_runs(experiment, {KIND: CELL}, only=Names((*_IDENTITY, PENDING, _FAILURE)))
     runs = _one_per_cell(found, lambda run: run)
     for run in runs:
         _check_schema(run)
@@ -161,7 +161,7 @@ def count_cells(store: RunStore, experiment: Experiment) -> CellCounts:
 
 def unjudged_cells(store: RunStore, experiment: Experiment) -> int | None:
     """Return how many cells wait for a judge; None if any cell has scores."""
-    found = store.iter_runs(experiment, {KIND: CELL}, only=(*_IDENTITY, PENDING, JUDGED_BY))
+    found = store.iter_runs(experiment, {KIND: CELL}, only=Names((*_IDENTITY, PENDING, JUDGED_BY)))
     runs = _one_per_cell(found, lambda run: run)
     if any(JUDGED_BY in run.tags for run in runs):
         return None
@@ -170,7 +170,7 @@ def unjudged_cells(store: RunStore, experiment: Experiment) -> int | None:
 
 def newest_cell(store: RunStore, experiment: Experiment) -> StoredRun | None:
     """Return the run of the newest cell; None if there is no cell."""
-    found = store.iter_runs(experiment, {KIND: CELL}, only=_IDENTITY)
+    found = store.iter_runs(experiment, {KIND: CELL}, only=Names(_IDENTITY))
     ids = _one_per_cell(found, lambda run: run.run_id)
     return store.runs_by_id(experiment, ids[-1:]).get(ids[-1]) if ids else None
 
@@ -226,7 +226,7 @@ class StoredOutcome(NamedTuple):
 
 def iter_outcomes(store: RunStore, experiment: Experiment) -> Iterator[StoredOutcome]:
     """Yield the cells as they are read, in constant memory; several may have the same key."""
-    needed = (*_IDENTITY, _FAILURE, "model", "scenario", "max_tokens", "gen/wall_s")
+    needed = Names((*_IDENTITY, _FAILURE), ("model", "scenario", "max_tokens"), ("gen/wall_s",))
     for run in store.iter_runs(experiment, {KIND: CELL}, brief=True, only=needed):
         if run.status in DONE and SUPERSEDED not in run.tags:
             _check_schema(run)

@@ -17,6 +17,7 @@ from tipbench.bench.tracking.interface import (
     FinishedRun,
     Metric,
     MlflowApi,
+    Names,
     RestApi,
     StoredRun,
 )
@@ -289,12 +290,11 @@ class RunStore:
         return sorted(self.iter_runs(experiment, tags), key=lambda run: (run.started_ms, run.run_id))
 
     def iter_runs(
-        self, experiment: Experiment, tags: Mapping[str, str], brief: bool = False, only: Sequence[str] = ()
+        self, experiment: Experiment, tags: Mapping[str, str], brief: bool = False, only: Names | None = None
     ) -> Iterator[StoredRun]:
         """Yield the runs with these tags as they are read.
 
-        `brief` is for callers that don't read their texts, `only` for those that read nothing but the tags, params and
-        metrics of these names.
+        `brief` is for callers that don't read their texts, `only` for those that read nothing else.
         """
         return self._api.search_runs(experiment.id, tags, brief, only=only)
 

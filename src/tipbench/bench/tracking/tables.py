@@ -7,6 +7,7 @@ reads without the import. It does so only for the schema versions it was tested 
 """
 
 import json
+import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
-from tipbench.bench.tracking.interface import NOT_IN_BRIEF, Addition, Experiment, FinishedRun, Metric, StoredRun
+from tipbench.bench.tracking.interface import NOT_IN_BRIEF, Addition, Experiment, FinishedRun, Metric, Names, StoredRun
 from tipbench.core.errors import DatabaseBusy, TrackingError
 from tipbench.core.sqlite import ConnectionLock, connect
 
@@ -40,7 +41,7 @@ WRITTEN_COLUMNS = {
     "latest_metrics": ("key", "value", "timestamp", "step", "is_nan", "run_uuid"),
 }
 COMMAND_BUSY_S = 60.0  # how long a command waits for another writer
-_VALUES_AT_ONCE = 999  # per statement; every SQLite build accepts as many
+_VALUES_AT_ONCE = 6_000  # per statement, if this build of SQLite accepts as many
 _RUNS_AT_ONCE = 500
 _Rows = Sequence[tuple[Any, ...]]
 
@@ -133,7 +134,8 @@ class SqliteTables:
         The caller's transaction is rolled back after an error, so a statement needs no journal of its own (OR FAIL).
         """
         columns = len(WRITTEN_COLUMNS[table])
-        at_once = _VALUES_AT_ONCE // columns
+        most = self._connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
+        at_once = min(_VALUES_AT_ONCE, most) // columns
         for start in range(0, len(rows), at_once):
             chunk = rows[start : start + at_once]
             more = f", ({', '.join('?' * columns)})" * (len(chunk) - 1)
@@ -189,7 +191,7 @@ class SqliteTables:
         tags: Mapping[str, str],
         brief: bool = False,
         run_ids: Sequence[str] = (),
-        only: Sequence[str] = (),
+        only: Names | None = None,
     ) -> Iterator[StoredRun]:
         """Yield the runs, holding only some hundreds of them in memory at a time."""
         has_tag = (
@@ -209,18 +211,20 @@ class SqliteTables:
             else:
                 yield from self._runs(experiment_id, chunk, brief)
 
-    def _parts(self, experiment_id: str, ids: Sequence[str], keys: Sequence[str]) -> Iterator[StoredRun]:
-        """Yield the runs with the tags, params and metrics of these names alone: a ninth to a third of the time."""
-        named = f"key IN ({', '.join('?' * len(keys))})"
-        tables = (("tags", named), ("params", named), ("latest_metrics", f"{named} AND is_nan = 0"))
+    def _parts(self, experiment_id: str, ids: Sequence[str], only: Names) -> Iterator[StoredRun]:
+        """Yield the runs with these names alone: a ninth to a third of the time that whole runs take."""
+        tables = {"tags": only.tags, "params": only.params, "latest_metrics": only.metrics}
         parts = " || ',' || ".join(
-            f"(SELECT json_group_object(key, value) FROM {table} WHERE {table}.run_uuid = runs.run_uuid AND {wanted})"
-            for table, wanted in tables
+            f"(SELECT json_group_object(key, value) FROM {table} WHERE {table}.run_uuid = runs.run_uuid "
+            f"AND key IN ({', '.join('?' * len(names))}){' AND is_nan = 0' if table == 'latest_metrics' else ''})"
+            if names
+            else "'{}'"
+            for table, names in tables.items()
         )
         rows = self._read(
             f"SELECT run_uuid, status, start_time, artifact_uri, {parts} FROM runs "
             f"WHERE run_uuid IN ({', '.join('?' * len(ids))})",
-            [*keys, *keys, *keys, *ids],
+            [*only.tags, *only.params, *only.metrics, *ids],
         )
         values = iter(json.loads(f"[{','.join(row[-1] for row in rows)}]"))
         found = {row[0]: (row, next(values), next(values), next(values)) for row in rows}

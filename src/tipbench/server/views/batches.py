@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS drafts (
 ) WITHOUT ROWID
 """
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
-_MAX_OPENED = 50  # batches cached in memory
+_MAX_ITEMS = 20_000  # in all batches that are cached in memory
 
 
 class Drafts:
@@ -100,7 +100,7 @@ class Batches:
     def __init__(self, stores: StoreProvider, drafts: Drafts) -> None:
         self._stores = stores
         self._drafts = drafts
-        self._opened: LruCache[OpenedBatch] = LruCache(_MAX_OPENED)
+        self._opened: LruCache[OpenedBatch] = LruCache(_MAX_ITEMS, lambda one: len(one.batch.slots))
 
     def find(self, batch: str, judge: str | None) -> OpenedBatch:
         """Return a judge's own batch, or anybody's if `judge` is None; raise NotFound if there is none."""
