@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tipbench.core.untrusted import (
     inert_in_spreadsheets,
+    json_data,
     json_text,
     markdown_text,
     printable,
@@ -62,6 +63,22 @@ def test_no_escape_sequence_reaches_a_terminal(text: str, limit: int | None) -> 
 def test_a_limit_cuts_a_text_and_shows_that_it_did() -> None:
     assert printable("one two", 7) == "one two"
     assert printable("one\n two three", 8) == "one two…"
+
+
+@settings(deadline=None, max_examples=150)
+@given(text=JSON.map(json.dumps) | TEXTS)
+@example(text='{"a": "\\ud800"}')
+@example(text='{"a": 1, "a": NaN}')
+@example(text="1e999")
+@example(text="[" * 5_000)
+def test_json_is_read_as_by_the_standard_library(text: str) -> None:
+    try:
+        expected = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        with pytest.raises(type(error)):
+            json_data(text)
+    else:
+        assert repr(json_data(text)) == repr(expected)
 
 
 @settings(deadline=None, max_examples=150)

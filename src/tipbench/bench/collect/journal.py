@@ -18,12 +18,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from tipbench.bench.tracking.store import RunDraft
 from tipbench.core.files import make_private_folder
 from tipbench.core.identity import data_digest
 from tipbench.core.locks import lock_until, try_lock
+from tipbench.core.untrusted import json_data
 
 _OFFSET_LINE = b"%b %020d\n"
 _OWN, _COPY = b"done", b"copy"
@@ -129,7 +130,7 @@ class Journal:
             while len(found) < limit and at < self._end:
                 line = reader.readline()
                 at += len(line)
-                found.append((self._entry(_parsed(line)), at))
+                found.append((self._entry(json_data(line)), at))
         return found
 
     def mark_delivered(self, offset: int) -> None:
@@ -167,13 +168,6 @@ def _line(data: Any) -> bytes:
         return to_json(data) + b"\n"  # in half of the time that the standard library takes
     except ValueError:  # a lone surrogate
         return (json.dumps(data) + "\n").encode()
-
-
-def _parsed(line: bytes) -> Any:
-    try:
-        return from_json(line)
-    except ValueError:
-        return json.loads(line)
 
 
 def _chunks(file: int, start: int, end: int) -> Iterator[bytes]:

@@ -43,7 +43,7 @@ from tipbench.bench.tracking.batches import (
     write_batch,
 )
 from tipbench.bench.tracking.interface import Experiment, StoredRun
-from tipbench.bench.tracking.runs import KIND, stored_candidates, stored_cell, stored_runs
+from tipbench.bench.tracking.runs import KIND, JudgedSoFar, judged_so_far, stored_candidates, stored_cell, stored_runs
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import NothingPending, SuiteError
 from tipbench.core.identity import text_digest
@@ -72,7 +72,7 @@ def exclusive_judging(address: str, experiment: str, settings: Settings, say: Ca
 
 def pending_runs(runs: Iterable[StoredRun], judge: str, rubric: Rubric) -> list[StoredRun]:
     """Return the runs that this judge has not scored by this rubric; scores in quarantine don't count as scored."""
-    return [run for run in runs if awaits(stored_cell(run), judge, rubric.digest)]
+    return [run for run in runs if awaits(judged_so_far(run), judge, rubric.digest)]
 
 
 def waiting_runs(runs: Iterable[StoredRun], judge: str | None, rubric: Rubric) -> list[StoredRun]:
@@ -82,7 +82,7 @@ def waiting_runs(runs: Iterable[StoredRun], judge: str | None, rubric: Rubric) -
     return pending_runs(runs, judge, rubric)
 
 
-def awaits(cell: StoredCell, judge: str, rubric_digest: str) -> bool:
+def awaits(cell: StoredCell | JudgedSoFar, judge: str, rubric_digest: str) -> bool:
     if not cell.candidates:
         return False
     return not any(
@@ -227,7 +227,7 @@ def _waiting(
     return [
         run
         for run in runs
-        if awaits(cell := stored_cell(run), judge, rubric.digest)
+        if awaits(cell := judged_so_far(run), judge, rubric.digest)
         or 0 < scored[run.run_id] < min(sample, cell.candidates)
     ]
 

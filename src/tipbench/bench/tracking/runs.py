@@ -23,7 +23,7 @@ from tipbench.bench.tracking.interface import Experiment, Names, StoredRun
 from tipbench.bench.tracking.store import DONE, RunDraft, RunStore
 from tipbench.core.errors import StoredDataDamaged
 from tipbench.core.identity import SHORT
-from tipbench.core.untrusted import json_text, printable
+from tipbench.core.untrusted import json_data, json_text, printable
 
 SCHEMA = "1"  # of all stored data; increase it when old data would be misread
 CELL_TEXTS = ("candidates.json", "prompt.txt", "raw.txt")
@@ -213,6 +213,21 @@ def supersede_duplicates(store: RunStore, experiment: Experiment) -> int:
     return len(later)
 
 
+class JudgedSoFar(NamedTuple):
+    """How many candidates a stored cell has, and who has judged them. Its fields are a StoredCell's."""
+
+    candidates: int
+    judges: tuple[JudgeNote, ...]
+
+
+def judged_so_far(run: StoredRun) -> JudgedSoFar:
+    _check_schema(run)
+    try:
+        return JudgedSoFar(int(run.metrics.get("answer/candidates", 0)), _judge_notes(run.tags))
+    except (KeyError, ValueError, TypeError) as error:
+        raise _damaged(run, error) from error
+
+
 class StoredOutcome(NamedTuple):
     """What planning needs of a stored cell. Its fields are a StoredCell's."""
 
@@ -303,7 +318,7 @@ def _int_or_none(number: str | None) -> int | None:
 def stored_candidates(store: RunStore, run: StoredRun) -> StoredCandidates:
     text = store.text(run, "candidates.json")
     try:
-        data: Any = json.loads(text or "")
+        data: Any = json_data(text or "")
         scenario = data["scenario"]
         return StoredCandidates(scenario["text"], data["format_ok"], tuple(data["candidates"]), scenario.get("id", ""))
     except (ValueError, KeyError, TypeError) as error:

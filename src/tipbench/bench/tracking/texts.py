@@ -13,7 +13,7 @@ from typing import Literal
 
 from tipbench.core.errors import StoredDataDamaged
 from tipbench.core.identity import text_digest
-from tipbench.core.untrusted import Storable, restored, storable
+from tipbench.core.untrusted import Storable, json_data, restored, storable
 
 PART = 5_000  # characters per tag; MLflow truncates at 8,000, old servers at 5,000
 _MAX_PARTS = 1_000_000
@@ -64,7 +64,7 @@ def read_note(name: str, tags: Mapping[str, str]) -> TextNote | None:
     if raw is None:
         return None
     try:
-        data = json.loads(raw)
+        data = json_data(raw)
         note = TextNote(data["sha256"], data["escaped"], data["kept_in"], data["parts"])
         if note.stored_in not in ("file", "tags") or not 1 <= note.parts <= _MAX_PARTS:
             raise ValueError("no such text")
