@@ -34,10 +34,19 @@ class Storable(NamedTuple):
 
 
 def storable(text: str) -> Storable:
-    if (text.isascii() and "\x00" not in text) or not _UNSTORABLE.search(text):
+    if "\x00" not in text and _is_utf8(text):
         return Storable(text, escaped=False)
     doubled = text.replace("\\", "\\\\")
     return Storable(_UNSTORABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", doubled), escaped=True)
+
+
+def _is_utf8(text: str) -> bool:
+    """Return whether a text has no lone surrogate. Encoding it is quicker than searching it."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def restored(stored: Storable) -> str:

@@ -169,10 +169,11 @@ def unjudged_cells(store: RunStore, experiment: Experiment) -> int | None:
 
 
 def newest_cell(store: RunStore, experiment: Experiment) -> StoredRun | None:
-    """Return the run of the newest cell; None if there is no cell."""
-    found = store.iter_runs(experiment, {KIND: CELL}, only=Names(_IDENTITY))
-    ids = _one_per_cell(found, lambda run: run.run_id)
-    return store.runs_by_id(experiment, ids[-1:]).get(ids[-1]) if ids else None
+    """Return the newest run of a cell; None if there is no cell."""
+    found = store.iter_runs(experiment, {KIND: CELL}, only=Names((SUPERSEDED,)))
+    ages = ((run.started_ms, run.run_id) for run in found if run.status in DONE and SUPERSEDED not in run.tags)
+    _, newest = max(ages, default=(0, ""))
+    return store.runs_by_id(experiment, [newest]).get(newest) if newest else None
 
 
 def _one_per_cell(runs: Iterable[StoredRun], take: Callable[[StoredRun], _Taken]) -> list[_Taken]:
