@@ -18,7 +18,8 @@ from tipbench.core.errors import TipbenchError, TrackingUnreachable
 from tipbench.core.paths import journal_folder
 from tipbench.core.settings import Settings
 
-_BATCH_SIZE = 1_024  # cells that are read from the journal at a time
+_BATCH_SIZE = 1_024  # cells that are read from the journal at a time, so that files are written beside transactions
+_BATCH_SIZE_OF_SERVER = 256  # the same, where each cell takes requests: after a kill, each of these has to be looked up
 _GATHER_S = 0.1  # how long to wait for more cells, so that a quick engine's share a transaction
 _PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0)  # between attempts while MLflow is unreachable; the last one repeats
 PATIENCE_S = 15.0  # how long to wait for an unreachable MLflow after all cells are done
@@ -55,6 +56,7 @@ class Delivery:
         self._found: Experiment | None = None
         self._check = check_first
         self._gather_s = gather_s
+        self._batch_size = _BATCH_SIZE_OF_SERVER if store.is_shared else _BATCH_SIZE
         self._wake_up = threading.Event()
         self._no_more = threading.Event()
         self._give_up = threading.Event()
@@ -99,7 +101,7 @@ class Delivery:
     def _deliver_all(self) -> None:
         while not self._give_up.is_set() and self.result.error is None:
             no_more = self._no_more.is_set()  # read before the journal: an entry added in between is found next time
-            pending = self._journal.pending(_BATCH_SIZE)
+            pending = self._journal.pending(self._batch_size)
             if pending:
                 self._deliver([entry for entry, _ in pending], pending[-1][1])
             elif no_more:
@@ -107,7 +109,7 @@ class Delivery:
             else:
                 self._wake_up.wait()
                 self._wake_up.clear()
-            if len(pending) < _BATCH_SIZE:
+            if len(pending) < self._batch_size:
                 self._no_more.wait(self._gather_s)
 
     def _deliver(self, entries: list[Entry], offset: int) -> None:
