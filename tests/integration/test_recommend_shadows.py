@@ -62,7 +62,8 @@ def test_one_that_hangs_costs_the_answers_nothing_and_does_not_keep_the_service_
         begun = time.monotonic()
     assert time.monotonic() - begun < 20
     assert (shadow["name"], shadow["on"], shadow["counts"]["published"]) == (NAME, True, 0)
-    assert statistics.median(took["beside"]) < 1.5 * statistics.median(took["without"])
+    quick = {name: statistics.quantiles(seconds, n=10)[0] for name, seconds in took.items()}  # others use the machine
+    assert quick["beside"] < 1.5 * quick["without"]
     (last,) = signals(f"shadow:{NAME}:counts")
     assert last["counts"]["offered"] == 200 == sum(last["counts"]["dropped"].values())
 

@@ -9,6 +9,7 @@ from tests.integration.recommending import recommending
 from tipbench.cli.listening import open_listener
 from tipbench.cli.recommend.workers import worker_main
 from tipbench.web.counters import SharedCounters
+from tipbench.web.server import WorkerConnections
 
 
 def test_a_worker_that_can_not_start_says_why_in_a_line(
@@ -17,7 +18,7 @@ def test_a_worker_that_can_not_start_says_why_in_a_line(
     monkeypatch.setenv("TIPBENCH_STATE", "parchment")
     with open_listener("127.0.0.1", 0) as listener:
         worker = multiprocessing.get_context("spawn").Process(
-            target=worker_main, args=(listener, (), False, SharedCounters())
+            target=worker_main, args=(listener, (), False, SharedCounters(), WorkerConnections([0], 0))
         )
         worker.start()
         worker.join(60)
