@@ -1,4 +1,4 @@
-"""uvicorn with limits on connections, a fair share of them for each worker, and a shutdown that no signal aborts.
+"""uvicorn with limits on connections, which workers share, and a shutdown that a second signal can't abort.
 
 Limited are the number of connections, and the time a client may take to send a request or to read a response.
 
@@ -38,8 +38,6 @@ _TIMEOUT_RESPONSE = (
     b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nConnection: close\r\n"
     b"Content-Length: %d\r\n\r\n%s" % (len(_TIMEOUT_BODY), _TIMEOUT_BODY)
 )
-
-
 _log = logging.getLogger(__name__)
 
 
