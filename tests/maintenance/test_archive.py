@@ -7,6 +7,7 @@ import tarfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -111,6 +112,20 @@ def test_no_backup_and_one_of_a_newer_version_are_refused(tmp_path: Path) -> Non
             ArchiveReader(io.BytesIO(content))
     with pytest.raises(InvalidInput, match=r"made by tipbench '7\.0'; use that version"):
         ArchiveReader(io.BytesIO(written(head=Head(2, "7.0", "/", ""))))
+
+
+@pytest.mark.parametrize(("was", "becomes"), [(b'"format": 1', b'"format": 3'), (b"00000001274", b"40000001274")])
+def test_a_number_that_a_flipped_bit_makes_larger_is_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, was: bytes, becomes: bytes
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1 << 30))
+    content = written({"a": bytes(700)})
+    plain = gzip.decompress(content)
+    assert was in plain
+    checksum_and_size = content[-8:]
+    flipped = gzip.compress(plain.replace(was, becomes))[:-8] + checksum_and_size
+    with pytest.raises(Damaged, match="CRC check failed"):
+        extracted(flipped, tmp_path / "out")
 
 
 # Made to do harm

@@ -164,6 +164,7 @@ class ArchiveReader:
             raise Damaged("it does not begin as one")
         self.head = _parse_head(self._read_content(entry, _MAX_HEAD))
         if self.head.format > FORMAT:
+            self._check_rest()
             raise InvalidInput(f"it was made by tipbench {shown(self.head.tipbench)}; use that version, or a newer one")
 
     def extract(self, folder: Path, watch: Callable[[int], None]) -> int:
@@ -177,6 +178,7 @@ class ArchiveReader:
         while (entry := self._next()).name != _SUMS:
             free -= entry.size + _BLOCK
             if free < 0:
+                self._check_rest()
                 raise InvalidInput(f"what is in it needs more space than is free in {folder.parent}")
             self._extract(entry, folder)
             files += 1
@@ -242,6 +244,11 @@ class ArchiveReader:
         line = _sum_line(entry.name, digest.hexdigest())
         self._sums.update(line)
         self._sums_size += len(line)
+
+    def _check_rest(self) -> None:
+        """Raise Damaged if gzip's checksum, at the end, says that what was read so far is not what was written."""
+        while self._read_some(_CHUNK):
+            pass
 
     def _read(self, count: int) -> bytes:
         content = self._read_some(count)
