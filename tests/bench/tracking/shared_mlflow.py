@@ -32,10 +32,11 @@ class SharedMlflow(EmbeddedMlflow):
         brief: bool = False,
         run_ids: Sequence[str] = (),
         only: Names | None = None,
+        newest_first: bool = False,
     ) -> Iterator[StoredRun]:
         self.searches += 1
-        found = list(super().search_runs(experiment_id, tags, brief, run_ids, only))
-        if self.shuffle:
+        found = list(super().search_runs(experiment_id, tags, brief, run_ids, only, newest_first))
+        if self.shuffle and not newest_first:
             self.shuffle.shuffle(found)
         self.during_search()
         return iter(found)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tipbench.bench.tracking.interface import NOT_IN_BRIEF, Experiment, Names, StoredRun
+from tipbench.bench.tracking.interface import NEWEST_AT_ONCE, NOT_IN_BRIEF, Experiment, Names, StoredRun
 from tipbench.bench.tracking.store import RunDraft, RunStore
 from tipbench.core.errors import InvalidInput, TrackingError
 
@@ -57,7 +57,8 @@ class StoreContract:
         self, store: RunStore, experiment: Experiment
     ) -> None:
         store.write_run(experiment, a_draft(2_000, status="FAILED", tags={"tipbench.kind": "cell", "empty": ""}))
-        store.write_run(experiment, a_draft(1_000))
+        told = {"tipbench.kind": "cell", "judge_pending": "true", "empty": "", "mlflow.note.content": "About it."}
+        store.write_run(experiment, a_draft(1_000, tags=told))
         store.write_run(experiment, a_draft(3_000, tags={"tipbench.kind": "batch"}))
         cells = {"tipbench.kind": "cell"}
         found = list(store.iter_runs(experiment, cells, only=Names(("judge_pending", "empty", "none"))))
@@ -69,9 +70,18 @@ class StoreContract:
             ("true", "", False), (None, "", False),
         ]  # fmt: skip
         param, metric = next(iter(whole[0].params)), next(iter(whole[0].metrics))
-        (first, *_) = store.iter_runs(experiment, cells, only=Names((), (param,), (metric,)))
+        (first, *_) = store.iter_runs(experiment, cells, only=Names(("mlflow.note.content",), (param,), (metric,)))
+        assert first.tags["mlflow.note.content"] == "About it."  # or who writes it again would lose it
         assert first.params[param] == whole[0].params[param]
-        assert first.metrics[metric] == pytest.approx(whole[0].metrics[metric], rel=1e-14)
+        assert (first.metrics[metric], first.steps[metric]) == (whole[0].metrics[metric], whole[0].steps[metric])
+
+    def test_the_newest_runs_come_first(self, store: RunStore, experiment: Experiment) -> None:
+        started = [5_000 + 100 * (n * 7 % NEWEST_AT_ONCE) + n for n in range(NEWEST_AT_ONCE + 5)]
+        for started_ms in started:
+            store.write_run(experiment, a_draft(started_ms, texts={}))
+        store.write_run(experiment, a_draft(9_000, tags={"tipbench.kind": "batch"}))
+        found = store.newest_runs(experiment, {"tipbench.kind": "cell"})
+        assert [run.started_ms for run in found] == sorted(started, reverse=True)
 
     def test_no_such_experiment(self, store: RunStore) -> None:
         assert store.find_experiment("tip-bench-none") is None

@@ -160,7 +160,7 @@ def test_judges_are_remembered_each_by_name(store: RunStore, experiment: Experim
     notes = (JudgeNote("lexical", "d1", "b1", True), JudgeNote("person:anna", "d2", "b2", False))
     for note in reversed(notes):
         [run] = stored_runs(store, experiment)
-        store.extend_run(run, judge_tag(note))
+        store.extend_run(run, dict([judge_tag(note)]))
     [run] = stored_runs(store, experiment)
     assert stored_cell(run).judges == notes
 

@@ -78,6 +78,7 @@ def test_nothing_that_writes_to_runs_is_missing_from_the_table() -> None:
         "runs",
         "all_runs",
         "iter_runs",
+        "newest_runs",
         "runs_by_id",
         "text",
         "address",

@@ -10,7 +10,7 @@ from typing import Any
 
 from tipbench.bench.judge.drift import AnchorReferences, Drift, assess, borrowable, read_drift
 from tipbench.bench.judge.sample import ANCHORS
-from tipbench.bench.judge.settle import Settled, cell_runs, settle
+from tipbench.bench.judge.settle import AlreadyRead, Settled, runs_to_settle, settle
 from tipbench.bench.judge.verify import item_problems, verify
 from tipbench.bench.records import Batch, GoldItem, Verdict
 from tipbench.bench.suites.rubric import parse_rubric
@@ -95,9 +95,11 @@ def apply_file(
     batch = read_batch(store, run)
     rubric = parse_rubric(stored_rubric(store, run), f"rubric.md of batch {batch.id}")
     verdicts = verify(data, batch, rubric, options.partial)
-    runs = cell_runs(store, experiment)
+    applied_before = applied_batches(store, known, rubric.digest)
+    judges = {batch.judge, *(other.batch.judge for other in applied_before)}
+    runs = runs_to_settle(store, experiment, judges, rubric)
     verdicts = _with_existing_runs(runs, verdicts, options.partial)
-    others = [other for other in applied_batches(store, known, rubric.digest) if other.batch.judge == batch.judge]
+    others = [other for other in applied_before if other.batch.judge == batch.judge]
     current = next((other for other in others if other.batch.id == batch.id), None)
     if current and options.partial:  # scores that were applied before remain
         scored = {verdict.slot.slot for verdict in verdicts}
@@ -138,12 +140,15 @@ def apply_file(
         return applied
     with store.session():
         if not same:
-            write_verdicts(store, run, verdicts, drift.as_data(), drift.quarantine, accepted, now_ms)
+            scores = (drift.as_data(), drift.quarantine, accepted)
+            run = write_verdicts(store, run, verdicts, *scores, now_ms)
+            applied_before.append(AppliedBatch(run, batch, tuple(verdicts), now_ms, *scores))
         elif current and accepted != current.accepted:
             accept_drift(store, current, accepted)
             applied = replace(applied, changed=True)
-        # On a server, another host may have changed them since.
-        settled = settle(store, experiment, rubric, now_ms, None if store.is_shared else runs)
+        # On a server, another host may have changed the runs since they were read.
+        already_read = AlreadyRead(applied_before, None if store.is_shared else runs)
+        settled = settle(store, experiment, rubric, now_ms, already_read)
     return replace(applied, settled=settled, changed=applied.changed or settled.runs > 0)
 
 

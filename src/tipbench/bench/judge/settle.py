@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import NamedTuple
 
 from tipbench.bench.records import BY_CODE, BY_RULE, JudgeNote, Verdict
 from tipbench.bench.suites.rubric import Rubric, parse_rubric
@@ -21,7 +22,7 @@ from tipbench.bench.tracking.batches import (
     unsettled_batches,
 )
 from tipbench.bench.tracking.descriptions import DESCRIPTION, JudgeScores, cell_summary, with_summary
-from tipbench.bench.tracking.interface import Experiment, StoredRun
+from tipbench.bench.tracking.interface import Experiment, Names, StoredRun
 from tipbench.bench.tracking.runs import (
     CELL,
     CHECKS,
@@ -29,7 +30,9 @@ from tipbench.bench.tracking.runs import (
     JUDGED_RUBRIC,
     KIND,
     PENDING,
+    SUPERSEDED,
     flags_by_code,
+    judge_key,
     judge_tag,
     stored_rubric,
 )
@@ -143,23 +146,22 @@ class _Opinion:
     batches: Mapping[str, str]  # run → the last batch that scored it
 
 
-def cell_runs(store: RunStore, experiment: Experiment) -> dict[str, StoredRun]:
-    """Return the cells' finished runs by id."""
-    # By id, not by cell: the judged run gets the scores, even if another run with the same key counts now.
-    return {run.run_id: run for run in store.runs(experiment, {KIND: CELL})}
+class AlreadyRead(NamedTuple):
+    """What the caller of `settle` has read just now."""
+
+    batches: Sequence[AppliedBatch] = ()
+    runs: Mapping[str, StoredRun] | None = None  # of the cells, by id, if nobody can have changed them since
+
+
+_NOTHING_READ = AlreadyRead()
 
 
 def settle(
-    store: RunStore,
-    experiment: Experiment,
-    rubric: Rubric,
-    now_ms: int,
-    known: Mapping[str, StoredRun] | None = None,
+    store: RunStore, experiment: Experiment, rubric: Rubric, now_ms: int, known: AlreadyRead = _NOTHING_READ
 ) -> Settled:
     """Update the runs to reflect the batches; repeat if another batch was applied meanwhile.
 
     The runs hold the scores of a single rubric, that of the last applied batch; other scores stay in their batches.
-    `known` are the cells' runs, if they were read just now and nobody can have changed them.
     """
     written = 0
     found = batch_runs(store, experiment)
@@ -167,14 +169,32 @@ def settle(
         if latest_rubric_digest(found) not in (None, rubric.digest):
             mark_settled(store, found)
             return Settled(written)
-        batches = applied_batches(store, found, rubric.digest)
-        runs, known = cell_runs(store, experiment) if known is None else known, None
+        batches = applied_batches(store, found, rubric.digest, known.batches)
+        runs = known.runs
+        if runs is None:
+            runs = runs_to_settle(store, experiment, {one.batch.judge for one in batches}, rubric)
+        known = AlreadyRead(batches)
         changes, agreed, gone = changes_for(runs, batches, rubric)
         written += store.extend_runs(experiment, changes, at_ms=now_ms)
         before, found = found, batch_runs(store, experiment)
         if batch_fingerprints(found) == batch_fingerprints(before):
             mark_settled(store, found)
             return Settled(written, len(runs), agreed.unlinked_groups, gone)
+
+
+def runs_to_settle(
+    store: RunStore, experiment: Experiment, judges: Iterable[str], rubric: Rubric
+) -> dict[str, StoredRun]:
+    """Return the cells' finished runs by id, with what `changes_for` compares if these are all judges."""
+    judges = sorted(judges)
+    tags = (DESCRIPTION, PENDING, JUDGED_RUBRIC, JUDGED_BY, SUPERSEDED, CHECKS)
+    of_judges = (f"judge/{judge}/{name}" for judge in judges for name in rubric.score_names)
+    compared = Names(
+        tags=(*tags, *(judge_key(judge, rubric.digest) for judge in judges)),
+        metrics=(*rubric.score_names, *of_judges),
+    )
+    # By id, not by cell: the judged run gets the scores, even if another run with the same key counts now.
+    return {run.run_id: run for run in store.runs(experiment, {KIND: CELL}, compared)}
 
 
 def finish_applying(store: RunStore, experiment: Experiment, now_ms: int) -> bool:
@@ -307,7 +327,8 @@ def _desired(
         judges.append(JudgeScores(opinion.judge, means, opinion.provisional, opinion.counted))
         metrics |= {f"judge/{opinion.judge}/{name}": value for name, value in means.items()}
         batch = opinion.batches[run.run_id]
-        tags |= judge_tag(JudgeNote(opinion.judge, rubric.digest, batch, opinion.provisional, opinion.counted))
+        key, note = judge_tag(JudgeNote(opinion.judge, rubric.digest, batch, opinion.provisional, opinion.counted))
+        tags[key] = note
     counted = [opinion.judge for opinion, _ in opinions if opinion.counted]
     combined = _means(_on_scale(agreed, rubric), rubric) if agreed else {}
     description = with_summary(run.tags.get(DESCRIPTION), cell_summary(rubric.score_names, scale, combined, judges))
@@ -341,7 +362,7 @@ def _means(scores: Sequence[Mapping[str, float]], rubric: Rubric) -> dict[str, f
 
 
 def _difference(run: StoredRun, tags: Mapping[str, str], metrics: Mapping[str, float]) -> RunChange | None:
-    if "tipbench.superseded" in run.tags:
+    if SUPERSEDED in run.tags:
         tags = {key: value for key, value in tags.items() if key != PENDING}
     new_tags = {key: value for key, value in tags.items() if run.tags.get(key) != value}
     new_metrics = {

@@ -6,7 +6,7 @@ file. So replacing scores is a single step, and the old ones remain.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tipbench.bench.records import Batch, Slot, Verdict
@@ -271,8 +271,11 @@ def write_verdicts(
     quarantine: str,
     accepted: str,
     at_ms: int,
-) -> None:
-    """Store a batch's scores. They take effect when the tags are written; earlier scores remain in their files."""
+) -> StoredRun:
+    """Store a batch's scores and return its run with them.
+
+    They take effect when the tags are written; earlier scores remain in their files.
+    """
     entry: dict[str, Any] = {
         "applied_ms": at_ms,
         "judge": run.tags["tipbench.judge"],
@@ -293,6 +296,7 @@ def write_verdicts(
         **_description(run, verdicts, at_ms, quarantine, accepted),
     }
     store.extend_run(run, tags, new_texts={name: text}, at_ms=at_ms)
+    return replace(run, tags={**run.tags, **tags})
 
 
 def accept_drift(store: RunStore, batch: AppliedBatch, accepted: str) -> None:
@@ -326,17 +330,30 @@ def mark_settled(store: RunStore, runs: Iterable[StoredRun]) -> None:
             store.extend_run(run, {_SETTLED: "true"})
 
 
-def applied_batches(store: RunStore, runs: Sequence[StoredRun], rubric_digest: str) -> list[AppliedBatch]:
-    """Return those of the batches that have scores by this rubric, in the order in which they were applied."""
-    by_rubric = [run for run in runs if run.tags.get("tipbench.rubric_digest") == rubric_digest]
-    found = [applied for run in by_rubric if (applied := applied_batch(store, run))]
+def applied_batches(
+    store: RunStore, runs: Sequence[StoredRun], rubric_digest: str, known: Iterable[AppliedBatch] = ()
+) -> list[AppliedBatch]:
+    """Return those of the batches that have scores by this rubric, in the order in which they were applied.
+
+    Scores that are among the `known` are not read again.
+    """
+    by_fingerprint = {(one.run.run_id, _fingerprint(one.run)): one for one in known}
+    found = []
+    for run in runs:
+        if run.tags.get("tipbench.rubric_digest") == rubric_digest:
+            same = by_fingerprint.get((run.run_id, _fingerprint(run)))
+            applied = replace(same, run=run) if same else applied_batch(store, run)
+            found += [applied] if applied else []
     return sorted(found, key=lambda batch: (batch.applied_ms, batch.batch.id))
 
 
 def batch_fingerprints(runs: Sequence[StoredRun]) -> list[tuple[str, ...]]:
     """Return values that change whenever a batch is applied, replaced or accepted."""
-    keys = ("tipbench.batch", _SCORES, _QUARANTINE, _ACCEPTED)
-    return sorted(tuple(run.tags.get(key, "") for key in keys) for run in runs)
+    return sorted(map(_fingerprint, runs))
+
+
+def _fingerprint(run: StoredRun) -> tuple[str, ...]:
+    return tuple(run.tags.get(key, "") for key in ("tipbench.batch", _SCORES, _QUARANTINE, _ACCEPTED))
 
 
 def applied_batch(store: RunStore, run: StoredRun) -> AppliedBatch | None:

@@ -65,7 +65,7 @@ def _find_summary(description: str) -> _Summary | None:
     return None
 
 
-@lru_cache(16)  # most cells that were just collected have the same one
+@lru_cache(1_000)  # many cells have the same one
 def _marked(summary: str) -> str:
     digest = text_digest(summary)[:SHORT]
     return (

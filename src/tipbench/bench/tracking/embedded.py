@@ -161,9 +161,10 @@ class EmbeddedMlflow:
         brief: bool = False,
         run_ids: Sequence[str] = (),
         only: Names | None = None,
+        newest_first: bool = False,
     ) -> Iterator[StoredRun]:
         with self._translated():
-            yield from self._tables().search_runs(experiment_id, tags, brief, run_ids, only)
+            yield from self._tables().search_runs(experiment_id, tags, brief, run_ids, only, newest_first)
 
     def delete_run(self, run_id: str) -> None:
         with self._translated():

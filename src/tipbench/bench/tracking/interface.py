@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 RunStatus = Literal["RUNNING", "FINISHED", "FAILED"]
 # Prefixes of tags and metrics that a brief read may omit: texts, and values that no comparison uses.
 NOT_IN_BRIEF = ("artifact:", "tipbench.text:", "mlflow.", "ram/")
+NEWEST_AT_ONCE = 20  # runs that are read together for who reads newest first, and only the newest
 
 
 class Names(NamedTuple):
@@ -30,8 +31,7 @@ class Experiment:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Metric:
+class Metric(NamedTuple):
     """One value of a metric. MLflow shows the value with the highest step."""
 
     key: str
@@ -155,12 +155,13 @@ class MlflowApi(Protocol):
         brief: bool = False,
         run_ids: Sequence[str] = (),
         only: Names | None = None,
+        newest_first: bool = False,
     ) -> Iterator[StoredRun]:
-        """Yield the runs with these tags lazily, oldest first, each run once.
+        """Yield the runs with these tags lazily, oldest or newest first, each run once.
 
         `brief` is for callers that neither read texts nor write: keys that start with NOT_IN_BRIEF, and steps, may be
         omitted. With `run_ids`, at most some hundreds, only these runs are read. With `only`, everything else
-        may be omitted, and metrics may have no more than 15 digits.
+        may be omitted. `newest_first` is for callers that take only some.
         """
         ...
 

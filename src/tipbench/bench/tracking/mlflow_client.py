@@ -1,7 +1,7 @@
 """A thin REST client for an MLflow server. Translates its errors to TrackingError, with advice on what to do."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from sys import intern
 from typing import Any
@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from tipbench.bench.tracking.interface import (
+    NEWEST_AT_ONCE,
     NOT_IN_BRIEF,
     Addition,
     Experiment,
@@ -141,19 +142,21 @@ class MlflowClient:
         brief: bool = False,
         run_ids: Sequence[str] = (),
         only: Names | None = None,
+        newest_first: bool = False,
     ) -> Iterator[StoredRun]:
         # Oldest first: runs added meanwhile come last and don't shift the pages that are still to be read.
         query = {
             "experiment_ids": [experiment_id],
             "filter": run_filter(tags, run_ids),
-            "max_results": _PAGE,
-            "order_by": ["attributes.start_time ASC"],
+            "max_results": NEWEST_AT_ONCE if newest_first else _PAGE,
+            "order_by": [f"attributes.start_time {'DESC' if newest_first else 'ASC'}"],
         }
         seen: set[str] = set()
         omitted = NOT_IN_BRIEF if brief or only else ()
+        wanted = frozenset(only.tags) if only else frozenset[str]()
         for entry in self.pages(f"{_API}/runs/search", "runs", query):
             with self._parsing():
-                run = _stored_run(entry, omitted)
+                run = _stored_run(entry, omitted, wanted)
             if run.run_id not in seen:
                 seen.add(run.run_id)
                 yield run
@@ -356,8 +359,11 @@ def _experiment(entry: dict[str, Any]) -> Experiment:
     )
 
 
-def _stored_run(run: dict[str, Any], omitted: tuple[str, ...]) -> StoredRun:
-    """Convert a run from JSON. Keys are interned, because all runs have the same few."""
+def _stored_run(run: dict[str, Any], omitted: tuple[str, ...], wanted: Collection[str]) -> StoredRun:
+    """Convert a run from JSON, without tags that begin with what is omitted, unless they are wanted.
+
+    Keys are interned, because all runs have the same few.
+    """
     info, data = run["info"], run.get("data", {})
     return StoredRun(
         run_id=info["run_id"],
@@ -367,7 +373,7 @@ def _stored_run(run: dict[str, Any], omitted: tuple[str, ...]) -> StoredRun:
         tags={
             intern(tag["key"]): tag.get("value", "")
             for tag in data.get("tags", [])
-            if not tag["key"].startswith(omitted)
+            if tag["key"] in wanted or not tag["key"].startswith(omitted)
         },
         params={intern(param["key"]): param.get("value", "") for param in data.get("params", [])},
         metrics={intern(metric["key"]): float(metric["value"]) for metric in data.get("metrics", [])},

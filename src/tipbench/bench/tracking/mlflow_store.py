@@ -98,6 +98,7 @@ class MlflowStore:
         brief: bool = False,  # noqa: ARG002 - MLflow reads runs whole
         run_ids: Sequence[str] = (),
         only: Names | None = None,  # noqa: ARG002
+        newest_first: bool = False,
     ) -> Iterator[StoredRun]:
         seen: set[str] = set()
         token = None
@@ -107,7 +108,7 @@ class MlflowStore:
                 run_filter(tags, run_ids),
                 self._mlflow.entities.ViewType.ACTIVE_ONLY,
                 max_results=_PAGE,
-                order_by=["attributes.start_time ASC"],
+                order_by=[f"attributes.start_time {'DESC' if newest_first else 'ASC'}"],
                 page_token=token,
             )
             for run in page:

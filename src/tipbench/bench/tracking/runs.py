@@ -170,10 +170,8 @@ def unjudged_cells(store: RunStore, experiment: Experiment) -> int | None:
 
 def newest_cell(store: RunStore, experiment: Experiment) -> StoredRun | None:
     """Return the newest run of a cell; None if there is no cell."""
-    found = store.iter_runs(experiment, {KIND: CELL}, only=Names((SUPERSEDED,)))
-    ages = ((run.started_ms, run.run_id) for run in found if run.status in DONE and SUPERSEDED not in run.tags)
-    _, newest = max(ages, default=(0, ""))
-    return store.runs_by_id(experiment, [newest]).get(newest) if newest else None
+    found = store.newest_runs(experiment, {KIND: CELL})
+    return next((run for run in found if run.status in DONE and SUPERSEDED not in run.tags), None)
 
 
 def _one_per_cell(runs: Iterable[StoredRun], take: Callable[[StoredRun], _Taken]) -> list[_Taken]:
@@ -343,15 +341,21 @@ def stored_rubric(store: RunStore, run: StoredRun) -> str:
     return text
 
 
-def judge_tag(note: JudgeNote) -> dict[str, str]:
-    """Return the tag that records on a run that a judge scored it."""
+def judge_key(judge: str, rubric_digest: str) -> str:
+    """Return the key of the tag that records on a run that a judge scored it by this rubric."""
+    return f"{_JUDGE}{judge}:{rubric_digest[:SHORT]}"
+
+
+@lru_cache(maxsize=1_000)  # all runs of a batch have the same tag
+def judge_tag(note: JudgeNote) -> tuple[str, str]:
+    """Return the key and the value of that tag."""
     data = {
         "rubric": note.rubric_digest,
         "batch": note.batch,
         "provisional": note.provisional,
         "counted": note.counted,
     }
-    return {f"{_JUDGE}{note.judge}:{note.rubric_digest[:SHORT]}": json.dumps(data)}
+    return judge_key(note.judge, note.rubric_digest), json.dumps(data)
 
 
 def _judge_notes(tags: Mapping[str, str]) -> tuple[JudgeNote, ...]:
@@ -389,6 +393,8 @@ def code_tags(rubric_digest: str, checks: Sequence[Mapping[str, bool]]) -> dict[
 
 def flags_by_code(checks: str, rubric_digest: str) -> list[dict[str, bool]]:
     """Return each candidate's flags from the tag that `code_tags` wrote; none if another rubric's, or unreadable."""
+    if not checks:
+        return []
     try:
         found = json.loads(checks)
         by_flag: dict[str, str] = found["flags"] if found["rubric"] == rubric_digest[:SHORT] else {}

@@ -177,7 +177,7 @@ class RunStore:
             self._api.insert_runs(experiment, [self._finished(reserved, draft)])
             return reserved[0]
         tags, params = _checked_values(draft.tags), _checked_values(draft.params)
-        metrics = _metrics(draft.metrics, draft.ended_ms, step=0)
+        metrics = _metrics(draft.metrics, draft.ended_ms, {})
         name = printable(draft.name, 200)
         run_id, artifact_uri = self._api.create_run(experiment.id, name, draft.started_ms, tags)
         text_tags = self._write_texts(artifact_uri, draft.texts)
@@ -213,7 +213,7 @@ class RunStore:
     def _finished(self, reserved: tuple[str, str], draft: RunDraft) -> FinishedRun:
         run_id, artifact_uri = reserved
         tags, params = _checked_values(draft.tags), _checked_values(draft.params)
-        metrics = _metrics(draft.metrics, draft.ended_ms, step=0)
+        metrics = _metrics(draft.metrics, draft.ended_ms, {})
         return FinishedRun(
             run_id=run_id,
             artifact_uri=artifact_uri,
@@ -246,7 +246,7 @@ class RunStore:
         new_texts: Mapping[str, str] | None,
         at_ms: int,
     ) -> None:
-        plain_tags, stepped = _checked_values(tags), _next_steps(run, metrics or {}, at_ms)
+        plain_tags, stepped = _checked_values(tags), _metrics(metrics or {}, at_ms, run.steps)
         text_tags = self._write_texts(run.artifact_uri, new_texts or {})
         if text_tags and len(list(_chunks({**text_tags, **plain_tags}.items()))) > 1:
             # Texts first, so that they exist before the plain tags refer to them, and those are written in one call.
@@ -267,7 +267,7 @@ class RunStore:
 
         def additions() -> Iterator[Addition]:
             for change in chain((first,), waiting):
-                metrics = _next_steps(change.run, change.metrics, at_ms)
+                metrics = _metrics(change.metrics, at_ms, change.run.steps)
                 next(done)
                 yield Addition(change.run.run_id, metrics, _checked_values(change.tags))
 
@@ -281,13 +281,13 @@ class RunStore:
         with self._markers.writing(experiment.id):
             self._api.log_batch(run_id, (), {}, _checked_values(tags))
 
-    def runs(self, experiment: Experiment, tags: Mapping[str, str]) -> list[StoredRun]:
-        """Return the finished runs with these tags, oldest first."""
-        return [run for run in self.all_runs(experiment, tags) if run.status in DONE]
+    def runs(self, experiment: Experiment, tags: Mapping[str, str], only: Names | None = None) -> list[StoredRun]:
+        """Return the finished runs with these tags, oldest first; `only` is for callers that read nothing else."""
+        return [run for run in self.all_runs(experiment, tags, only) if run.status in DONE]
 
-    def all_runs(self, experiment: Experiment, tags: Mapping[str, str]) -> list[StoredRun]:
+    def all_runs(self, experiment: Experiment, tags: Mapping[str, str], only: Names | None = None) -> list[StoredRun]:
         """Return all runs with these tags, oldest first, including those still or only partly written."""
-        return sorted(self.iter_runs(experiment, tags), key=lambda run: (run.started_ms, run.run_id))
+        return sorted(self.iter_runs(experiment, tags, only=only), key=lambda run: (run.started_ms, run.run_id))
 
     def iter_runs(
         self, experiment: Experiment, tags: Mapping[str, str], brief: bool = False, only: Names | None = None
@@ -297,6 +297,10 @@ class RunStore:
         `brief` is for callers that don't read their texts, `only` for those that read nothing else.
         """
         return self._api.search_runs(experiment.id, tags, brief, only=only)
+
+    def newest_runs(self, experiment: Experiment, tags: Mapping[str, str]) -> Iterator[StoredRun]:
+        """Yield the runs with these tags, newest first, as they are read: who stops early has read only some."""
+        return self._api.search_runs(experiment.id, tags, newest_first=True)
 
     def runs_by_id(self, experiment: Experiment, run_ids: Sequence[str]) -> dict[str, StoredRun]:
         """Return the runs with these ids, by id; those that are gone are left out."""
@@ -355,19 +359,13 @@ def _text_tags(named_texts: Mapping[str, str], names: Collection[str]) -> dict[s
     return {key: tag for one in parts for key, tag in one.items()}
 
 
-def _metrics(values: Mapping[str, float], at_ms: int, step: int) -> list[Metric]:
-    return [_metric(key, value, at_ms, step) for key, value in values.items()]
-
-
-def _next_steps(run: StoredRun, values: Mapping[str, float], at_ms: int) -> list[Metric]:
-    """Return metrics with the step after the run's last one, or MLflow would keep showing the old value."""
-    return [_metric(key, value, at_ms, run.steps.get(key, -1) + 1) for key, value in values.items()]
-
-
-def _metric(key: str, value: float, at_ms: int, step: int) -> Metric:
-    if not math.isfinite(value):  # MLflow would store 0 and drop every metric after it
-        raise TrackingError(f"the metric {key} is {value}, which MLflow can't store")
-    return Metric(key, float(value), at_ms, step)
+def _metrics(values: Mapping[str, float], at_ms: int, last_steps: Mapping[str, int]) -> list[Metric]:
+    """Return metrics with the step after the last one, or MLflow would keep showing the old value."""
+    if not math.isfinite(sum(values.values())):  # one question for all is quicker than one for each
+        for key, value in values.items():
+            if not math.isfinite(value):  # MLflow would store 0 and drop every metric after it
+                raise TrackingError(f"the metric {key} is {value}, which MLflow can't store")
+    return [Metric(key, float(value), at_ms, last_steps.get(key, -1) + 1) for key, value in values.items()]
 
 
 def _checked_values(values: Mapping[str, str]) -> dict[str, str]:

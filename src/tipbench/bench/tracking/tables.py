@@ -9,7 +9,7 @@ reads without the import. It does so only for the schema versions it was tested 
 import json
 import sqlite3
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
@@ -18,7 +18,16 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
-from tipbench.bench.tracking.interface import NOT_IN_BRIEF, Addition, Experiment, FinishedRun, Metric, Names, StoredRun
+from tipbench.bench.tracking.interface import (
+    NEWEST_AT_ONCE,
+    NOT_IN_BRIEF,
+    Addition,
+    Experiment,
+    FinishedRun,
+    Metric,
+    Names,
+    StoredRun,
+)
 from tipbench.core.errors import DatabaseBusy, TrackingError
 from tipbench.core.sqlite import ConnectionLock, connect
 
@@ -157,7 +166,7 @@ class SqliteTables:
         """
         waiting = iter(additions)
         with self.transaction(), ThreadPoolExecutor(1, "extend") as pool:
-            writing: Future[None] | None = None
+            writing: deque[Future[None]] = deque()
             while some := list(islice(waiting, _RUNS_AT_ONCE)):
                 tags = [(key, value, one.run_id) for one in some for key, value in one.tags.items()]
                 metrics = [
@@ -166,24 +175,26 @@ class SqliteTables:
                     for metric in one.metrics
                 ]
                 run_ids = [one.run_id for one in some]
-                if writing is None and len(some) < _RUNS_AT_ONCE:  # these are all
+                if not writing and len(some) < _RUNS_AT_ONCE:  # these are all
                     self._extend(run_ids, tags, metrics)
                     return
-                if writing:
-                    writing.result()
-                writing = pool.submit(self._extend, run_ids, tags, metrics)
-            if writing:
-                writing.result()
+                writing.append(pool.submit(self._extend, run_ids, tags, metrics))
+                if len(writing) > 2:  # one that is being written, and the next, so that the thread never waits for us
+                    writing.popleft().result()
+            for last in writing:
+                last.result()
 
     def _extend(self, run_ids: Sequence[str], tags: _Rows, metrics: _Rows) -> None:
-        among = f"run_uuid IN ({', '.join('?' * len(run_ids))})"
-        query = f"SELECT run_uuid FROM runs WHERE {among} AND lifecycle_stage = 'active'"
-        found = {run_id for (run_id,) in self._connection.execute(query, run_ids)}
-        for run_id in set(run_ids) - found:
+        # One row, whatever is found: for each row that is fetched, this thread would wait for the other.
+        there = f"{_one_of('run_uuid', run_ids)} AND lifecycle_stage = 'active'"
+        query = f"SELECT json_group_array(run_uuid) FROM runs WHERE {there}"
+        (found,) = self._connection.execute(query, run_ids).fetchone()
+        for run_id in set(run_ids).difference(json.loads(found)):
             raise TrackingError(f"there is no run {run_id}, or it was deleted")
         self._insert_rows("tags", tags, _TAG)
+        (last,) = self._connection.execute("SELECT coalesce(max(rowid), 0) FROM metrics").fetchone()
         self._insert_rows("metrics", metrics, _METRIC)
-        self._insert_rows("latest_metrics", metrics, _LATEST)
+        self._connection.execute(_LATEST_OF_NEW, (last,))
 
     def search_runs(
         self,
@@ -192,6 +203,7 @@ class SqliteTables:
         brief: bool = False,
         run_ids: Sequence[str] = (),
         only: Names | None = None,
+        newest_first: bool = False,
     ) -> Iterator[StoredRun]:
         """Yield the runs, holding only some hundreds of them in memory at a time."""
         has_tag = (
@@ -199,13 +211,14 @@ class SqliteTables:
         )
         query = (
             f"SELECT run_uuid FROM runs WHERE experiment_id = ? AND lifecycle_stage = 'active'{has_tag * len(tags)} "
-            + (f"AND run_uuid IN ({', '.join('?' * len(run_ids))}) " if run_ids else "")
-            + "ORDER BY start_time, run_uuid"
+            + (f"AND {_one_of('run_uuid', run_ids)} " if run_ids else "")
+            + ("ORDER BY start_time DESC, run_uuid DESC" if newest_first else "ORDER BY start_time, run_uuid")
         )
         values = [part for pair in tags.items() for part in pair]
         ids = [run_id for (run_id,) in self._read(query, [int(experiment_id), *values, *run_ids])]
-        for start in range(0, len(ids), _RUNS_AT_ONCE):
-            chunk = ids[start : start + _RUNS_AT_ONCE]
+        at_once = NEWEST_AT_ONCE if newest_first else _RUNS_AT_ONCE
+        for start in range(0, len(ids), at_once):
+            chunk = ids[start : start + at_once]
             if only:
                 yield from self._parts(experiment_id, chunk, only)
             else:
@@ -213,28 +226,30 @@ class SqliteTables:
 
     def _parts(self, experiment_id: str, ids: Sequence[str], only: Names) -> Iterator[StoredRun]:
         """Yield the runs with these names alone: a seventh to a third of the time that whole runs take."""
-        tables = {"tags": only.tags, "params": only.params, "latest_metrics": only.metrics}
+        among = _one_of("run_uuid", ids)
         parts = " || ',' || ".join(
             f"(SELECT json_group_object(key, value) FROM {table} WHERE {table}.run_uuid = runs.run_uuid "
-            f"AND key IN ({', '.join('?' * len(names))}){' AND is_nan = 0' if table == 'latest_metrics' else ''})"
+            f"AND {_one_of('key', names)})"
             if names
             else "'{}'"
-            for table, names in tables.items()
+            for table, names in (("tags", only.tags), ("params", only.params))
         )
-        rows = self._read(
-            f"SELECT run_uuid, status, start_time, artifact_uri, {parts} FROM runs "
-            f"WHERE run_uuid IN ({', '.join('?' * len(ids))})",
-            [*only.tags, *only.params, *only.metrics, *ids],
-        )
+        with self._lock:  # both queries see one state of the database
+            rows = self._read(
+                f"SELECT run_uuid, status, start_time, artifact_uri, {parts} FROM runs WHERE {among}",
+                [*only.tags, *only.params, *ids],
+            )
+            metrics, steps = self._latest(f"{among} AND {_one_of('key', only.metrics)}", [*ids, *only.metrics])
         values = iter(json.loads(f"[{','.join(row[-1] for row in rows)}]"))
-        found = {row[0]: (row, next(values), next(values), next(values)) for row in rows}
+        found = {row[0]: (row, next(values), next(values)) for row in rows}
         for run_id in ids:
             if run_id in found:
-                (_, status, started_ms, artifact_uri, _), tags, params, metrics = found[run_id]
-                yield StoredRun(run_id, status, started_ms or 0, artifact_uri, tags, params, metrics, {}, experiment_id)
+                (_, status, started_ms, artifact_uri, _), tags, params = found[run_id]
+                run_values = (tags, params, metrics[run_id], steps[run_id])
+                yield StoredRun(run_id, status, started_ms or 0, artifact_uri, *run_values, experiment_id)
 
     def _runs(self, experiment_id: str, ids: Sequence[str], brief: bool) -> Iterator[StoredRun]:
-        among = f"run_uuid IN ({', '.join('?' * len(ids))})"
+        among = _one_of("run_uuid", ids)
         wanted = among + ("".join(f" AND key NOT GLOB '{start}*'" for start in NOT_IN_BRIEF) if brief else "")
         with self._lock:  # all four queries see one state of the database
             runs = self._read(f"SELECT run_uuid, status, start_time, artifact_uri FROM runs WHERE {among}", ids)
@@ -256,19 +271,19 @@ class SqliteTables:
         return {run_id: texts for (run_id, _), texts in zip(rows, found, strict=True)}
 
     def _latest(
-        self, condition: str, ids: Sequence[str], brief: bool
+        self, condition: str, values: Sequence[str], brief: bool = False
     ) -> tuple[defaultdict[str, dict[str, float]], defaultdict[str, dict[str, int]]]:
         """Return metrics and, unless brief, steps, by run. Read as rows: SQLite's JSON drops numbers' last digits."""
         metrics: defaultdict[str, dict[str, float]] = defaultdict(dict)
         steps: defaultdict[str, dict[str, int]] = defaultdict(dict)
         if brief:
             for run_id, key, value in self._connection.execute(
-                f"SELECT run_uuid, key, value FROM latest_metrics WHERE {condition} AND is_nan = 0", ids
+                f"SELECT run_uuid, key, value FROM latest_metrics WHERE {condition} AND is_nan = 0", values
             ):
                 metrics[run_id][intern(key)] = value
             return metrics, steps
         query = f"SELECT run_uuid, key, value, step FROM latest_metrics WHERE {condition} AND is_nan = 0"
-        for run_id, name, value, step in self._connection.execute(query, ids):
+        for run_id, name, value, step in self._connection.execute(query, values):
             key = intern(name)
             metrics[run_id][key] = value
             steps[run_id][key] = step
@@ -327,6 +342,10 @@ class SqliteTables:
                 raise
 
 
+def _one_of(column: str, values: Sequence[str]) -> str:
+    return f"{column} IN ({', '.join('?' * len(values))})"
+
+
 def _insert(table: str, verb: str = "INSERT") -> str:
     columns = WRITTEN_COLUMNS[table]
     return f"{verb} INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
@@ -341,6 +360,11 @@ _LATEST = (
     "ON CONFLICT DO UPDATE SET value = excluded.value, timestamp = excluded.timestamp, "
     "step = excluded.step, is_nan = excluded.is_nan WHERE (excluded.step, excluded.timestamp, excluded.value) > "
     "(latest_metrics.step, latest_metrics.timestamp, latest_metrics.value)"
+)
+
+_LATEST_OF_NEW = (
+    f"INSERT OR FAIL INTO latest_metrics ({', '.join(WRITTEN_COLUMNS['latest_metrics'])}) "
+    f"SELECT {', '.join(WRITTEN_COLUMNS['latest_metrics'])} FROM metrics WHERE rowid > ? {_LATEST}"
 )
 
 
