@@ -172,7 +172,7 @@ class TestAnswerInMlflow:
         monkeypatch.setattr(bench_module, "_MAX_PUBLISHED", 3)
         with bench:
             bench.collect(**SMALL)
-            assert DESCRIPTION not in bench.experiment.tags
+            assert _described(bench).startswith("There are new texts.\n\n**Next:** see what they say")
             bench.judge("lexical")
             step = f"**Next:** see what they say: `tipbench compare --experiment {bench.options.experiment}`"
             assert _described(bench) == f"There are new scores.\n\n{step}\n\n{_described(bench).splitlines()[-1]}"

@@ -166,8 +166,8 @@ class Bench:
                 collected = self._generate(suite, plan, engines, keep_up=share is not None)
                 if suite.rubric.by_code and not collected.undelivered:
                     self._score_stored_cells(suite.rubric)
-        if share is None and plan.to_do and not collected.undelivered and plan.cells <= _MAX_PUBLISHED:
-            self._publish_after_collecting()
+        if share is None and plan.to_do and not collected.undelivered:
+            self._publish_after_collecting(plan.cells)
         return collected
 
     def start_over(self, models: Sequence[ModelInfo], before_ms: int | None = None) -> int:
@@ -642,11 +642,17 @@ class Bench:
 
         describe_experiment(self.store, snapshot, board, utc_minute(self.context.clock() * 1000))
 
-    def _publish_after_collecting(self) -> None:
-        """Publish the answer. Mostly it is that nothing is judged: to say so, a file's cells need not be read whole."""
+    def _publish_after_collecting(self, cells: int) -> None:
+        """Publish the answer; of many cells, only that there are new ones.
+
+        Mostly it is that nothing is judged: to say so, a file's cells need not be read whole.
+        """
         from tipbench.bench.compare.description import describe_unjudged
         from tipbench.core.text import utc_minute
 
+        if cells > _MAX_PUBLISHED:
+            self._publish_news("There are new texts.")
+            return
         waiting = None
         with suppress(TipbenchError):
             experiment = self.experiment
@@ -659,14 +665,17 @@ class Bench:
 
     def _publish_after_applying(self, cells: int) -> None:
         """Publish the answer; of many cells, only that there are new scores, unless a decision has the answer ready."""
-        from tipbench.bench.compare.description import describe_new_scores
-        from tipbench.core.text import utc_minute
-
         if cells <= _MAX_PUBLISHED or self.is_decision:
             self._publish_new_answer()
-            return
+        else:
+            self._publish_news("There are new scores.")
+
+    def _publish_news(self, news: str) -> None:
+        from tipbench.bench.compare.description import describe_news
+        from tipbench.core.text import utc_minute
+
         with suppress(TipbenchError):
-            describe_new_scores(self.store, self.experiment, utc_minute(self.context.clock() * 1000))
+            describe_news(self.store, self.experiment, news, utc_minute(self.context.clock() * 1000))
 
     def _publish_new_answer(self) -> None:
         """Publish the answer after results have changed. They are stored, so no problem here is the caller's."""

@@ -74,6 +74,9 @@ def cli() -> None:
     """
 
 
+_NOT_FLUSHED = 120
+
+
 def main() -> None:
     """Run the command line. Exit status: 0 done, 1 done with failed cells, 2 refused, 130 interrupted."""
     ending = _Ending()
@@ -96,7 +99,7 @@ def main() -> None:
 
 
 class _Ending:
-    """Ends the process when all threads and exit handlers are done, so that Python does not take objects apart.
+    """Ends the process after all threads and later exit handlers, so that Python does not take objects apart.
 
     That would take 30 ms after a collection of 960 cells.
     """
@@ -105,9 +108,11 @@ class _Ending:
 
     def __call__(self) -> None:
         if self.status is not None:
-            with suppress(OSError):
+            try:
                 sys.stdout.flush()
                 sys.stderr.flush()
+            except (OSError, ValueError):  # as on a full disk; Python ends with the same status
+                self.status = self.status or _NOT_FLUSHED
             os._exit(self.status)
 
 

@@ -52,7 +52,7 @@ class LimitedProcess:
     def ask_all(self, requests: Sequence[Any]) -> list[Any]:
         """Send several requests at once, which is quicker than one by one, and return their answers in order.
 
-        Raises OverLimit if one of them is over a limit, without saying which.
+        Together they may take what one of them may. Raises OverLimit if it is more, without saying which it was.
         """
         content = pickle.dumps(requests)
         if len(content) > _MAX_REQUEST:
@@ -126,11 +126,9 @@ def _serve(requests: BinaryIO, answers: BinaryIO, work: Callable[[Any], Any], se
     while header := requests.read(_LENGTH.size):
         content = requests.read(*_LENGTH.unpack(header))
         try:
-            found = []
-            for request in pickle.loads(content):  # trusted: sent by our parent
-                _set_timers(seconds)
-                found.append(work(request))
-            answer = json.dumps({"answers": found})
+            _set_timers(seconds)
+            requests_in_it = pickle.loads(content)  # trusted: sent by our parent
+            answer = json.dumps({"answers": [work(request) for request in requests_in_it]})
         except MemoryError:
             answer = json.dumps({"over_limit": True})
         _set_timers(0)

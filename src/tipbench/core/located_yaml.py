@@ -33,7 +33,7 @@ for _kind in (_Loader, _Dumper):
 
 
 def dump_yaml(data: Any, **layout: Any) -> str:
-    """Return YAML that `load_located` reads as the same data."""
+    """Return YAML that `load_located` reads as the same data, but for characters that YAML can't hold."""
     text: str = yaml.dump(data, Dumper=_Dumper, width=10_000, **layout)
     return text
 

@@ -13,7 +13,7 @@ from tipbench.bench.collect import delivery
 from tipbench.bench.collect.delivery import CellWriter, Delivery, deliver_orphaned, open_cell_writer
 from tipbench.bench.collect.journal import Entry, Journal, copy_journal, orphaned_journals
 from tipbench.bench.tracking.embedded import EmbeddedMlflow
-from tipbench.bench.tracking.interface import Experiment
+from tipbench.bench.tracking.interface import Experiment, FinishedRun
 from tipbench.bench.tracking.runs import CELL, KIND
 from tipbench.bench.tracking.store import RunDraft, RunStore
 from tipbench.core.errors import TrackingUnreachable
@@ -151,9 +151,9 @@ def test_cells_that_come_quickly_share_a_transaction_and_the_end_waits_for_nothi
     sizes: list[int] = []
     write = RunStore.write_runs
 
-    def counted(self: RunStore, experiment: Experiment, drafts: Sequence[RunDraft]) -> None:
+    def counted(self: RunStore, experiment: Experiment, drafts: Sequence[RunDraft], *stored: Any) -> None:
         sizes.append(len(drafts))
-        write(self, experiment, drafts)
+        write(self, experiment, drafts, *stored)
 
     monkeypatch.setattr(RunStore, "write_runs", counted)
     delivery = Delivery(journal, store, lambda: store.ensure_experiment("tip-bench-x", {}), gather_s=60.0)
@@ -166,6 +166,33 @@ def test_cells_that_come_quickly_share_a_transaction_and_the_end_waits_for_nothi
     assert time.monotonic() - started < 30
     assert sum(sizes) == 20
     assert len(sizes) <= 2  # the first one may have found it waiting
+    journal.close()
+
+
+def test_progress_is_told_after_each_transaction(
+    store: RunStore, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a disk that needs seconds for all of them would be taken for one that is stuck."""
+    monkeypatch.setattr("tipbench.bench.tracking.store._RUNS_AT_ONCE", 4)
+    delivery = Delivery(journal, store, lambda: store.ensure_experiment("tip-bench-x", {}), gather_s=60.0)
+    told: list[int] = []
+    insert = EmbeddedMlflow.insert_runs
+
+    def insert_slowly(self: EmbeddedMlflow, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
+        if told:
+            deadline = time.monotonic() + 10
+            while delivery.result.cells == 0 and time.monotonic() < deadline:
+                time.sleep(0.001)
+        told.append(delivery.result.cells)
+        insert(self, experiment, runs)
+
+    monkeypatch.setattr(EmbeddedMlflow, "insert_runs", insert_slowly)
+    for number in range(12):
+        journal.append(entry(f"c{number}"))
+    delivery.start()
+    assert delivery.finish().cells == 12
+    assert told[0] == 0
+    assert told[1] >= 4
     journal.close()
 
 

@@ -13,17 +13,19 @@ from tipbench.bench.bench import Bench
 from tipbench.bench.compare.leaderboard import leaderboard_of
 from tipbench.bench.compare.snapshot import Snapshot, load_snapshot
 from tipbench.bench.judge.apply import Applied, ApplyOptions, apply_file
+from tipbench.bench.judge.drift import assess
 from tipbench.bench.judge.export import export_batch, pending_runs
 from tipbench.bench.judge.judges.interface import Judge, JudgeName
 from tipbench.bench.judge.judges.lexical import LexicalJudge
 from tipbench.bench.judge.sample import BatchSize
-from tipbench.bench.judge.settle import changes_for
+from tipbench.bench.judge.settle import changes_for, finish_applying
 from tipbench.bench.judge.verify import read_judge_file
 from tipbench.bench.report import current_rubric
 from tipbench.bench.suites.load import load_suite
 from tipbench.bench.suites.rubric import Rubric, parse_rubric
 from tipbench.bench.tracking.batches import applied_batches, batch_runs
 from tipbench.bench.tracking.descriptions import DESCRIPTION, summary_of
+from tipbench.bench.tracking.embedded import EmbeddedMlflow
 from tipbench.bench.tracking.interface import Experiment, StoredRun
 from tipbench.bench.tracking.runs import stored_cell, stored_runs
 from tipbench.bench.tracking.store import RunStore
@@ -305,7 +307,7 @@ def test_an_apply_that_breaks_off_is_finished_by_the_same_file(
             patched.setattr(api, name, breaking_off(getattr(api, name)))
         with pytest.raises(TrackingError):
             _apply(work, experiment, file)
-    assert _apply(work, experiment, file).changed is (writes < 2)
+    assert _apply(work, experiment, file).changed  # the runs and what the batch says are written in one transaction
     assert _judged(work.store, experiment) == 12
     assert leaderboard_of(_look(work, experiment), RUBRIC).pending == 0
     [kept] = applied_batches(work.store, batch_runs(work.store, experiment), RUBRIC.digest)
@@ -540,3 +542,32 @@ class TestDescriptions:
 
 def _summary(run: StoredRun) -> str:
     return summary_of(run.tags[DESCRIPTION]) or ""
+
+
+def test_scores_that_another_process_writes_meanwhile_do_not_stay(
+    work: Bench, experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An apply was killed; while a corrected file is applied, a reader completes the first one, by a later clock."""
+    file = _export(work, experiment, sample=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(RunStore, "extend_runs", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            _apply(work, experiment, filled(file))
+    other = RunStore(EmbeddedMlflow(work.store.address))
+    completed: list[bool] = []
+
+    def assess_slowly(*given: Any) -> Any:
+        completed.append(finish_applying(other, experiment, work.now_ms + 60_000))
+        return assess(*given)
+
+    monkeypatch.setattr("tipbench.bench.judge.apply.assess", assess_slowly)
+    corrected = _shifted(file, "tone", -2)
+    _apply(work, experiment, corrected, replace=True)
+    other.close()
+    assert completed == [True]
+    tones = {item["scores"]["tone"] for item in corrected["items"]}
+    assert {run.metrics["tone"] for run in stored_runs(work.store, experiment)} == tones
+
+
+def _killed(*_: Any, **__: Any) -> int:
+    raise KeyboardInterrupt

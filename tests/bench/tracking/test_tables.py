@@ -232,6 +232,26 @@ def test_many_runs_are_extended_together_or_not_at_all(api: EmbeddedMlflow, monk
     assert {run.metrics["composite"] for run in store.runs(experiment, {})} == {-1.0}
 
 
+def test_a_disk_that_is_full_halfway_leaves_nothing_of_many_runs(
+    api: EmbeddedMlflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite then ends the transaction by itself, and what was waiting to be written would be committed alone."""
+    monkeypatch.setattr(tables, "_RUNS_AT_ONCE", 5)
+    store = RunStore(api)
+    experiment = store.ensure_experiment("x", {})
+    store.write_runs(experiment, [replace(DRAFT, texts={}, started_ms=number) for number in range(40)])
+    runs = store.runs(experiment, {})
+    assert isinstance(api._sql, tables.SqliteTables)
+    connection = api._sql._connection
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    for more in (2, 6, 10, 14):
+        connection.execute(f"PRAGMA max_page_count = {pages + more}")
+        with pytest.raises(TrackingError, match="full"):
+            store.extend_runs(experiment, [RunChange(run, {"late": "x" * 1_500}, {"composite": 1.0}) for run in runs])
+        found = store.runs(experiment, {})
+        assert not any("late" in run.tags or "composite" in run.metrics for run in found)
+
+
 def test_more_runs_than_are_read_at_once(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "_RUNS_AT_ONCE", 3)
     experiment = store.ensure_experiment("x", {})

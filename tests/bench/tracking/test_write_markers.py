@@ -74,6 +74,7 @@ def test_a_database_file_is_marked_as_well(database: Path, write: Callable[[RunS
 def test_nothing_that_writes_to_runs_is_missing_from_the_table() -> None:
     others = {"session", "forget_writers", "close", "experiment", "ensure_experiment", "find_experiment", "experiments"}
     others |= {
+        "transaction",
         "foreign_runs",
         "runs",
         "all_runs",

@@ -117,7 +117,7 @@ class Delivery:
             try:
                 experiment = self._experiment()
                 missing = self._missing(experiment, entries) if self._check or self._journal.is_copy else entries
-                self._store.write_runs(experiment, [entry.draft for entry in missing])
+                self._store.write_runs(experiment, [entry.draft for entry in missing], self._count)
             except TrackingUnreachable:
                 # Runs in transit may have arrived: from now on, check before writing.
                 self.result.outages += not self._check
@@ -126,9 +126,11 @@ class Delivery:
                     return
                 continue
             self._check = False
-            self.result.cells += len(missing)
             self._journal.mark_delivered(offset)
             return
+
+    def _count(self, cells: int) -> None:
+        self.result.cells += cells
 
     def _experiment(self) -> Experiment:
         """Return the experiment, finding or creating it on first use: MLflow may need seconds to create a database."""

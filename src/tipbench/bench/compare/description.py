@@ -33,10 +33,10 @@ def describe_unjudged(store: RunStore, experiment: Experiment, pending: int, mad
     _describe(store, experiment, described(NOTHING_JUDGED, judge_next(experiment.name, pending)), made_at)
 
 
-def describe_new_scores(store: RunStore, experiment: Experiment, made_at: str) -> None:
-    """Say that there are scores which nobody has compared yet, instead of an answer that they made an old one."""
+def describe_news(store: RunStore, experiment: Experiment, news: str, made_at: str) -> None:
+    """Say that there are results which nobody has compared yet, instead of an answer that they made an old one."""
     step = NextStep("see what they say", experiment_command(experiment.name, "compare"))
-    _describe(store, experiment, described("There are new scores.", step), made_at)
+    _describe(store, experiment, described(news, step), made_at)
 
 
 def _describe(store: RunStore, known: Experiment, answer: str, made_at: str) -> None:

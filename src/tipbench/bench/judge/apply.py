@@ -10,7 +10,7 @@ from typing import Any
 
 from tipbench.bench.judge.drift import AnchorReferences, Drift, assess, borrowable, read_drift
 from tipbench.bench.judge.sample import ANCHORS
-from tipbench.bench.judge.settle import AlreadyRead, Settled, runs_to_settle, settle
+from tipbench.bench.judge.settle import Settled, settle
 from tipbench.bench.judge.verify import item_problems, verify
 from tipbench.bench.records import Batch, GoldItem, Verdict
 from tipbench.bench.suites.rubric import parse_rubric
@@ -23,8 +23,8 @@ from tipbench.bench.tracking.batches import (
     select_batch,
     write_verdicts,
 )
-from tipbench.bench.tracking.interface import Experiment, StoredRun
-from tipbench.bench.tracking.runs import stored_rubric
+from tipbench.bench.tracking.interface import Experiment, Names, StoredRun
+from tipbench.bench.tracking.runs import CELL, KIND, stored_rubric
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.errors import InvalidInput, StoredDataDamaged
 from tipbench.core.untrusted import shown
@@ -96,9 +96,8 @@ def apply_file(
     rubric = parse_rubric(stored_rubric(store, run), f"rubric.md of batch {batch.id}")
     verdicts = verify(data, batch, rubric, options.partial)
     applied_before = applied_batches(store, known, rubric.digest)
-    judges = {batch.judge, *(other.batch.judge for other in applied_before)}
-    runs = runs_to_settle(store, experiment, judges, rubric)
-    verdicts = _with_existing_runs(runs, verdicts, options.partial)
+    existing = {run.run_id for run in store.runs(experiment, {KIND: CELL}, Names())}
+    verdicts = _with_existing_runs(existing, verdicts, options.partial)
     others = [other for other in applied_before if other.batch.judge == batch.judge]
     current = next((other for other in others if other.batch.id == batch.id), None)
     if current and options.partial:  # scores that were applied before remain
@@ -146,9 +145,7 @@ def apply_file(
         elif current and accepted != current.accepted:
             accept_drift(store, current, accepted)
             applied = replace(applied, changed=True)
-        # On a server, another host may have changed the runs since they were read.
-        already_read = AlreadyRead(applied_before, None if store.is_shared else runs)
-        settled = settle(store, experiment, rubric, now_ms, already_read)
+        settled = settle(store, experiment, rubric, now_ms, applied_before)
     return replace(applied, settled=settled, changed=applied.changed or settled.runs > 0)
 
 

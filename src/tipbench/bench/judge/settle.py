@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple
 
 from tipbench.bench.records import BY_CODE, BY_RULE, JudgeNote, Verdict
 from tipbench.bench.suites.rubric import Rubric, parse_rubric
@@ -146,47 +145,36 @@ class _Opinion:
     batches: Mapping[str, str]  # run → the last batch that scored it
 
 
-class AlreadyRead(NamedTuple):
-    """What the caller of `settle` has read just now."""
-
-    batches: Sequence[AppliedBatch] = ()
-    runs: Mapping[str, StoredRun] | None = None  # of the cells, by id, if nobody can have changed them since
-
-
-_NOTHING_READ = AlreadyRead()
-
-
 def settle(
-    store: RunStore, experiment: Experiment, rubric: Rubric, now_ms: int, known: AlreadyRead = _NOTHING_READ
+    store: RunStore, experiment: Experiment, rubric: Rubric, now_ms: int, known: Iterable[AppliedBatch] = ()
 ) -> Settled:
-    """Update the runs to reflect the batches; repeat if another batch was applied meanwhile.
+    """Update the runs to reflect the batches; on a server, repeat if another batch was applied meanwhile.
 
     The runs hold the scores of a single rubric, that of the last applied batch; other scores stay in their batches.
+    Those of the `known` batches are not read again.
     """
     written = 0
-    found = batch_runs(store, experiment)
-    while True:
-        if latest_rubric_digest(found) not in (None, rubric.digest):
-            mark_settled(store, found)
-            return Settled(written)
-        batches = applied_batches(store, found, rubric.digest, known.batches)
-        runs = known.runs
-        if runs is None:
-            runs = runs_to_settle(store, experiment, {one.batch.judge for one in batches}, rubric)
-        known = AlreadyRead(batches)
-        changes, agreed, gone = changes_for(runs, batches, rubric)
-        written += store.extend_runs(experiment, changes, at_ms=now_ms)
-        before, found = found, batch_runs(store, experiment)
-        if batch_fingerprints(found) == batch_fingerprints(before):
-            mark_settled(store, found)
-            return Settled(written, len(runs), agreed.unlinked_groups, gone)
+    with store.transaction(experiment):  # in a file, nobody writes between reading the runs and writing them
+        found = batch_runs(store, experiment)
+        while True:
+            if latest_rubric_digest(found) not in (None, rubric.digest):
+                mark_settled(store, found)
+                return Settled(written)
+            known = applied_batches(store, found, rubric.digest, known)
+            runs = _runs_to_settle(store, experiment, known, rubric)
+            changes, agreed, gone = changes_for(runs, known, rubric)
+            written += store.extend_runs(experiment, changes, at_ms=now_ms)
+            before, found = found, batch_runs(store, experiment)
+            if batch_fingerprints(found) == batch_fingerprints(before):
+                mark_settled(store, found)
+                return Settled(written, len(runs), agreed.unlinked_groups, gone)
 
 
-def runs_to_settle(
-    store: RunStore, experiment: Experiment, judges: Iterable[str], rubric: Rubric
+def _runs_to_settle(
+    store: RunStore, experiment: Experiment, batches: Iterable[AppliedBatch], rubric: Rubric
 ) -> dict[str, StoredRun]:
-    """Return the cells' finished runs by id, with what `changes_for` compares if these are all judges."""
-    judges = sorted(judges)
+    """Return the cells' finished runs by id, with what `changes_for` compares."""
+    judges = sorted({one.batch.judge for one in batches})
     tags = (DESCRIPTION, PENDING, JUDGED_RUBRIC, JUDGED_BY, SUPERSEDED, CHECKS)
     of_judges = (f"judge/{judge}/{name}" for judge in judges for name in rubric.score_names)
     compared = Names(

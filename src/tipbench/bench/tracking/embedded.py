@@ -5,7 +5,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -141,6 +141,13 @@ class EmbeddedMlflow:
                 tables.insert_runs(experiment, runs)
             finally:
                 self._being_written.end(run.run_id for run in runs)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self._translated():
+            tables = self._tables()
+            with tables.transaction() if isinstance(tables, SqliteTables) else nullcontext():
+                yield
 
     def extend_runs(self, additions: Iterable[Addition]) -> bool:
         with self._translated():

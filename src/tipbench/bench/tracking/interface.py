@@ -142,6 +142,10 @@ class MlflowApi(Protocol):
         """Insert finished runs in one transaction, all or none."""
         ...
 
+    def transaction(self) -> AbstractContextManager[None]:
+        """Let nobody else write in the block, and write all of it or nothing, if this API can do that."""
+        ...
+
     def extend_runs(self, additions: Iterable[Addition]) -> bool:
         """Add to runs in one transaction, all or nothing; return False, and take none, if this API can't do that."""
         ...

@@ -129,6 +129,9 @@ class MlflowClient:
     def insert_runs(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
         raise NotImplementedError("reserve_run gives no place to insert a run at")
 
+    def transaction(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def extend_runs(self, additions: Iterable[Addition]) -> bool:  # noqa: ARG002
         return False
 

@@ -2,9 +2,9 @@
 
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Literal
@@ -185,30 +185,35 @@ class RunStore:
         self._api.end_run(run_id, draft.status, draft.ended_ms)
         return run_id
 
-    def write_runs(self, experiment: Experiment, drafts: Sequence[RunDraft]) -> None:
-        """Store complete runs, many in one transaction if the store supports that.
+    def write_runs(
+        self, experiment: Experiment, drafts: Sequence[RunDraft], stored: Callable[[int], None] | None = None
+    ) -> None:
+        """Store complete runs, many in one transaction if the store supports that; call `stored` after each.
 
         While one transaction runs, files are written for the next one.
         """
+        report = stored or (lambda _: None)
         with self.session(), ThreadPoolExecutor(1, "insert") as pool:
-            inserting: Future[None] | None = None
+            inserting: Future[int] | None = None
             for start in range(0, len(drafts), _RUNS_AT_ONCE):
                 finished = []
                 for draft in drafts[start : start + _RUNS_AT_ONCE]:
                     reserved = self._api.reserve_run(experiment)
                     if reserved is None:
                         self.write_run(experiment, draft)
+                        report(1)
                     else:
                         finished.append(self._finished(reserved, draft))
                 if inserting:
-                    inserting.result()
+                    report(inserting.result())
                 inserting = pool.submit(self._insert, experiment, finished) if finished else None
             if inserting:
-                inserting.result()
+                report(inserting.result())
 
-    def _insert(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> None:
+    def _insert(self, experiment: Experiment, runs: Sequence[FinishedRun]) -> int:
         with self._markers.writing(experiment.id):
             self._api.insert_runs(experiment, runs)
+        return len(runs)
 
     def _finished(self, reserved: tuple[str, str], draft: RunDraft) -> FinishedRun:
         run_id, artifact_uri = reserved
@@ -225,6 +230,12 @@ class RunStore:
             params=params,
             metrics=metrics,
         )
+
+    @contextmanager
+    def transaction(self, experiment: Experiment) -> Iterator[None]:
+        """In a database file: nobody else writes in the block, and all of it is written or nothing."""
+        with self._markers.writing(experiment.id), self._api.transaction():
+            yield
 
     def extend_run(
         self,

@@ -185,6 +185,8 @@ class SqliteTables:
                 last.result()
 
     def _extend(self, run_ids: Sequence[str], tags: _Rows, metrics: _Rows) -> None:
+        if not self._connection.in_transaction:  # a full disk ended it; each statement would be committed by itself
+            raise TrackingError("the runs before these could not be written")
         # One row, whatever is found: for each row that is fetched, this thread would wait for the other.
         there = f"{_one_of('run_uuid', run_ids)} AND lifecycle_stage = 'active'"
         query = f"SELECT json_group_array(run_uuid) FROM runs WHERE {there}"
