@@ -455,7 +455,6 @@ class TestDrift:
             assert applied.counted
 
     def test_private_anchors_are_looked_up_here_and_stored_nowhere(self, work: Bench, experiment: Experiment) -> None:
-        from dataclasses import replace
 
         own = [replace(anchor, id=f"own-{anchor.id}", private=True) for anchor in SUITE.anchors]
         now = (work.context.new_id, work.now_ms)
@@ -509,8 +508,8 @@ class TestDescriptions:
         store.extend_run(second, {DESCRIPTION: "All my own words."})
         before = store.runs(experiment, {})
         without = {run.run_id: run for run in before}
-        without[third.run_id] = replace(
-            third, tags={key: value for key, value in third.tags.items() if key != DESCRIPTION}
+        without[third.run_id] = third._replace(
+            tags={key: value for key, value in third.tags.items() if key != DESCRIPTION}
         )
         _apply(work, experiment, filled(_export(work, experiment)))
         after = {run.run_id: run.tags[DESCRIPTION] for run in stored_runs(store, experiment)}

@@ -2,7 +2,6 @@
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -133,7 +132,7 @@ class StoreContract:
         kept = {key: value for key, value in run.tags.items() if not key.startswith(NOT_IN_BRIEF)}
         assert {"tipbench.kind", "judge_pending", "empty"} <= kept.keys()
         assert kept.items() <= brief.tags.items()
-        assert replace(brief, tags={}, metrics={}, steps={}) == replace(run, tags={}, metrics={}, steps={})
+        assert brief._replace(tags={}, metrics={}, steps={}) == run._replace(tags={}, metrics={}, steps={})
         figures = {key: value for key, value in run.metrics.items() if not key.startswith(NOT_IN_BRIEF)}
         assert figures
         assert figures.items() <= brief.metrics.items() <= run.metrics.items()

@@ -67,11 +67,11 @@ def test_a_batch_that_was_applied_before_kappas_were_tagged(store: RunStore, exp
     drift = {"criteria": {"tone": {"kappa": {"value": 0.25}}}}
     write_verdicts(store, find_batch(store, experiment, "b-1"), VERDICTS, drift, "", "", 9_000)
     run = find_batch(store, experiment, "b-1")
-    old = replace(run, tags={key: value for key, value in run.tags.items() if key != "tipbench.kappas"})
+    old = run._replace(tags={key: value for key, value in run.tags.items() if key != "tipbench.kappas"})
     assert summaries(store, [old]) == summaries(store, [run])
     for damage in ({"tipbench.kappas": "[]"}, {"tipbench.kappas": "{"}, {"tipbench.applied_ms": "late"}):
         with pytest.raises(StoredDataDamaged, match=run.run_id):
-            summaries(store, [replace(run, tags={**run.tags, **damage})])
+            summaries(store, [run._replace(tags={**run.tags, **damage})])
 
 
 def test_the_newest_batch_that_counts_decides_by_which_rubric(store: RunStore, experiment: Experiment) -> None:
@@ -147,7 +147,7 @@ def test_a_damaged_manifest(store: RunStore, experiment: Experiment, manifest: s
     write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
     run = find_batch(store, experiment, "b-1")
     with pytest.raises(StoredDataDamaged, match=run.run_id):
-        read_batch(store, replace(run, tags={**run.tags, **as_tags("manifest.json", manifest)}))
+        read_batch(store, run._replace(tags={**run.tags, **as_tags("manifest.json", manifest)}))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_lost_tag(store: RunStore, experiment: Experiment, tag: str) -> None:
     write_batch(store, experiment, BATCH, "tip-v1", "# Rubric")
     run = find_batch(store, experiment, "b-1")
     with pytest.raises(StoredDataDamaged, match=run.run_id):
-        read_batch(store, replace(run, tags={key: value for key, value in run.tags.items() if key != tag}))
+        read_batch(store, run._replace(tags={key: value for key, value in run.tags.items() if key != tag}))
 
 
 @pytest.mark.parametrize("scores", ["{", "{}", '{"scores": [{"slot": "s99"}]}', '{"scores": [1]}'])
@@ -167,4 +167,4 @@ def test_damaged_scores(store: RunStore, experiment: Experiment, scores: str) ->
     run = find_batch(store, experiment, "b-1")
     damaged = {**run.tags, **as_tags("scores-x.json", scores), "tipbench.scores": "scores-x.json"}
     with pytest.raises(StoredDataDamaged, match=r"scores-x\.json"):
-        applied_batch(store, replace(run, tags=damaged))
+        applied_batch(store, run._replace(tags=damaged))

@@ -208,7 +208,7 @@ def test_damaged_texts_are_found_out(store: RunStore, experiment: Experiment) ->
     run, _ = read_back(store, experiment, a_failure())
     with pytest.raises(StoredDataDamaged, match=r"candidates\.json"):
         stored_candidates(store, run)
-    without = replace(run, tags={})
+    without = run._replace(tags={})
     with pytest.raises(StoredDataDamaged, match=r"no rubric\.md"):
         stored_rubric(store, without)
 
@@ -216,6 +216,6 @@ def test_damaged_texts_are_found_out(store: RunStore, experiment: Experiment) ->
 def test_figures_that_are_no_numbers_are_left_out(store: RunStore, experiment: Experiment) -> None:
     run, _ = read_back(store, experiment, an_answer())
     odd = {**run.metrics, "gen/generate_s": float("nan"), "gen/wall_s": 1.7976931348623157e308}
-    cell = stored_cell(replace(run, metrics=odd))
+    cell = stored_cell(run._replace(metrics=odd))
     assert not {"gen/generate_s", "gen/wall_s"} & cell.metrics.keys()
     assert cell.metrics["answer/candidates"] == 2

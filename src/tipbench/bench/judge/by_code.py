@@ -1,7 +1,6 @@
 """Scores by a rubric of checks alone: code gives them when a cell is collected, and again when a check has changed."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from tipbench.bench.records import Slot, StoredCell, Verdict
 from tipbench.bench.suites.rubric import Rubric
@@ -81,9 +80,9 @@ def _scored(store: RunStore, run: StoredRun, rubric: Rubric) -> StoredRun:
     tags = {**run.tags, "tipbench.rubric": rubric.name, "tipbench.rubric_digest": rubric.digest}
     cell = stored_cell(run)
     if cell.failure is not None:
-        return replace(run, tags=tags)
+        return run._replace(tags=tags)
     if cell.is_empty:
-        return replace(run, tags={**tags, JUDGED_RUBRIC: rubric.digest}, metrics={**run.metrics, **rubric.lowest()})
+        return run._replace(tags={**tags, JUDGED_RUBRIC: rubric.digest}, metrics={**run.metrics, **rubric.lowest()})
     written = stored_candidates(store, run)
     checks = [rubric.checked_flags(text, written.format_ok, cell.scenario) for text in written.texts]
     scores = rubric.code_scores(checks)
@@ -91,4 +90,4 @@ def _scored(store: RunStore, run: StoredRun, rubric: Rubric) -> StoredRun:
     described = with_summary(run.tags.get(DESCRIPTION), code_summary(scores, len(checks)))
     if described is not None:
         tags[DESCRIPTION] = described
-    return replace(run, tags=tags, metrics={**run.metrics, **scores})
+    return run._replace(tags=tags, metrics={**run.metrics, **scores})

@@ -296,7 +296,7 @@ def write_verdicts(
         **_description(run, verdicts, at_ms, quarantine, accepted),
     }
     store.extend_run(run, tags, new_texts={name: text}, at_ms=at_ms)
-    return replace(run, tags={**run.tags, **tags})
+    return run._replace(tags={**run.tags, **tags})
 
 
 def accept_drift(store: RunStore, batch: AppliedBatch, accepted: str) -> None:

@@ -55,8 +55,7 @@ class FinishedRun:
     metrics: Sequence[Metric]
 
 
-@dataclass(frozen=True)
-class StoredRun:
+class StoredRun(NamedTuple):
     """An MLflow run as read from the store, with the latest value and step of each metric."""
 
     run_id: str

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, count
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tipbench.bench.tracking import texts
 from tipbench.bench.tracking.descriptions import DESCRIPTION
@@ -48,8 +48,7 @@ class RunDraft:
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class RunChange:
+class RunChange(NamedTuple):
     """Tags and metrics to add to a run."""
 
     run: StoredRun
