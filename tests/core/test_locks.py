@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tipbench.core.errors import LockTaken
-from tipbench.core.locks import TimedLock, exclusive, lock_until
+from tipbench.core.locks import TimedLock, WouldWait, exclusive, lock_until, no_waiting
 
 HOLD = (
     "import sys; from pathlib import Path; from tipbench.core.locks import exclusive\n"
@@ -72,6 +72,20 @@ def test_one_that_is_not_is_given_up_at_the_deadline(tmp_path: Path) -> None:
     with path.open("w") as holder, path.open() as waiter:
         fcntl.flock(holder, fcntl.LOCK_EX)
         assert not lock_until(waiter.fileno(), time.monotonic() + 0.1, shared=True)
+
+
+def test_a_thread_that_must_not_wait_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    path = tmp_path / "lock"
+    with path.open("w") as holder, path.open() as waiter:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        with no_waiting(), pytest.raises(WouldWait):
+            lock_until(waiter.fileno(), time.monotonic() + 20)
+        fcntl.flock(holder, fcntl.LOCK_UN)
+        with no_waiting():
+            assert lock_until(waiter.fileno(), time.monotonic() + 20)
+    assert not pauses
 
 
 def test_a_thread_that_has_a_timed_lock_may_take_it_again_and_others_are_told() -> None:

@@ -52,11 +52,14 @@ def unlock(file: int) -> None:
 def lock_until(file: int, deadline: float, shared: bool = False) -> bool:
     """Lock an open file whose holder may be frozen; return False at the deadline, which is on the monotonic clock.
 
-    Polls with pauses that grow up to a limit: many waiters polling without pauses would take the processor from the
-    holder, and with long pauses the last holder would get the lock again before the others.
+    Raises WouldWait on a thread that must not wait. Polls with pauses that grow up to a limit: many waiters polling
+    without pauses would take the processor from the holder, and with long pauses the last holder would get the lock
+    again before the others.
     """
     pause_s = _FIRST_PAUSE_S
     while not try_lock(file, shared):
+        if not may_wait():
+            raise WouldWait
         if time.monotonic() > deadline:
             return False
         time.sleep(pause_s)

@@ -10,7 +10,14 @@ import pytest
 
 from tests.recommender.making import Clock
 from tipbench.core.errors import StateDamaged
+from tipbench.core.files import seal
+from tipbench.core.locks import try_lock
+from tipbench.recommender.log import segmented_log
 from tipbench.recommender.log.segmented_log import SegmentLog, entries, read_entries, segments
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
 
 
 def test_what_is_appended_is_read_in_order(tmp_path: Path) -> None:
@@ -42,13 +49,132 @@ def test_a_full_file_is_followed_by_another(tmp_path: Path) -> None:
 
 
 def test_the_name_of_each_file_is_synced_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[str] = []
-    monkeypatch.setattr("os.fsync", lambda file: synced.append(Path(f"/proc/self/fd/{file}").readlink().name))
+    synced = set[str]()
+    monkeypatch.setattr("os.fsync", lambda file: synced.update(names(Path(f"/proc/self/fd/{file}"))))
     log = SegmentLog(tmp_path / "log", Clock(), full_bytes=100)
     for _ in range(3):
         log.append({"filling": "x" * 80})
     log.close()
-    assert synced == ["log"] * 3
+    assert len(synced) == 3
+    assert synced == names(tmp_path / "log")
+
+
+def test_all_segments_are_synced_by_threads_that_nobody_waits_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = dict[str, str]()
+
+    def sync(file: int) -> None:
+        synced[Path(f"/proc/self/fd/{file}").readlink().name] = threading.current_thread().name
+
+    monkeypatch.setattr(segmented_log, "_SYNC_INTERVAL_S", 0.0)
+    for name in ("fsync", "fdatasync"):
+        monkeypatch.setattr(f"os.{name}", sync)
+    log = SegmentLog(tmp_path / "log", Clock(), full_bytes=100)
+    for number in range(5):
+        log.append({"filling": "x" * 80})
+        if number == 2:
+            sealed = os.open(segments(tmp_path / "log")[-1], os.O_RDONLY)
+            seal(sealed)
+        joined(log)
+    assert try_lock(sealed)  # by whoever takes lines out of it
+    os.close(sealed)
+    assert set(synced) == {"log", *names(tmp_path / "log")}
+    assert set(synced.values()) == {"log"}
+    log.close()
+
+
+def joined(log: SegmentLog) -> None:
+    assert log._syncing
+    log._syncing.join(10)
+    assert not log._syncing.is_alive()
+
+
+def test_after_a_sync_that_failed_lines_go_to_another_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The system tells that once: the next sync would say that all is well."""
+    fails = [True]
+
+    def sync(_: int) -> None:
+        if fails and fails.pop():
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(segmented_log, "_SYNC_INTERVAL_S", 0.0)
+    monkeypatch.setattr("os.fdatasync", sync)
+    log = SegmentLog(tmp_path, Clock())
+    for number in range(4):
+        log.append({"number": number})
+        joined(log)
+    log.close()
+    assert [path.read_text().count("\n") for path in segments(tmp_path)] == [1, 3]
+    assert [entry["number"] for entry in entries(tmp_path)] == [0, 1, 2, 3]
+    assert "a power cut may take lines of" in caplog.text
+
+
+def open_files() -> int:
+    return len(names(Path("/proc/self/fd")))
+
+
+def test_a_disk_that_hangs_has_one_thread_and_no_file_wait_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on, syncing = threading.Event(), threading.Event()
+
+    def sync(_: int) -> None:
+        syncing.set()
+        assert goes_on.wait(60)
+
+    monkeypatch.setattr(segmented_log, "_SYNC_INTERVAL_S", 0.0)
+    monkeypatch.setattr("os.fdatasync", sync)
+    log = SegmentLog(tmp_path, Clock())
+    log.append({"number": 0})
+    assert syncing.wait(60)
+    before = threading.active_count(), open_files()
+    for number in range(1, 20):
+        log.append({"number": number})
+    assert (threading.active_count(), open_files()) == before
+    goes_on.set()
+    log.close()
+    assert len(list(entries(tmp_path))) == 20
+
+
+def test_a_line_counts_also_if_no_thread_can_be_started_to_sync_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(segmented_log, "_SYNC_INTERVAL_S", 0.0)
+    log = SegmentLog(tmp_path, Clock())
+    log.append({"number": 0})
+    joined(log)
+    before = open_files()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", fail)
+        for number in range(1, 5):
+            log.append({"number": number})
+    assert open_files() == before
+    log.append({"number": 5})
+    log.close()
+    assert [entry["number"] for entry in entries(tmp_path)] == list(range(6))
+    assert "can't start new thread" in caplog.text
+
+
+def test_closing_syncs_what_is_left_and_holds_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, synced, sync = open_files(), set[str](), os.fdatasync
+
+    def noted(file: int) -> None:
+        synced.add(Path(f"/proc/self/fd/{file}").readlink().name)
+        sync(file)
+
+    monkeypatch.setattr("os.fdatasync", noted)
+    log = SegmentLog(tmp_path, Clock(), full_bytes=100)
+    for _ in range(5):
+        log.append({"filling": "x" * 80})
+    log.close()
+    assert synced == names(tmp_path)
+    assert open_files() == before
 
 
 def test_a_file_of_an_earlier_process_is_never_written_to(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.recommender.gates import BACK, LINUCB, V2, promoted
 from tipbench.core.errors import Conflict, StateDamaged, StoreUnreachable
+from tipbench.core.locks import WouldWait, no_waiting
 from tipbench.recommender.promotion.files import FilePromotions
 from tipbench.recommender.store import interface as marks
 
@@ -148,6 +149,21 @@ def test_a_frozen_writer_is_not_waited_for(
         with pytest.raises(StoreUnreachable):
             promotions.append(LINUCB, 1)
     assert promotions.history() == (V2,)
+
+
+def test_a_thread_that_must_not_wait_is_told_at_once_that_an_act_is_being_written(
+    promotions: FilePromotions, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    promotions.append(V2, 0)
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    with path.open() as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        with no_waiting(), pytest.raises(WouldWait):
+            promotions.history()
+    with no_waiting():
+        assert promotions.history() == (V2,)
+    assert not pauses
 
 
 @pytest.mark.parametrize("content", [b"\n", b"{}\n", b"\xff\xfe\n", b"null\n", b'{"schema": 1}\n'])

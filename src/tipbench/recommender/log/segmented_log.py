@@ -2,8 +2,9 @@
 
 Each process writes its own segments, so writers never wait for each other, and only the last line of a segment can be
 torn. A line is written before the request is answered: a kill loses nothing, a power cut at most one second of lines.
-Once a segment is deleted or sealed, the next line starts a new one. `rewriting.py` takes lines out of sealed segments:
-a rewritten segment has a new name, `NAME~1.jsonl`, so a name never stands for other content than before.
+Once a segment is deleted or sealed, or can't be synced, the next line starts a new one. `rewriting.py` takes lines out
+of sealed segments: a rewritten segment has a new name, `NAME~1.jsonl`, so a name never stands for other content than
+before.
 """
 
 import errno
@@ -12,15 +13,15 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_core import from_json, to_json
 
 from tipbench.core.errors import StateDamaged
 from tipbench.core.files import fsync_dir, is_sealed, private_folder
-from tipbench.core.locks import WouldWait, lock_until, may_wait, try_lock, unlock
+from tipbench.core.locks import WouldWait, lock_until, may_wait, unlock
 from tipbench.core.untrusted import printable
 
 FULL_BYTES = 64_000_000
@@ -31,6 +32,7 @@ _MAX_CHARS = 300
 _SUFFIX = ".jsonl"
 _REWRITTEN = re.compile(r"(.+)~(\d+)")
 _log = logging.getLogger(__name__)
+_Synced = TypeVar("_Synced")
 
 
 class SegmentLog:
@@ -44,7 +46,12 @@ class SegmentLog:
         self._file = -1
         self._size = 0
         self._segment_number = 0
+        self._left: list[int] = []  # open files of earlier segments, which are synced and closed by the next sync
         self._synced_at = 0.0
+        self._syncing: threading.Thread | None = None
+        # What `_sync` found, by the segment's number. It takes no lock, which an event loop would have to wait for.
+        self._named = 0  # the last one whose name is on disk
+        self._failed = 0  # the last one that could not be synced
         self._warnings = RateLimitedLog(_log)
 
     def append(self, entry: Mapping[str, Any]) -> None:
@@ -63,40 +70,70 @@ class SegmentLog:
                 unlock(self._file)
             self._size += written
             if time.monotonic() - self._synced_at > _SYNC_INTERVAL_S:
-                self._synced_at = time.monotonic()
-                threading.Thread(target=self._sync, args=[os.dup(self._file)], name="log", daemon=True).start()
+                self._start_sync()
         finally:
             self._lock.release()
 
     def close(self) -> None:
+        """Sync and close all segments."""
         with self._lock:
-            self._close_segment()
+            self._leave_segment()
+            if self._syncing:
+                self._syncing.join()
+            left, self._left = self._left, []
+            self._sync(self._segment_number, left)
 
-    def _sync(self, file: int) -> None:
-        """Sync and close a duplicate of the open file. On a thread, because nobody has to wait for it."""
+    def _start_sync(self) -> None:
+        """Sync on a thread, because nobody has to wait for it: on one, however long the disk takes."""
+        if self._syncing and self._syncing.is_alive():
+            return
+        self._synced_at = time.monotonic()
+        work = (self._segment_number, self._left, self._file)
+        thread = threading.Thread(target=self._sync, args=work, name="log", daemon=True)
         try:
-            os.fdatasync(file)
-        except OSError as error:
-            self._warnings.warning(f"a power cut may take lines of {self.folder}", error)
-        finally:
+            thread.start()
+        except RuntimeError as error:  # there are too many threads; the line is written all the same
+            self._warn(error)
+        else:
+            self._syncing, self._left = thread, []
+
+    def _sync(self, number: int, left: Sequence[int], *in_use: int) -> None:
+        """Sync the segment of this number, its name, and those that were left, which are closed."""
+        synced = [self._try_sync(os.fdatasync, file) for file in (*left, *in_use)]
+        if self._named < number:
+            synced.append(self._try_sync(fsync_dir, self.folder))
+        for file in left:
             os.close(file)
+        if all(synced):
+            self._named = number
+        else:
+            self._failed = number  # the system reports an error once: the next sync would say that all is well
+
+    def _try_sync(self, sync: Callable[[_Synced], None], what: _Synced) -> bool:
+        """Return whether that could be synced."""
+        try:
+            sync(what)
+        except OSError as error:
+            self._warn(error)
+            return False
+        return True
+
+    def _warn(self, error: Exception) -> None:
+        self._warnings.warning(f"a power cut may take lines of {self.folder}", error)
 
     def _lock_segment(self, length: int) -> None:
         """Lock a segment that is open and has room: nobody can seal it before the line is in it."""
-        if self._size + length > self._full_bytes:
-            self._close_segment()
+        if self._size + length > self._full_bytes or self._failed == self._segment_number:
+            self._leave_segment()
         while True:
             if self._file < 0:
                 self._open_segment()
-            if not try_lock(self._file):
-                if not may_wait():
-                    raise WouldWait
-                if not lock_until(self._file, time.monotonic() + LOCK_TIMEOUT_S):
-                    raise lock_error(self.folder)
+            if not lock_until(self._file, time.monotonic() + LOCK_TIMEOUT_S):
+                raise lock_error(self.folder)
             status = os.fstat(self._file)
             if status.st_nlink and not is_sealed(status):
                 return
-            self._close_segment()
+            self._leave_segment()
 
     def _open_segment(self) -> None:
         private_folder(self.folder)
@@ -112,12 +149,12 @@ class SegmentLog:
             except FileExistsError:
                 continue  # left by an earlier process with the same pid
         self._size = 0
-        fsync_dir(self.folder)
 
-    def _close_segment(self) -> None:
+    def _leave_segment(self) -> None:
+        """Write no more to the segment in use, if there is one; the next sync closes it."""
         if self._file >= 0:
-            os.fdatasync(self._file)
-            os.close(self._file)
+            unlock(self._file)
+            self._left.append(self._file)
             self._file = -1
 
 

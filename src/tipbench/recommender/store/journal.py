@@ -95,6 +95,9 @@ class Segment:
     def sync(self, size: int) -> None:
         """Return when so many bytes are on disk. Whoever comes while another one syncs shares the next sync.
 
+        The first sync is of the segment's name as well, and of its folder's, which may be new: who begins a segment may
+        be an event loop, which must not wait for the disk.
+
         Once a sync has failed nobody knows what is on disk, so all others fail as well.
         """
         if self._synced >= size:
@@ -106,6 +109,9 @@ class Segment:
                 raise OSError(self._failure.errno, self._failure.strerror, str(self._path))
             until = self._size
             try:
+                if not self._synced:
+                    fsync_dir(self._path.parent.parent)
+                    fsync_dir(self._path.parent)
                 os.fdatasync(self._file)
             except OSError as error:
                 self._failure = error
@@ -217,9 +223,7 @@ class Journal:
 
 def _create(folder: Path) -> tuple[int, Path]:
     """Create a segment's file and lock it before it gets its name, so that nobody takes it for one that was left."""
-    if not folder.exists():
-        make_private_folder(folder)
-        fsync_dir(folder.parent)
+    make_private_folder(folder)
     while True:
         name = f"{time.time_ns():020d}-{os.urandom(4).hex()}"
         unlocked, path = folder / f"{name}{_NEW}", folder / f"{name}{_SUFFIX}"
@@ -227,7 +231,6 @@ def _create(folder: Path) -> tuple[int, Path]:
         try:
             if try_lock(file):
                 unlocked.rename(path)
-                fsync_dir(folder)
                 return file, path
         except FileNotFoundError:
             pass  # a process that starts has just removed it

@@ -40,10 +40,10 @@ class StoreLocks:
         Raises StoreUnreachable on a timeout, or WouldWait.
         """
         number = int(text_digest(user_id)[:8], 16) % _USER_LOCKS
-        timeout_s, error = (store_interface.LOCK_TIMEOUT_S, locked_error(user_id)) if may_wait() else (0.0, WouldWait())
+        timeout_s, error = store_interface.LOCK_TIMEOUT_S, locked_error(user_id)
         until = time.monotonic() + timeout_s
-        if not self._thread_locks[number].acquire(timeout=timeout_s):
-            raise error
+        if not self._thread_locks[number].acquire(timeout=timeout_s if may_wait() else 0.0):
+            raise error if may_wait() else WouldWait
         try:
             name = f"{number:04d}"
             with self._held(name, until, error):
