@@ -212,6 +212,53 @@ def test_closing_finishes_what_waits_for_the_disk() -> None:
     assert disk.finished == [1, 2, 3]
 
 
+def test_a_fault_of_whoever_counts_syncs_keeps_nobody_waiting() -> None:
+    def fault(_: float) -> None:
+        raise ValueError("a fault")
+
+    group_commit = GroupCommit(Disk().unsynced, fault)
+
+    async def story() -> None:
+        assert [await group_commit.run(lambda n=n: n) for n in range(3)] == [0, 1, 2]  # type: ignore[misc]
+
+    run_with(group_commit, story)
+
+
+def test_no_thread_is_started_for_the_disk_once_there_are_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk()
+    group_commit = GroupCommit(disk.unsynced)
+
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def story() -> None:
+        monkeypatch.setattr(threading.Thread, "start", fail)
+        assert await group_commit.run(lambda: 1) == 1
+        monkeypatch.undo()
+        assert not disk.syncs_by_the_loop
+
+    run_with(group_commit, story)
+
+
+def test_what_no_thread_can_sync_is_synced_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is told that a change counts before that, and nobody's user stays locked."""
+    disk = Disk()
+    group_commit = GroupCommit(disk.unsynced)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def story() -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(group_commit._disk, "submit", fail)
+            assert await asyncio.gather(*(group_commit.run(lambda n=n: n) for n in range(3))) == [0, 1, 2]  # type: ignore
+        assert disk.syncs_by_the_loop
+        assert await group_commit.run(lambda: 3) == 3
+        assert disk.finished == [1, 2, 3, 4]
+
+    run_with(group_commit, story)
+
+
 @pytest.mark.parametrize("executor", [GroupCommit(Disk().unsynced), ThreadPool(2)], ids=lambda one: type(one).__name__)
 def test_one_that_was_never_used_ends_too(executor: Executor) -> None:
     executor.close()

@@ -73,12 +73,16 @@ class GroupCommit:
         unsynced: Callable[[], AbstractContextManager[Pending]],
         on_sync: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """`unsynced` is a store's; `on_sync` is told how many seconds the disk took for those that waited together."""
+        """`unsynced` is a store's; `on_sync` is told how many seconds the disk took for those that waited together.
+
+        The thread that syncs is started here: later there may be too many threads for another one.
+        """
         self._unsynced = unsynced
         self._on_sync = on_sync
         self._next: list[_Waiting] = []
         self._syncing: list[_Waiting] = []
         self._disk = ThreadPoolExecutor(1, "sync")
+        self._disk.submit(int)
         self._locked = ThreadPool(MAX_WAITING_THREADS, "states, waiting")
 
     async def run(self, function: Callable[[], _Result]) -> _Result:
@@ -116,16 +120,22 @@ class GroupCommit:
 
     def _sync_next(self, loop: asyncio.AbstractEventLoop) -> None:
         self._syncing, self._next = self._next, []
-        if self._syncing:
+        if not self._syncing:
+            return
+        try:
             self._disk.submit(self._sync, self._syncing, loop)
+        except RuntimeError:  # there is no thread: better the loop waits for the disk than their users for ever
+            self._finish(self._syncing, loop)
 
     def _sync(self, group: list[_Waiting], loop: asyncio.AbstractEventLoop) -> None:
         start = time.perf_counter()
-        for one in reversed(group):  # the last one's sync is for all that came before
-            one.sync()
-        self._on_sync(time.perf_counter() - start)
-        with suppress(RuntimeError):  # the loop was closed, so nobody waits any more
-            loop.call_soon_threadsafe(self._finish, group, loop)
+        try:
+            for one in reversed(group):  # the last one's sync is for all that came before
+                one.sync()
+            self._on_sync(time.perf_counter() - start)
+        finally:
+            with suppress(RuntimeError):  # the loop was closed, so nobody waits any more
+                loop.call_soon_threadsafe(self._finish, group, loop)
 
     def _finish(self, group: list[_Waiting], loop: asyncio.AbstractEventLoop) -> None:
         if group is not self._syncing:
