@@ -16,6 +16,7 @@ from tipbench.core.files import (
     atomic_write,
     fsync_dir,
     make_private_folder,
+    overwrite,
     read_regular,
     read_start,
     temporary_path,
@@ -40,6 +41,17 @@ def test_a_new_file_never_replaces_another(tmp_path: Path) -> None:
     assert path.read_bytes() == b"one"
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_is_written_over_in_place_unless_it_has_another_name(tmp_path: Path) -> None:
+    """As in a copy of its folder that is made of hard links."""
+    path, copy = tmp_path / "a", tmp_path / "copy"
+    first = overwrite(str(path), b"the first")
+    assert overwrite(str(path), b"second").st_ino == first.st_ino
+    copy.hardlink_to(path)
+    overwrite(str(path), b"third")
+    assert (path.read_bytes(), copy.read_bytes()) == (b"third", b"second")
+    assert (path.stat().st_nlink, path.stat().st_mode & 0o777) == (1, 0o600)
 
 
 def test_a_failure_leaves_what_was_there_and_no_scratch(tmp_path: Path) -> None:

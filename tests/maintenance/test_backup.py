@@ -6,18 +6,19 @@ import sqlite3
 import tarfile
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tipbench.core.backups import backup_lock_path, finished_backups
-from tipbench.core.errors import InvalidInput, LockTaken
+from tipbench.core.errors import InvalidInput, LockTaken, StateDamaged
 from tipbench.core.files import read_open
 from tipbench.core.sqlite import Database
 from tipbench.maintenance import backup
 from tipbench.maintenance.backup import backup_lock, make_backup
 from tipbench.recommender.store import document_cache
 from tipbench.recommender.store.files import FileStore
-from tipbench.recommender.store.interface import Key, Marker, UserState
+from tipbench.recommender.store.interface import Key, Marker, Pending, UserState
 
 NOW = 1_777_313_112.0
 OLD, NEW = "0" * 32, "f" * 32
@@ -207,6 +208,47 @@ def test_a_state_that_is_written_over_while_it_is_copied_is_whole_in_the_backup(
         copied = tar.extractfile("home/recommender/state/u1_egreedy.json")
         assert copied
         assert copied.read() == state.read_bytes()
+
+
+def test_a_state_whose_file_has_a_version_that_is_not_stored_yet_is_copied_as_it_is_stored(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole one, in the file that was the user's when the backup opened it."""
+    store, key, read = FileStore(home / "recommender" / "state"), Key("u1", "egreedy"), read_open
+    opened, held = [True], list[Pending]()
+
+    def change(number: int) -> None:
+        with store.transaction(key) as transaction:
+            transaction.put_state(UserState("v1", {"n": number}))
+
+    def read_between(*of: Any) -> bytes:
+        if not opened or not opened.pop():
+            return read(*of)
+        change(2)
+        with store.unsynced() as pending:
+            change(3)
+        held.append(pending)
+        return read(*of)
+
+    change(1)
+    monkeypatch.setattr(document_cache, "read_open", read_between)
+    made(home, tmp_path / "b")
+    held[0].finish()
+    store.close()
+    with tarfile.open(tmp_path / "b") as tar:
+        copied = tar.extractfile("home/recommender/state/u1_egreedy.json")
+        assert copied
+        assert json.loads(copied.read())["kept"]["state"] == {"n": 2}
+
+
+def test_another_users_state_in_a_users_file_is_not_taken_for_theirs(home: Path, tmp_path: Path) -> None:
+    folder = home / "recommender" / "state"
+    with closing(FileStore(folder)) as store, store.transaction(Key("u1", "egreedy")) as transaction:
+        transaction.put_state(UserState("v1", {"n": 3}))
+    (folder / "u2_linucb.json").write_bytes((folder / "u1_egreedy.json").read_bytes())
+    with pytest.raises(StateDamaged, match=r"u2_linucb\.json can't be used .* it is about 'u1' with 'egreedy'"):
+        made(home, tmp_path / "b")
+    assert not (tmp_path / "b").exists()
 
 
 def test_states_that_are_being_moved_can_wait(home: Path, tmp_path: Path) -> None:

@@ -50,10 +50,11 @@ def write_new(path: str, content: bytes, *, mode: int = _PUBLIC) -> None:
 def overwrite(path: str, content: bytes) -> os.stat_result:
     """Write a file in place, or a new private one, and return its status. It is not synced.
 
-    For files that nobody else opens. A new file for every write would cost more than the write: on ext4 up to a
-    millisecond where many files were deleted in the last minutes.
+    For files that nobody else writes; whoever has it open to read may find anything in it. A file with other names too
+    is left to those, as a copy of the folder made of hard links would change with it. A new file for every write would
+    cost more than the write: on ext4 up to a millisecond where many files were deleted in the last minutes.
     """
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, PRIVATE)
+    file = _open_alone(path)
     try:
         _write_all(file, content)
         os.ftruncate(file, len(content))
@@ -205,6 +206,17 @@ def private_file(path: Path) -> Path:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE))
     path.chmod(PRIVATE)
     return path
+
+
+def _open_alone(path: str) -> int:
+    """Open a file that has no other name to write it, or create it, and return its descriptor."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    file = os.open(path, flags, PRIVATE)
+    if os.fstat(file).st_nlink == 1:
+        return file
+    os.close(file)
+    os.unlink(path)  # noqa: PTH108
+    return os.open(path, flags | os.O_EXCL, PRIVATE)
 
 
 def _write_file(path: str, content: bytes | str, mode: int, durable: bool, exclusive: bool) -> None:

@@ -32,6 +32,7 @@ from tipbench.core.text import iso_second
 from tipbench.core.version import __version__
 from tipbench.maintenance.archive import FORMAT, ArchiveWriter, Head
 from tipbench.recommender.promotion.files import PROMOTIONS, FilePromotions
+from tipbench.recommender.store.document import file_name, foreign_error, key_of
 from tipbench.recommender.store.document_cache import read_state_file
 from tipbench.recommender.store.files import FileStore
 
@@ -52,8 +53,8 @@ class Backup(NamedTuple):
 def make_backup(path: Path, home: Path, clock: Callable[[], float], watch: Watch) -> Backup:
     """Copy the home to a new file, which appears at this path once it is complete.
 
-    Raises InvalidInput if it can't be written there or something in the home is damaged, LockTaken if another backup of
-    this home is being made, or its states are being moved.
+    Raises InvalidInput if it can't be written there or something in the home is damaged, StateDamaged if a user's file
+    has another user's state, LockTaken if another backup of this home is being made, or its states are being moved.
     """
     path = _checked(path, home)
     with backup_lock(home) as lock:
@@ -169,13 +170,20 @@ class _Copying:
             self._copy(name)
 
     def _copy_state(self, name: str) -> None:
-        """Copy a user's file: one that is replaced meanwhile may be written over while it is read."""
+        """Copy a user's file: one that is replaced meanwhile may be written over while it is read.
+
+        Raises StateDamaged for another user's document.
+        """
+        path = self._home / name
         try:
-            content = read_state_file(str(self._home / name))
+            content = read_state_file(str(path))
         except StateDamaged:  # it is a link
             self._copy(name)
             return
         if content is not None:
+            found = key_of(content)
+            if found and file_name(found) != path.name:
+                raise foreign_error(path, found)
             self._writer.add(name, content)
             self._watch(self._writer.bytes, self._total)
 

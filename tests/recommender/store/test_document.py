@@ -144,6 +144,15 @@ def test_what_nobody_of_ours_wrote_is_refused_with_its_file(content: bytes, reas
     assert "u1_egreedy_v2.json" in str(caught.value)
 
 
+def test_one_digit_that_is_not_as_it_was_written_is_noticed() -> None:
+    document = Document.new(KEY)
+    document.put_state(KEPT)
+    content = document.as_bytes()
+    with pytest.raises(StateDamaged, match="its checksum does not match"):
+        Document.read(content.replace(b'"duplicates":2', b'"duplicates":3'), PATH, KEY)
+    assert Document.read(content, PATH, KEY).user_state == KEPT
+
+
 @pytest.mark.parametrize(
     ("column", "value"),
     [("features", "abc"), ("features", [[1.0]]), ("source", {"run_id": "x"}), ("scored_ms", None), ("reward", "x")],

@@ -5,17 +5,20 @@ import stat
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.recommender.store.test_document import EVENT, KEPT
 from tipbench.core.errors import InvalidInput, StateDamaged, StoreUnreachable
-from tipbench.core.files import read_open
+from tipbench.core.files import overwrite, read_open
 from tipbench.recommender.store import document_cache
+from tipbench.recommender.store.document import Document
 from tipbench.recommender.store.document_cache import DocumentCache
 from tipbench.recommender.store.files import FileStore
-from tipbench.recommender.store.interface import Key
+from tipbench.recommender.store.interface import Key, Pending
 
 KEY = Key("u1", "egreedy/v2")
 
@@ -111,6 +114,118 @@ def test_a_file_that_is_written_over_while_it_is_read_is_read_again(
     monkeypatch.setattr(document_cache, "read_open", lambda *of: next(torn, None) or read(*of))
     assert store.read_state(KEY) == replace(KEPT, late=2, state={"numbers": [2] * 5000})
     assert not list(torn)
+
+
+def sharing_a_lock(store: FileStore, user_id: str) -> str:
+    """Another user, with the same lock."""
+    return next(f"v{number}" for number in range(100_000) if spare_of(store, f"v{number}") == spare_of(store, user_id))
+
+
+def put(store: FileStore, late: int, key: Key = KEY) -> None:
+    with store.transaction(key) as transaction:
+        transaction.put_state(replace(KEPT, late=late))
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, before: Callable[[], None], after: Callable[[], None]) -> None:
+    """Has these done before and after a file is read, the first time, by somebody who has opened it already."""
+    read, left = read_open, [True]
+
+    def read_between(*of: Any) -> bytes:
+        if not left or not left.pop():
+            return read(*of)
+        before()
+        content = read(*of)
+        after()
+        return content
+
+    monkeypatch.setattr(document_cache, "read_open", read_between)
+
+
+@pytest.mark.parametrize("is_own", [True, False], ids=["own", "another user's"])
+def test_a_file_that_has_a_version_which_is_not_stored_yet_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_own: bool
+) -> None:
+    """A whole one, in a file that was the user's when it was opened."""
+    store, held = FileStore(tmp_path), list[Pending]()
+    put(store, 1)
+    key = KEY if is_own else Key(sharing_a_lock(store, "u1"), "linucb")
+
+    def replaced() -> None:
+        put(store, 2)
+        with store.unsynced() as pending:
+            put(store, 3, key)
+        held.append(pending)
+
+    meanwhile(monkeypatch, replaced, lambda: None)
+    assert store.read_state(KEY) == replace(KEPT, late=2)
+    held[0].finish()
+    assert store.read_state(key) == replace(KEPT, late=3)
+
+
+def test_a_file_that_was_replaced_and_has_come_back_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it had in between was of a writer who was killed, and never was stored."""
+    store = FileStore(tmp_path)
+    put(store, 1)
+
+    def replaced() -> None:
+        put(store, 2)
+        killed = Document.read((tmp_path / "u1_egreedy_v2.json").read_bytes(), tmp_path, KEY)
+        killed.revision += 1
+        killed.put_state(replace(KEPT, late=3))
+        overwrite(str(spare_of(store)), killed.as_bytes())
+
+    meanwhile(monkeypatch, replaced, lambda: put(store, 4))
+    assert store.read_state(KEY) == replace(KEPT, late=4)
+
+
+def test_a_file_that_is_removed_while_it_is_read_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FileStore(tmp_path)
+    put(store, 1)
+    meanwhile(monkeypatch, lambda: None, lambda: (tmp_path / "u1_egreedy_v2.json").unlink())
+    assert store.read_state(KEY) is None
+
+
+def test_a_file_that_is_replaced_whenever_it_is_read_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, late, read = FileStore(tmp_path, durable=False), count(1), read_open
+    put(store, 0)
+
+    def read_too_late(*of: Any) -> bytes:
+        content = read(*of)
+        monkeypatch.setattr(document_cache, "read_open", read)
+        put(store, next(late))
+        monkeypatch.setattr(document_cache, "read_open", read_too_late)
+        return content
+
+    monkeypatch.setattr(document_cache, "read_open", read_too_late)
+    with pytest.raises(StoreUnreachable, match=r"u1_egreedy_v2\.json was replaced each of the 100 times"):
+        store.read_state(KEY)
+
+
+def test_who_a_file_is_about_is_compared_with_its_name(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    put(store, 1)
+    (tmp_path / "u2_linucb.json").write_bytes((tmp_path / "u1_egreedy_v2.json").read_bytes())
+    with pytest.raises(StateDamaged, match=r"u2_linucb\.json can't be used .* it is about 'u1' with 'egreedy/v2'"):
+        list(store.keys())
+    assert store.policies_of("u2") == []
+
+
+def test_a_copy_made_of_hard_links_stays_as_it_is(tmp_path: Path) -> None:
+    store, copy = FileStore(tmp_path / "state"), tmp_path / "copy"
+    for late in range(2):
+        put(store, late)
+    copy.mkdir()
+    for path in (tmp_path / "state").glob("*.json"):
+        (copy / path.name).hardlink_to(path)
+    before = (copy / "u1_egreedy_v2.json").read_bytes()
+    for late in range(2, 8):
+        put(store, late)
+    assert (copy / "u1_egreedy_v2.json").read_bytes() == before
+    assert store.read_state(KEY) == replace(KEPT, late=7)
 
 
 def test_a_version_of_0_2_is_read_and_never_written_over(tmp_path: Path) -> None:

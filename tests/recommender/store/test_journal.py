@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import shutil
 import threading
 import time
@@ -61,7 +62,26 @@ def bring_back(path: Path, before: bytes) -> None:
     path.write_bytes(before)
 
 
-DAMAGES = [lose, empty, zero, cut, bring_back]
+def foreign(path: Path, _: bytes) -> None:
+    """Another user's document, whole and newer: the file was theirs before, or was going to be."""
+    document = Document.new(Key("somebody", "linucb"))
+    document.revision = 2**60
+    document.put_state(KEPT)
+    path.write_bytes(document.as_bytes())
+
+
+def mixed(path: Path, _: bytes) -> None:
+    """The first part of a newer version, which was not stored yet, and the rest of this one: JSON of the same size."""
+    content = path.read_bytes()
+    newer = re.sub(rb'"revision":\d{16}', b'"revision":%d' % (10**16 - 1), content)
+    newer = newer.replace(b'"duplicates":2', b'"duplicates":3')
+    middle = content.index(b'"late"')
+    assert newer[:middle] != content[:middle]
+    assert len(newer) == len(content)
+    path.write_bytes(newer[:middle] + content[middle:])
+
+
+DAMAGES = [lose, empty, zero, cut, bring_back, foreign, mixed]
 
 
 def after_power_cut(folder: Path, damage: Callable[[Path, bytes], None], before: dict[str, bytes]) -> Path:
@@ -113,6 +133,8 @@ class Disk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, at_any_moment: Callable[[], None]) -> None:
         self._synced: dict[int, bytes] = {}
         self._open: list[int] = []  # so that no other file gets the inode of one that is gone
+        self.fails = ""  # the next sync of a file whose name ends like this does
+        self._given_up: dict[int, bytes] = {}  # what could not be written, and passes for written since that was told
         self._at_any_moment = at_any_moment
         self._is_looking = False
         for place, name, work in (
@@ -138,19 +160,25 @@ class Disk:
 
     def _sync(self, file: int) -> None:
         path = Path(f"/proc/self/fd/{file}")
-        if path.is_file():
-            self._open.append(os.dup(file))
-            self._synced[path.stat().st_ino] = path.read_bytes()
+        if not path.is_file():
+            return
+        self._open.append(os.open(path, os.O_RDONLY))  # not a duplicate, which would hold the locks of the first
+        inode, content = path.stat().st_ino, path.read_bytes()
+        if self.fails and not self._is_looking and path.readlink().name.endswith(self.fails):
+            self.fails, self._given_up[inode] = "", content
+            raise OSError(5, "Input/output error")
+        if self._given_up.get(inode) != content:
+            self._synced[inode] = content
 
     def _around(self, work: Callable[..., None], *arguments: Any) -> None:
         if self._is_looking:
             work(*arguments)
             return
-        self._look()
+        self.look()
         work(*arguments)
-        self._look()
+        self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
         self._is_looking = True
         self._at_any_moment()
         self._is_looking = False
@@ -182,7 +210,7 @@ def test_at_no_moment_may_a_power_cut_take_what_was_acknowledged(
             store = chance.choice(workers)
             with store.unsynced() as pending[key]:
                 change(store, turn, key)
-            check()
+            disk.look()
         for key in chance.sample(together, 3):
             pending[key].finish()
             acknowledged[key] |= under_way.pop(key)
@@ -219,6 +247,48 @@ def test_at_no_moment_of_a_recovery_may_a_power_cut_take_what_was_acknowledged(
     assert found[0] == ["e1"]
     assert found[-1] == ["e1", "e2"]
     assert all(ids in (["e1"], ["e1", "e2"]) for ids in found)
+
+
+def test_a_power_cut_in_a_recovery_takes_nothing_even_if_the_journal_could_not_be_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then what the system has of the journal is not on disk, and syncing it again changes nothing."""
+    store, found = FileStore(tmp_path / "state"), list[list[str]]()
+    disk = Disk(monkeypatch, lambda: found.append(_event_ids(disk.copy(tmp_path / "state"))))
+    change(store, 1)
+    store.close()
+    killed, disk.fails = FileStore(tmp_path / "state"), ".wal"
+    with pytest.raises(OSError, match="Input/output error"):
+        change(killed, 2)
+    killed._release()
+    FileStore(tmp_path / "state").close()
+    disk.close()
+    assert found[-1] == ["e1", "e2"]
+    after = found[found.index(["e1"]) :]  # it was acknowledged
+    assert all(ids in (["e1"], ["e1", "e2"]) for ids in after)
+
+
+@pytest.mark.parametrize("is_newer", [False, True], ids=["as in the journal", "newer than in the journal"])
+def test_a_file_that_could_not_be_synced_is_written_anew_by_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_newer: bool
+) -> None:
+    """The system tells that once, and then takes what it has in memory for written."""
+    store, disk = FileStore(tmp_path / "state"), Disk(monkeypatch, lambda: None)
+    change(store, 1)
+    segment = store._journal._segment
+    assert segment
+    if is_newer:
+        store._journal._segment = None  # without a checkpoint, until there is a second segment
+        change(store, 2)
+    disk.fails = ".json"
+    if is_newer:
+        segment.checkpoint(store._journal._sync_files)
+    store.close()
+    assert [path.name for path in (tmp_path / "state" / ".journal").iterdir()] == [segment._path.name]
+    FileStore(tmp_path / "state").close()
+    assert not list((tmp_path / "state" / ".journal").iterdir())
+    assert _event_ids(disk.copy(tmp_path / "state")) == (["e1", "e2"] if is_newer else ["e1"])
+    disk.close()
 
 
 def _event_ids(folder: Path) -> list[str]:
@@ -332,11 +402,14 @@ def test_many_at_once_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_what_may_be_synced_later_is_synced_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FileStore(tmp_path / "state")
     synced, all_pending = counted_syncs(monkeypatch), list[Pending]()
+    folders: list[str] = []
+    monkeypatch.setattr("os.fsync", lambda file: folders.append(Path(f"/proc/self/fd/{file}").readlink().name))
     for number in range(16):
         with store.unsynced() as pending:
             change(store, number, Key(f"u{number}", "linucb"))
         all_pending.append(pending)
     assert not synced
+    assert not folders  # nor the name of the segment, which was begun
     for pending in reversed(all_pending):
         pending.sync()
     for pending in all_pending:
@@ -344,6 +417,7 @@ def test_what_may_be_synced_later_is_synced_together(tmp_path: Path, monkeypatch
     assert len(synced) == 1
     change(store, 17)
     assert len(synced) <= 2
+    assert folders == ["state", ".journal"]
 
 
 @pytest.mark.parametrize("reader", [0, 1], ids=["same process", "another one"])
@@ -382,6 +456,23 @@ def test_a_sync_that_fails_is_told_to_all_who_wait_and_the_next_change_is_durabl
     change(store, 3)
     copy = after_power_cut(tmp_path / "state", empty, {})
     assert content(FileStore(copy)) == content(store)
+
+
+def test_a_change_is_not_stored_if_the_name_of_its_segment_can_not_be_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FileStore(tmp_path / "state")
+
+    def fail(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        change(store, 1)
+    monkeypatch.undo()
+    assert store.events(KEY) == []
+    change(store, 2)
+    assert [event.id for event in store.events(KEY)] == ["e2"]
 
 
 def test_segments_are_closed_when_they_are_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ class Document:
                 raise ValueError(f"its schema is {shown(data['schema'])}, and {SCHEMA} is known here")
             found = Key(data["user_id"], data["policy"])
             if key is not None and found != key:
-                raise ValueError(f"it is about {shown(found.user_id)} with {shown(found.policy)}")
+                raise _about(found)
             columns = data["event_columns"]
             if columns not in _KNOWN_COLUMNS:
                 raise ValueError("its events have other columns")
@@ -170,6 +170,25 @@ class Document:
         return found
 
 
+def file_name(key: Key) -> str:
+    return f"{key.user_id}_{key.policy.replace('/', '_')}.json"
+
+
+def key_of(content: bytes) -> Key | None:
+    """Return whom a file's content is about, and with which policy; None if it is no document."""
+    try:
+        data = from_json(content)
+        user_id, policy = data["user_id"], data["policy"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return Key(user_id, policy) if isinstance(user_id, str) and isinstance(policy, str) else None
+
+
+def foreign_error(path: Path | str, found: Key) -> StateDamaged:
+    """Return the error for a file that has another user's document, or another policy's."""
+    return _damaged(path, _about(found))
+
+
 def is_whole(content: bytes) -> bool:
     """Return whether a file's content ends with the checksum of the rest; files of 0.2 have none."""
     before, _, checksum = content.rpartition(_BEFORE_CHECKSUM)
@@ -179,6 +198,10 @@ def is_whole(content: bytes) -> bool:
 def _checksum(content: bytes) -> bytes:
     """Return the end of a document, which shows whether what is before it is whole."""
     return b"%d}\n" % crc32(content)
+
+
+def _about(found: Key) -> ValueError:
+    return ValueError(f"it is about {shown(found.user_id)} with {shown(found.policy)}")
 
 
 def _damaged(path: Path | str, error: Exception) -> StateDamaged:

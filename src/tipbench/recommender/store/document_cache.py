@@ -6,13 +6,14 @@ import threading
 from collections import OrderedDict
 from typing import NamedTuple
 
-from tipbench.core.errors import StateDamaged
+from tipbench.core.errors import StateDamaged, StoreUnreachable
 from tipbench.core.files import open_regular, read_open
-from tipbench.recommender.store.document import Document, is_whole
+from tipbench.recommender.store.document import Document, file_name, foreign_error, is_whole
 from tipbench.recommender.store.interface import Key
 
 CACHE_BYTES = 64_000_000
 _LARGEST = 1_000_000_000
+_MOST_READS = 100
 _HEAD_BYTES = 256  # includes the revision
 _OVERHEAD = 3  # a document takes about three times its file's size in memory, with 100 events of 12 features
 
@@ -20,34 +21,50 @@ _OVERHEAD = 3  # a document takes about three times its file's size in memory, w
 def read_document(path: str, key: Key | None) -> Document | None:
     """Read a file, without its user's lock; return None if there is none.
 
-    Raises StateDamaged if it is not a document of this key.
+    Raises StateDamaged if it is not a document of this key or, without a key, of the one that the file is named after.
     """
     content = read_state_file(path)
-    return None if content is None else Document.read(content, path, key)
+    if content is None:
+        return None
+    document = Document.read(content, path, key)
+    if file_name(document.key) != os.path.basename(path):  # noqa: PTH119
+        raise foreign_error(path, document.key)
+    return document
 
 
 def read_state_file(path: str) -> bytes | None:
     """Return what is in a user's file; None if there is none. It is not a document only if the file is damaged.
 
-    A file that was replaced after it was opened may be written over while it is read: then it is read again.
+    A file that was replaced after it was opened is written over with a version that is not stored yet, perhaps of
+    another user: then it is read again. Raises StoreUnreachable if that happens every time.
     """
-    content = _read(path)
-    while content is not None and not is_whole(content):
-        again = _read(path)
-        if again == content:
-            break
-        content = again
-    return content
+    before = None
+    for _ in range(_MOST_READS):
+        file = _open(path)
+        if file is None:
+            return None
+        try:
+            content = read_open(file, path, _LARGEST)
+            if _is_stored(file, path, content):
+                if is_whole(content) or content == before:
+                    return content
+                before = content
+        finally:
+            os.close(file)
+    raise StoreUnreachable(f"{path} was replaced each of the {_MOST_READS} times that it was read; try again")
 
 
-def _read(path: str) -> bytes | None:
-    file = _open(path)
-    if file is None:
-        return None
+def _is_stored(file: int, path: str, content: bytes) -> bool:
+    """Return whether what was read from this file is a version that was stored under this path.
+
+    The head, which has the revision, shows that the file was not written over before it was found under its path: a
+    file that was replaced may have come back since, with another version.
+    """
     try:
-        return read_open(file, path, _LARGEST)
-    finally:
-        os.close(file)
+        found = os.stat(path, follow_symlinks=False)  # noqa: PTH116
+    except FileNotFoundError:
+        return False
+    return os.fstat(file).st_ino == found.st_ino and os.pread(file, _HEAD_BYTES, 0) == content[:_HEAD_BYTES]
 
 
 class Version(NamedTuple):

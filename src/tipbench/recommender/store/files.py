@@ -33,7 +33,7 @@ from tipbench.core.locks import no_waiting
 from tipbench.core.untrusted import json_text
 from tipbench.recommender.prior.files import PRIORS, FilePriors
 from tipbench.recommender.promotion.files import PROMOTIONS, FilePromotions
-from tipbench.recommender.store.document import Document
+from tipbench.recommender.store.document import Document, file_name
 from tipbench.recommender.store.document_cache import DocumentCache, Version, not_regular_error, read_document
 from tipbench.recommender.store.interface import (
     Event,
@@ -262,7 +262,7 @@ class FileStore:
             for key, document in documents.items():
                 with self._locks.user(key.user_id) as lock:
                     self._recover_document(document, self._spare(lock), removals)
-            _sync_files(self.address, documents)
+            fsync_dir(self.folder)
             for segment in left:
                 segment.remove()
             with self._locks.removals():
@@ -270,22 +270,28 @@ class FileStore:
                     self._removals.forget()
 
     def _recover_document(self, document: Document, spare: str, removals: Mapping[str, int]) -> None:
+        """Write this version of a document, or the file's own if that is newer, into a new file, and sync it.
+
+        Also if the file has it: syncing it may have failed, which the system tells once, so not to us.
+        """
         path = self._path(document.key)
         try:
             current = read_document(path, document.key)
         except StateDamaged:
             current = None
-        newest = current if current and current.revision >= document.revision else document
+        newest = current if current and current.revision > document.revision else document
         if is_removed(newest, removals):
             self._remove(path)
-        elif newest is document:
-            overwrite(spare, document.as_bytes())
+        else:
+            _unlink(spare)
+            overwrite(spare, newest.as_bytes())
+            fsync_file(spare)  # first: if a sync of the journal has failed, the user's file may be all that is on disk
             exchange(spare, path)
             _unlink(spare)
 
     def _path(self, key: Key) -> str:
         check_user_id(key.user_id)
-        return f"{self.address}/{_file_name(key)}"
+        return f"{self.address}/{file_name(key)}"
 
     def _spare(self, lock: str) -> str:
         """Return the file in which the holder of this lock writes new versions."""
@@ -391,14 +397,10 @@ def _newer_revision(paths: Mapping[str, str]) -> int:
     return revision
 
 
-def _file_name(key: Key) -> str:
-    return f"{key.user_id}_{key.policy.replace('/', '_')}.json"
-
-
 def _sync_files(folder: str, keys: Iterable[Key]) -> None:
     """Make the current documents of these keys survive a power cut; one that is removed by now needs no sync."""
     for key in keys:
-        fsync_file(f"{folder}/{_file_name(key)}")
+        fsync_file(f"{folder}/{file_name(key)}")
     fsync_dir(folder)
 
 
