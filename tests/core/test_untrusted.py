@@ -68,6 +68,7 @@ def test_a_limit_cuts_a_text_and_shows_that_it_did() -> None:
 @settings(deadline=None, max_examples=150)
 @given(text=JSON.map(json.dumps) | TEXTS)
 @example(text='{"a": "\\ud800"}')
+@example(text='"\ud800"')
 @example(text='{"a": 1, "a": NaN}')
 @example(text="1e999")
 @example(text="[" * 5_000)

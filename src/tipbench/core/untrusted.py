@@ -122,7 +122,7 @@ def json_data(text: str | bytes) -> Any:
     """Return JSON as plain data; raise ValueError or RecursionError if it is none. In half of the usual time."""
     try:
         return from_json(text)
-    except ValueError:  # also for half of a surrogate pair, which is JSON
+    except (ValueError, TypeError):  # also for half of a surrogate pair, which is JSON, whether it is escaped or not
         return json.loads(text)
 
 
