@@ -231,14 +231,19 @@ class AirflowServer:
         """Until something came of it: of an answer that comes soon after the asking, Airflow may lose all but the fact
         that it came; the task then asks again."""
         path = f"/dags/{DAG}/dagRuns/{run}/taskInstances/wait_for_judge"
-        while not came_of_it():
-            self.until_task(run, "wait_for_judge", "awaiting_input")
+        while True:
+            self.wait(lambda: came_of_it() or self._asks(run), "waiting for a judge")
+            if came_of_it():  # perhaps of the last answer, only now
+                return
             time.sleep(_RACE_S)
             tries = self.tasks(run, "wait_for_judge")[0].tries
             self.api(
                 "PATCH", f"{path}/-1/hitlDetails", {"chosen_options": [option], "params_input": {"scores": scores}}
             )
             self.wait(partial(self._went_on, run, tries, came_of_it), "answered")
+
+    def _asks(self, run: str) -> bool:
+        return self.tasks(run, "wait_for_judge")[0].state == "awaiting_input"
 
     def _went_on(self, run: str, tries: int, came_of_it: Callable[[], bool]) -> bool:
         return came_of_it() or self.tasks(run, "wait_for_judge")[0].tries > tries

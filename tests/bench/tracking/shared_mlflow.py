@@ -29,13 +29,13 @@ class SharedMlflow(EmbeddedMlflow):
         self,
         experiment_id: str,
         tags: Mapping[str, str],
-        brief: bool = False,
+        omit: Sequence[str] = (),
         run_ids: Sequence[str] = (),
         only: Names | None = None,
         newest_first: bool = False,
     ) -> Iterator[StoredRun]:
         self.searches += 1
-        found = list(super().search_runs(experiment_id, tags, brief, run_ids, only, newest_first))
+        found = list(super().search_runs(experiment_id, tags, omit, run_ids, only, newest_first))
         if self.shuffle and not newest_first:
             self.shuffle.shuffle(found)
         self.during_search()

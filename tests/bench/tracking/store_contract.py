@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tipbench.bench.tracking.interface import NEWEST_AT_ONCE, NOT_IN_BRIEF, Experiment, Names, StoredRun
+from tipbench.bench.tracking.interface import NEWEST_AT_ONCE, NOT_COMPARED, Experiment, Names, StoredRun
 from tipbench.bench.tracking.store import RunDraft, RunStore
 from tipbench.core.errors import InvalidInput, TrackingError
 
@@ -128,12 +128,12 @@ class StoreContract:
 
     def test_a_brief_reading_leaves_out_texts_and_nothing_else(self, store: RunStore, experiment: Experiment) -> None:
         store.write_run(experiment, a_draft(texts=TEXTS))
-        [run], [brief] = list(store.iter_runs(experiment, {})), list(store.iter_runs(experiment, {}, brief=True))
-        kept = {key: value for key, value in run.tags.items() if not key.startswith(NOT_IN_BRIEF)}
+        [run], [brief] = list(store.iter_runs(experiment, {})), list(store.iter_runs(experiment, {}, NOT_COMPARED))
+        kept = {key: value for key, value in run.tags.items() if not key.startswith(NOT_COMPARED)}
         assert {"tipbench.kind", "judge_pending", "empty"} <= kept.keys()
         assert kept.items() <= brief.tags.items()
         assert brief._replace(tags={}, metrics={}, steps={}) == run._replace(tags={}, metrics={}, steps={})
-        figures = {key: value for key, value in run.metrics.items() if not key.startswith(NOT_IN_BRIEF)}
+        figures = {key: value for key, value in run.metrics.items() if not key.startswith(NOT_COMPARED)}
         assert figures
         assert figures.items() <= brief.metrics.items() <= run.metrics.items()
         assert run.experiment_id == experiment.id

@@ -55,6 +55,11 @@ from tipbench.core.text import counted, utc_minute
 # Who fills in a batch. A program's file is not stored in MLflow; one that a job of the server wrote may be for nobody.
 StoredFor = Literal["program", "page", "file", "job"]
 DEFAULT_SIZE = BatchSize()
+# What of runs no batch is made of, by how its key begins: a third of what is stored.
+_NOT_JUDGED = (
+    *("mlflow.", "gen/", "ram/"),
+    *(f"{kind}:{name}" for kind in ("artifact", "tipbench.text") for name in ("prompt.txt", "raw.txt", "rubric.md")),
+)
 
 
 # Locking: processes apply scores to an experiment one after the other
@@ -132,7 +137,7 @@ def export_batch(
     finish_applying(store, experiment, now_ms)  # otherwise judged candidates would be exported again
     batch_id, secret = new_id(), new_id()
     rng = random.Random(f"{seed}/{secret}")
-    runs = stored_runs(store, experiment)
+    runs = stored_runs(store, experiment, _NOT_JUDGED)
     redactor = Redactor({run.params["model"] for run in runs}, {run.params["prompt"] for run in runs})
 
     def is_blind(text: str) -> bool:

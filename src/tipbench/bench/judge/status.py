@@ -18,7 +18,7 @@ from tipbench.bench.tracking.batches import (
     deciding_batch,
     is_in_quarantine,
 )
-from tipbench.bench.tracking.interface import Experiment
+from tipbench.bench.tracking.interface import NOT_COMPARED, Experiment
 from tipbench.bench.tracking.runs import KIND
 from tipbench.bench.tracking.store import RunStore
 from tipbench.core.text import counted, duration
@@ -108,7 +108,7 @@ def judge_status(batches: Sequence[AppliedBatch], rubric: Rubric, pending: int =
 
 def count_on_hold(store: RunStore, experiment: Experiment) -> int:
     """Count the batches on hold. Scores are read only if a batch may be."""
-    if not any(is_in_quarantine(run) for run in store.iter_runs(experiment, {KIND: BATCH}, brief=True)):
+    if not any(is_in_quarantine(run) for run in store.iter_runs(experiment, {KIND: BATCH}, NOT_COMPARED)):
         return 0
     runs = batch_runs(store, experiment)
     deciding = deciding_batch(runs)

@@ -165,13 +165,13 @@ class EmbeddedMlflow:
         self,
         experiment_id: str,
         tags: Mapping[str, str],
-        brief: bool = False,
+        omit: Sequence[str] = (),
         run_ids: Sequence[str] = (),
         only: Names | None = None,
         newest_first: bool = False,
     ) -> Iterator[StoredRun]:
         with self._translated():
-            yield from self._tables().search_runs(experiment_id, tags, brief, run_ids, only, newest_first)
+            yield from self._tables().search_runs(experiment_id, tags, omit, run_ids, only, newest_first)
 
     def delete_run(self, run_id: str) -> None:
         with self._translated():

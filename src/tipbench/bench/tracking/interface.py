@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 RunStatus = Literal["RUNNING", "FINISHED", "FAILED"]
-# Prefixes of tags and metrics that a brief read may omit: texts, and values that no comparison uses.
-NOT_IN_BRIEF = ("artifact:", "tipbench.text:", "mlflow.", "ram/")
+# Prefixes of tags and metrics that no comparison uses: texts above all.
+NOT_COMPARED = ("artifact:", "tipbench.text:", "mlflow.", "ram/")
 NEWEST_AT_ONCE = 20  # runs that are read together for who reads newest first, and only the newest
 
 
@@ -155,15 +155,15 @@ class MlflowApi(Protocol):
         self,
         experiment_id: str,
         tags: Mapping[str, str],
-        brief: bool = False,
+        omit: Sequence[str] = (),
         run_ids: Sequence[str] = (),
         only: Names | None = None,
         newest_first: bool = False,
     ) -> Iterator[StoredRun]:
         """Yield the runs with these tags lazily, oldest or newest first, each run once.
 
-        `brief` is for callers that neither read texts nor write: keys that start with NOT_IN_BRIEF, and steps, may be
-        omitted. With `run_ids`, at most some hundreds, only these runs are read. With `only`, everything else
+        Tags and metrics whose keys begin with what is in `omit` may be omitted, and with them all steps, which who
+        writes needs. With `run_ids`, at most some hundreds, only these runs are read. With `only`, everything else
         may be omitted. `newest_first` is for callers that take only some.
         """
         ...

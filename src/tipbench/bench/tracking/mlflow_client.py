@@ -11,7 +11,7 @@ import httpx
 
 from tipbench.bench.tracking.interface import (
     NEWEST_AT_ONCE,
-    NOT_IN_BRIEF,
+    NOT_COMPARED,
     Addition,
     Experiment,
     FinishedRun,
@@ -142,7 +142,7 @@ class MlflowClient:
         self,
         experiment_id: str,
         tags: Mapping[str, str],
-        brief: bool = False,
+        omit: Sequence[str] = (),
         run_ids: Sequence[str] = (),
         only: Names | None = None,
         newest_first: bool = False,
@@ -155,7 +155,7 @@ class MlflowClient:
             "order_by": [f"attributes.start_time {'DESC' if newest_first else 'ASC'}"],
         }
         seen: set[str] = set()
-        omitted = NOT_IN_BRIEF if brief or only else ()
+        omitted = NOT_COMPARED if only else tuple(omit)
         wanted = frozenset(only.tags) if only else frozenset[str]()
         for entry in self.pages(f"{_API}/runs/search", "runs", query):
             with self._parsing():

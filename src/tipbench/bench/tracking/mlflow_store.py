@@ -95,7 +95,7 @@ class MlflowStore:
         self,
         experiment_id: str,
         tags: Mapping[str, str],
-        brief: bool = False,  # noqa: ARG002 - MLflow reads runs whole
+        omit: Sequence[str] = (),  # noqa: ARG002 - MLflow reads runs whole
         run_ids: Sequence[str] = (),
         only: Names | None = None,  # noqa: ARG002
         newest_first: bool = False,

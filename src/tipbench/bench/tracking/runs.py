@@ -19,7 +19,7 @@ from tipbench.bench.records import (
     StoredCell,
 )
 from tipbench.bench.tracking.descriptions import DESCRIPTION, cell_description
-from tipbench.bench.tracking.interface import Experiment, Names, StoredRun
+from tipbench.bench.tracking.interface import NOT_COMPARED, Experiment, Names, StoredRun
 from tipbench.bench.tracking.store import DONE, RunDraft, RunStore
 from tipbench.core.errors import StoredDataDamaged
 from tipbench.core.identity import SHORT
@@ -111,9 +111,12 @@ def cell_draft(
     )
 
 
-def stored_runs(store: RunStore, experiment: Experiment) -> list[StoredRun]:
-    """Return one run per cell: of several with the same key, an answer precedes a failure, then the oldest counts."""
-    return _one_per_cell(store.iter_runs(experiment, {KIND: CELL}), lambda run: run)
+def stored_runs(store: RunStore, experiment: Experiment, omit: Sequence[str] = ()) -> list[StoredRun]:
+    """Return one run per cell: of several with the same key, an answer precedes a failure, then the oldest counts.
+
+    Tags and metrics that begin with what is in `omit` are left out.
+    """
+    return _one_per_cell(store.iter_runs(experiment, {KIND: CELL}, omit), lambda run: run)
 
 
 def stored_cells(store: RunStore, experiment: Experiment) -> tuple[StoredCell, ...]:
@@ -126,7 +129,7 @@ def stored_cells(store: RunStore, experiment: Experiment) -> tuple[StoredCell, .
             return error
 
     cells: list[StoredCell] = []
-    for found in _one_per_cell(store.iter_runs(experiment, {KIND: CELL}, brief=True), cell_or_damage):
+    for found in _one_per_cell(store.iter_runs(experiment, {KIND: CELL}, NOT_COMPARED), cell_or_damage):
         if isinstance(found, StoredDataDamaged):
             raise found
         cells.append(found)
@@ -241,7 +244,7 @@ class StoredOutcome(NamedTuple):
 def iter_outcomes(store: RunStore, experiment: Experiment) -> Iterator[StoredOutcome]:
     """Yield the cells as they are read, in constant memory; several may have the same key."""
     needed = Names((*_IDENTITY, _FAILURE), ("model", "scenario", "max_tokens"), ("gen/wall_s",))
-    for run in store.iter_runs(experiment, {KIND: CELL}, brief=True, only=needed):
+    for run in store.iter_runs(experiment, {KIND: CELL}, only=needed):
         if run.status in DONE and SUPERSEDED not in run.tags:
             _check_schema(run)
             tags, params = run.tags, run.params

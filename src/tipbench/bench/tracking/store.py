@@ -300,13 +300,13 @@ class RunStore:
         return sorted(self.iter_runs(experiment, tags, only=only), key=lambda run: (run.started_ms, run.run_id))
 
     def iter_runs(
-        self, experiment: Experiment, tags: Mapping[str, str], brief: bool = False, only: Names | None = None
+        self, experiment: Experiment, tags: Mapping[str, str], omit: Sequence[str] = (), only: Names | None = None
     ) -> Iterator[StoredRun]:
         """Yield the runs with these tags as they are read.
 
-        `brief` is for callers that don't read their texts, `only` for those that read nothing else.
+        Tags and metrics that begin with what is in `omit` are left out; `only` is for callers that read nothing else.
         """
-        return self._api.search_runs(experiment.id, tags, brief, only=only)
+        return self._api.search_runs(experiment.id, tags, omit, only=only)
 
     def newest_runs(self, experiment: Experiment, tags: Mapping[str, str]) -> Iterator[StoredRun]:
         """Yield the runs with these tags, newest first, as they are read: who stops early has read only some."""
