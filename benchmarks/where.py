@@ -104,7 +104,7 @@ def service(new_folder: Callable[[], Path], profiler: Path) -> Counter[str]:
         ThreadPoolExecutor(1) as pool,
     ):
         asking = pool.submit(lambda: asyncio.run(asked_together(running.address, CLIENTS, SECONDS)))
-        attach = ["--pid", str(running.process.pid), "--duration", f"{SECONDS:.0f}", "--nonblocking"]
+        attach = ["--pid", str(running.process.pid), "--duration", f"{SECONDS:.0f}"]
         subprocess.run([*_record(profiler, samples), *attach], check=True, capture_output=True)
         if refused := asking.result().refused:
             raise SystemExit(f"a request was refused: {refused[0]}")
