@@ -136,8 +136,8 @@ def test_costs_in_readings(large: Large, tmp_path: Path, monkeypatch: pytest.Mon
         "snapshot, nothing changed": (again_s, 0.36),
         "leaderboard": (board_s, 6.0),
         "count, as for the list of experiments": (counting_s, 0.95),
-        "export": (exported_s, 7.4),
-        "apply": (applied_s, 14.0),
+        "export": (exported_s, 6.0),
+        "apply": (applied_s, 10.5),
     }
     readings = {name: round(seconds / large.unit_s, 2) for name, (seconds, _) in costs.items()}
     assert [name for name, (_, most) in costs.items() if readings[name] > most] == [], readings
