@@ -1,6 +1,6 @@
 """Where the time goes of what people wait for: which modules the processor is in, by a sampling profiler.
 
-    .venv/bin/python -m benchmarks.where          # two minutes; installs py-spy on demand
+    .venv/bin/python -m benchmarks.where          # a minute and a half; installs py-spy on demand
 
 A collection of 960 cells, `compare` (nothing cached), `judge --export` and `--apply` of 10,008 runs in a database file,
 from start to exit, and the recommender's service while 16 clients ask it. A sample belongs to the innermost of our

@@ -93,3 +93,11 @@ def test_a_fault_ends_as_python_ends_it() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr
+
+
+def test_output_that_could_not_be_written_is_no_success() -> None:
+    code = "import sys; from tipbench.cli import main; sys.stdout.reconfigure(write_through=False); "
+    code += "main.run = lambda _: sys.stdout.write('lost') and 0; main.main()"
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (120, "")

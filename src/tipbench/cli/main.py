@@ -74,9 +74,6 @@ def cli() -> None:
     """
 
 
-_NOT_FLUSHED = 120
-
-
 def main() -> None:
     """Run the command line. Exit status: 0 done, 1 done with failed cells, 2 refused, 130 interrupted."""
     ending = _Ending()
@@ -98,6 +95,9 @@ def main() -> None:
     sys.exit(status)
 
 
+_NOT_FLUSHED = 120  # Python's own exit status for output that could not be written
+
+
 class _Ending:
     """Ends the process after all threads and later exit handlers, so that Python does not take objects apart.
 
@@ -111,7 +111,7 @@ class _Ending:
             try:
                 sys.stdout.flush()
                 sys.stderr.flush()
-            except (OSError, ValueError):  # as on a full disk; Python ends with the same status
+            except (OSError, ValueError):  # a full disk, or a stream that somebody closed
                 self.status = self.status or _NOT_FLUSHED
             os._exit(self.status)
 

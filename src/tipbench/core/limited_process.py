@@ -127,8 +127,8 @@ def _serve(requests: BinaryIO, answers: BinaryIO, work: Callable[[Any], Any], se
         content = requests.read(*_LENGTH.unpack(header))
         try:
             _set_timers(seconds)
-            requests_in_it = pickle.loads(content)  # trusted: sent by our parent
-            answer = json.dumps({"answers": [work(request) for request in requests_in_it]})
+            asked = pickle.loads(content)  # trusted: sent by our parent
+            answer = json.dumps({"answers": [work(request) for request in asked]})
         except MemoryError:
             answer = json.dumps({"over_limit": True})
         _set_timers(0)

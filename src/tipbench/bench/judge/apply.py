@@ -95,10 +95,10 @@ def apply_file(
     batch = read_batch(store, run)
     rubric = parse_rubric(stored_rubric(store, run), f"rubric.md of batch {batch.id}")
     verdicts = verify(data, batch, rubric, options.partial)
-    applied_before = applied_batches(store, known, rubric.digest)
+    scored_batches = applied_batches(store, known, rubric.digest)
     existing = {run.run_id for run in store.runs(experiment, {KIND: CELL}, Names())}
     verdicts = _with_existing_runs(existing, verdicts, options.partial)
-    others = [other for other in applied_before if other.batch.judge == batch.judge]
+    others = [other for other in scored_batches if other.batch.judge == batch.judge]
     current = next((other for other in others if other.batch.id == batch.id), None)
     if current and options.partial:  # scores that were applied before remain
         scored = {verdict.slot.slot for verdict in verdicts}
@@ -141,11 +141,11 @@ def apply_file(
         if not same:
             scores = (drift.as_data(), drift.quarantine, accepted)
             run = write_verdicts(store, run, verdicts, *scores, now_ms)
-            applied_before.append(AppliedBatch(run, batch, tuple(verdicts), now_ms, *scores))
+            scored_batches.append(AppliedBatch(run, batch, tuple(verdicts), now_ms, *scores))
         elif current and accepted != current.accepted:
             accept_drift(store, current, accepted)
             applied = replace(applied, changed=True)
-        settled = settle(store, experiment, rubric, now_ms, applied_before)
+        settled = settle(store, experiment, rubric, now_ms, scored_batches)
     return replace(applied, settled=settled, changed=applied.changed or settled.runs > 0)
 
 

@@ -162,9 +162,9 @@ class MlflowApi(Protocol):
     ) -> Iterator[StoredRun]:
         """Yield the runs with these tags lazily, oldest or newest first, each run once.
 
-        Tags and metrics whose keys begin with what is in `omit` may be omitted, and with them all steps, which who
-        writes needs. With `run_ids`, at most some hundreds, only these runs are read. With `only`, everything else
-        may be omitted. `newest_first` is for callers that take only some.
+        With `omit`, tags and metrics whose keys begin so may be left out, and all steps; so it is not for callers that
+        write. With `run_ids`, at most some hundreds, only these runs are read. With `only`, everything else may be
+        left out. `newest_first` is for callers that take only some.
         """
         ...
 
