@@ -17,7 +17,7 @@ from tests.recommender.service.asking import request, reward
 from tests.recommender.service.conftest import Service
 from tipbench.recommender.store.journal import Segment
 
-ROUNDS, REQUESTS = 5, 100
+ROUNDS, REQUESTS = 25, 40  # the least of many short ones hardly depends on what else the machine does
 Post = Callable[[str, dict[str, Any]], Awaitable[int]]
 
 
